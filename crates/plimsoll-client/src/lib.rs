@@ -1,0 +1,1 @@
+//! The measuring client: resolve, connect, exchange with phase timings, judge.

@@ -1,0 +1,1 @@
+//! Experiments: interleaved comparisons with their statistics.

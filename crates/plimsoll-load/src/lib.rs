@@ -1,0 +1,1 @@
+//! The load engine: schedules, virtual users, aggregation, and the cost of the target.

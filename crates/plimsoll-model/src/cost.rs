@@ -1,0 +1,155 @@
+//! What work cost the machine that did it.
+
+use std::time::Duration;
+
+/// Processor time, split as the kernel splits it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTime {
+    /// In the program's own code.
+    pub user: Duration,
+    /// In the kernel on the program's behalf.
+    pub system: Duration,
+}
+
+impl CpuTime {
+    /// User and system time together.
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+
+    /// The time spent since `earlier`; zero where the kernel's counters went back.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
+impl std::ops::Add for CpuTime {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            user: self.user + other.user,
+            system: self.system + other.system,
+        }
+    }
+}
+
+/// Resident memory in bytes, `VmRSS` of proc(5) by its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Anonymous pages: heap and stacks.
+    pub anonymous_bytes: u64,
+    /// Pages of files and shared memory: code, mapped data.
+    pub file_bytes: u64,
+}
+
+impl Memory {
+    /// All of it.
+    pub fn total_bytes(self) -> u64 {
+        self.anonymous_bytes + self.file_bytes
+    }
+}
+
+impl std::ops::Add for Memory {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            anonymous_bytes: self.anonymous_bytes + other.anonymous_bytes,
+            file_bytes: self.file_bytes + other.file_bytes,
+        }
+    }
+}
+
+/// What a process tree held and had spent at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResourceSample {
+    /// Time since the start of the run.
+    pub at: Duration,
+    /// Processor time since the processes began, ended children included.
+    pub cpu: CpuTime,
+    /// Resident memory, summed over the tree.
+    pub memory: Memory,
+    /// Open file descriptors.
+    pub fds: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Processes in the tree.
+    pub processes: u64,
+    /// Exchanges that the generator had completed by then, warm-up included.
+    pub completed: u64,
+}
+
+/// What a number of exchanges cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Processor time spent in the window.
+    pub cpu: CpuTime,
+    /// Length of the window.
+    pub window: Duration,
+    /// Exchanges completed in it.
+    pub exchanges: u64,
+}
+
+impl Cost {
+    /// The cost between two samples of the same process tree.
+    pub fn between(first: &ResourceSample, last: &ResourceSample) -> Self {
+        Self {
+            cpu: last.cpu.since(first.cpu),
+            window: last.at.saturating_sub(first.at),
+            exchanges: last.completed.saturating_sub(first.completed),
+        }
+    }
+
+    /// CPU-µs per request, `None` without exchanges.
+    pub fn cpu_us_per_request(&self) -> Option<f64> {
+        (self.exchanges > 0).then(|| self.cpu.total().as_secs_f64() * 1e6 / self.exchanges as f64)
+    }
+
+    /// Share of one core in percent; above 100 when several were busy.
+    pub fn cpu_percent(&self) -> Option<f64> {
+        (!self.window.is_zero())
+            .then(|| self.cpu.total().as_secs_f64() / self.window.as_secs_f64() * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_is_cpu_over_exchanges() {
+        let first = ResourceSample {
+            completed: 1_000,
+            cpu: CpuTime {
+                user: Duration::from_millis(10),
+                system: Duration::from_millis(30),
+            },
+            ..ResourceSample::default()
+        };
+        let last = ResourceSample {
+            at: Duration::from_secs(2),
+            completed: 101_000,
+            cpu: CpuTime {
+                user: Duration::from_millis(110),
+                system: Duration::from_millis(430),
+            },
+            ..first
+        };
+        let cost = Cost::between(&first, &last);
+        assert_eq!(cost.cpu_us_per_request(), Some(5.0));
+        assert_eq!(cost.cpu_percent(), Some(25.0));
+    }
+
+    #[test]
+    fn nothing_done_has_no_cost_per_request() {
+        let sample = ResourceSample::default();
+        let cost = Cost::between(&sample, &sample);
+        assert_eq!(cost.cpu_us_per_request(), None);
+        assert_eq!(cost.cpu_percent(), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! Durations counted in logarithmic buckets: constant memory, exact merging.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Three significant figures, from one nanosecond to [`Histogram::MAX`].
+///
+/// Source: G. Tene, HdrHistogram; the buckets are those of the `hdrhistogram` crate, so a V2 log can
+/// be written without loss.
+#[derive(Clone, PartialEq)]
+pub struct Histogram {
+    inner: hdrhistogram::Histogram<u64>,
+}
+
+/// One occupied bucket of a [`Histogram`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// The highest duration that the bucket stands for.
+    pub up_to: Duration,
+    /// How many values it holds.
+    pub count: u64,
+}
+
+impl Histogram {
+    /// The longest duration told apart; longer ones are counted as this one.
+    pub const MAX: Duration = Duration::from_hours(1);
+
+    /// An empty histogram.
+    pub fn new() -> Self {
+        let max = u64::try_from(Self::MAX.as_nanos()).expect("an hour in nanoseconds fits 64 bits");
+        Self {
+            inner: hdrhistogram::Histogram::new_with_bounds(1, max, 3)
+                .expect("the bounds are constant and valid"),
+        }
+    }
+
+    /// Counts one duration.
+    #[inline]
+    pub fn record(&mut self, duration: Duration) {
+        self.inner
+            .saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Adds every value of `other`; the order of merging does not matter.
+    pub fn merge(&mut self, other: &Self) {
+        if !other.is_empty() {
+            self.inner
+                .add(&other.inner)
+                .expect("all histograms have the same bounds");
+        }
+    }
+
+    /// Forgets every value and keeps the memory.
+    pub fn clear(&mut self) {
+        if !self.is_empty() {
+            self.inner.reset();
+        }
+    }
+
+    /// How many values were counted.
+    pub fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// The value at `fraction` of the counted values (0.5 is the median), `None` if there are none.
+    ///
+    /// The method is the nearest rank: the smallest value such that at least `fraction` of all are
+    /// no larger, rounded up to its bucket's upper end and capped at the largest counted value.
+    pub fn quantile(&self, fraction: f64) -> Option<Duration> {
+        (!self.is_empty()).then(|| {
+            let value = self.inner.value_at_quantile(fraction.clamp(0.0, 1.0));
+            Duration::from_nanos(value.min(self.inner.max()))
+        })
+    }
+
+    /// The smallest value, to three figures.
+    pub fn min(&self) -> Option<Duration> {
+        (!self.is_empty()).then(|| Duration::from_nanos(self.inner.min()))
+    }
+
+    /// The largest value, to three figures.
+    pub fn max(&self) -> Option<Duration> {
+        (!self.is_empty()).then(|| Duration::from_nanos(self.inner.max()))
+    }
+
+    /// The arithmetic mean.
+    pub fn mean(&self) -> Option<Duration> {
+        (!self.is_empty()).then(|| Duration::from_secs_f64(self.inner.mean() / 1e9))
+    }
+
+    /// The standard deviation of the counted values.
+    pub fn standard_deviation(&self) -> Option<Duration> {
+        (!self.is_empty()).then(|| Duration::from_secs_f64(self.inner.stdev() / 1e9))
+    }
+
+    /// How many values are no larger than `limit`, to three figures.
+    pub fn count_up_to(&self, limit: Duration) -> u64 {
+        self.inner
+            .count_between(0, u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The occupied buckets, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.inner.iter_recorded().map(|value| Bucket {
+            up_to: Duration::from_nanos(value.value_iterated_to()),
+            count: value.count_at_value(),
+        })
+    }
+
+    /// The underlying histogram of nanoseconds, for the encoders of the HdrHistogram format.
+    pub fn as_hdr(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.inner
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram")
+            .field("len", &self.len())
+            .field("p50", &self.quantile(0.5))
+            .field("max", &self.max())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for value in values {
+            histogram.record(Duration::from_nanos(*value));
+        }
+        histogram
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_quantile() {
+        assert_eq!(Histogram::new().quantile(0.5), None);
+        assert_eq!(Histogram::new().max(), None);
+    }
+
+    #[test]
+    fn a_duration_beyond_the_maximum_is_still_counted() {
+        let mut histogram = Histogram::new();
+        histogram.record(Duration::from_secs(10_000));
+        assert_eq!(histogram.len(), 1);
+        assert!(histogram.max().is_some_and(|max| max >= Histogram::MAX));
+    }
+
+    #[test]
+    fn the_highest_quantile_is_the_maximum() {
+        let histogram = of(&[1_000_001, 5_000_003, 9_999_999]);
+        assert_eq!(histogram.quantile(1.0), histogram.max());
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_commutative_and_associative(
+            a in prop::collection::vec(0_u64..10_000_000_000, 0..40),
+            b in prop::collection::vec(0_u64..10_000_000_000, 0..40),
+            c in prop::collection::vec(0_u64..10_000_000_000, 0..40),
+        ) {
+            let mut left = of(&a);
+            left.merge(&of(&b));
+            left.merge(&of(&c));
+            let mut right = of(&c);
+            let mut tail = of(&b);
+            tail.merge(&of(&a));
+            right.merge(&tail);
+            prop_assert_eq!(left.len(), (a.len() + b.len() + c.len()) as u64);
+            prop_assert!(left.buckets().eq(right.buckets()));
+        }
+
+        #[test]
+        fn a_quantile_is_within_three_figures_of_the_nearest_rank(
+            mut values in prop::collection::vec(1_u64..10_000_000_000, 1..200),
+            fraction in 0.0_f64..=1.0,
+        ) {
+            let histogram = of(&values);
+            values.sort_unstable();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+            let rank = ((fraction * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1] as f64;
+            let told = histogram.quantile(fraction).unwrap().as_nanos() as f64;
+            prop_assert!((told - exact).abs() <= exact * 0.001 + 1.0, "{told} for {exact}");
+        }
+    }
+}

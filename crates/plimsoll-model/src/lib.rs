@@ -1,0 +1,46 @@
+//! Plain values that every part of plimsoll shares.
+//!
+//! A load test, a check, a gateway log and a report speak of the same things: an [`Exchange`] with
+//! its [`Phases`], the [`Failure`] that ended it, the [`Histogram`] it was counted in, the
+//! [`RunSummary`] that came of many. This crate holds those values and the units people write them
+//! in.
+//!
+//! It reads no clock, file, socket or environment; whoever needs the time is handed a [`Clock`].
+
+#![forbid(unsafe_code)]
+
+mod phase;
+
+mod failure;
+
+mod exchange;
+
+mod histogram;
+
+mod cost;
+
+mod conditions;
+
+mod summary;
+
+mod units;
+
+mod clock;
+
+mod secret;
+
+pub use crate::clock::Clock;
+pub use crate::conditions::{Conditions, LoadAverage, Pinning};
+pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
+pub use crate::exchange::{Exchange, Protocol};
+pub use crate::failure::{Failure, FailureKind, Retry, Side};
+pub use crate::histogram::{Bucket, Histogram};
+pub use crate::phase::{Phase, Phases};
+pub use crate::secret::Secret;
+pub use crate::summary::{
+    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, RunSummary, Saturation,
+    ServerCost, Tick,
+};
+pub use crate::units::{
+    ByteSize, DurationText, Rate, UnitError, parse_byte_size, parse_duration, parse_rate,
+};

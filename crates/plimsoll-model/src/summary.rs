@@ -1,0 +1,266 @@
+//! What a load run found.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{
+    Conditions, Cost, Failure, FailureKind, Histogram, Memory, Phase, Rate, ResourceSample,
+};
+
+/// Everything that one load run found, as plain values; encoders turn it into text and files.
+#[derive(Debug, Clone)]
+pub struct RunSummary {
+    /// What was asked for.
+    pub load: LoadShape,
+    /// Length of the measured window: from the end of the warm-up to the last start.
+    pub window: Duration,
+    /// How many exchanges came to what.
+    pub counts: Counts,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures by kind and phase, most frequent first.
+    pub failures: Vec<FailureCount>,
+    /// Unmet `--expect` conditions by their text.
+    pub unmet: BTreeMap<String, u64>,
+    /// Bytes handed to the transport.
+    pub bytes_sent: u64,
+    /// Bytes taken from the transport.
+    pub bytes_received: u64,
+    /// Connections opened, those of the warm-up included.
+    pub connections_opened: u64,
+    /// How long exchanges took.
+    pub latency: Latency,
+    /// The completed phases, by [`Phase::index`].
+    pub phases: [Histogram; Phase::ALL.len()],
+    /// One entry a second.
+    pub ticks: Vec<Tick>,
+    /// What it cost the target, if its processes could be observed.
+    pub target: Option<ServerCost>,
+    /// The generator's own state.
+    pub generator: Generator,
+    /// Under which conditions this was measured.
+    pub conditions: Conditions,
+    /// Whether the user ended the run early.
+    pub interrupted: bool,
+}
+
+impl RunSummary {
+    /// Exchanges with a complete response per second of the window.
+    pub fn requests_per_second(&self) -> f64 {
+        per_second(self.counts.ok, self.window)
+    }
+
+    /// Bytes received per second of the window.
+    pub fn bytes_received_per_second(&self) -> f64 {
+        per_second(self.bytes_received, self.window)
+    }
+}
+
+fn per_second(count: u64, window: Duration) -> f64 {
+    if window.is_zero() {
+        0.0
+    } else {
+        count as f64 / window.as_secs_f64()
+    }
+}
+
+/// What was asked of the generator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadShape {
+    /// The target's URL, credentials masked; the first one where there are several.
+    pub url: String,
+    /// How many different URLs were requested.
+    pub urls: usize,
+    /// The request method.
+    pub method: String,
+    /// How starts follow from one another.
+    pub model: LoadModel,
+    /// Connections at most.
+    pub connections: usize,
+    /// Worker threads.
+    pub workers: usize,
+    /// Length asked for, if the run was bounded by time.
+    pub duration: Option<Duration>,
+    /// Requests asked for, if the run was bounded by number.
+    pub requests: Option<u64>,
+    /// Time at the start that is left out of the figures.
+    pub warm_up: Duration,
+}
+
+/// How starts follow from one another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LoadModel {
+    /// Each connection starts its next exchange when the last one is done.
+    Closed,
+    /// Starts follow a schedule, whatever the answers do.
+    Open {
+        /// Arrivals per second over the window, on average.
+        rate: Rate,
+    },
+}
+
+/// How many exchanges came to what; `started` is always `ok + failed + aborted`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Exchanges begun in the window.
+    pub started: u64,
+    /// Those with a complete response, whatever its status.
+    pub ok: u64,
+    /// Those without one.
+    pub failed: u64,
+    /// Those still under way when the grace period ended.
+    pub aborted: u64,
+    /// Of `ok`: a status that `--fail-status` names.
+    pub failed_status: u64,
+    /// Of `ok`: a response that did not meet `--expect`, and whose status is not in `failed_status`.
+    pub unmet: u64,
+    /// Arrivals that were given up because nothing was free (`--on-full drop`).
+    pub dropped: u64,
+    /// Arrivals that were due but not begun when the run ended.
+    pub missed: u64,
+    /// Exchanges completed during the warm-up, in none of the other counts.
+    pub warm_up: u64,
+}
+
+impl Counts {
+    /// Everything that an objective on errors counts.
+    pub fn errors(&self) -> u64 {
+        self.failed + self.failed_status + self.unmet + self.dropped
+    }
+
+    /// Adds `other`, field by field.
+    pub fn merge(&mut self, other: &Self) {
+        self.started += other.started;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.aborted += other.aborted;
+        self.failed_status += other.failed_status;
+        self.unmet += other.unmet;
+        self.dropped += other.dropped;
+        self.missed += other.missed;
+        self.warm_up += other.warm_up;
+    }
+}
+
+/// Failures of one kind in one phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureCount {
+    /// The phase that was under way.
+    pub phase: Phase,
+    /// What happened.
+    pub kind: FailureKind,
+    /// How often.
+    pub count: u64,
+    /// The first such failure.
+    pub example: Failure,
+}
+
+/// How long the exchanges of the window took, connection set-up included.
+///
+/// Only complete responses and timeouts are in here; a refused connection has no latency.
+#[derive(Debug, Clone)]
+pub struct Latency {
+    /// From the actual start.
+    pub from_started: Histogram,
+    /// From the intended start; the same as `from_started` in a closed loop, and then absent.
+    pub from_intended: Option<Histogram>,
+}
+
+impl Latency {
+    /// The view that does not hide waiting: from the intended start where there is one.
+    pub fn honest(&self) -> &Histogram {
+        self.from_intended.as_ref().unwrap_or(&self.from_started)
+    }
+}
+
+/// One second of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tick {
+    /// Time since the start of the run at the end of this second.
+    pub at: Duration,
+    /// Length; the last one may be shorter than a second.
+    pub length: Duration,
+    /// Whether it belongs to the warm-up.
+    pub warm_up: bool,
+    /// Complete responses.
+    pub ok: u64,
+    /// Failures.
+    pub failed: u64,
+    /// Failed statuses, unmet expectations and drops.
+    pub other_errors: u64,
+    /// Bytes taken from the transport.
+    pub bytes_received: u64,
+    /// Exchanges under way at its end.
+    pub in_flight: u64,
+    /// Median latency, from the intended start where there is one.
+    pub p50: Option<Duration>,
+    /// 99th percentile of the same.
+    pub p99: Option<Duration>,
+    /// Maximum of the same.
+    pub max: Option<Duration>,
+}
+
+/// What the run cost the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerCost {
+    /// How the target was found: `pid 4711`, `spawned nginx`, `embedded origin`.
+    pub name: String,
+    /// Processor time over the measured window.
+    pub cost: Cost,
+    /// Resident memory at the end of the window.
+    pub memory: Memory,
+    /// Largest resident memory seen, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Open descriptors at the end of the window.
+    pub fds: u64,
+    /// Most open descriptors seen.
+    pub peak_fds: u64,
+    /// Threads at the end of the window.
+    pub threads: u64,
+    /// Processes at the end of the window.
+    pub processes: u64,
+    /// Every sample taken, warm-up included.
+    pub samples: Vec<ResourceSample>,
+}
+
+/// The generator's own state, by which a run can be trusted or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generator {
+    /// Processor time over the measured window.
+    pub cost: Cost,
+    /// Largest resident memory seen, in bytes, where the platform tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// Busiest worker: share of one core in percent.
+    pub busiest_worker_percent: f64,
+    /// How late timers fired: 99th percentile.
+    pub lag_p99: Duration,
+    /// How late timers fired at worst.
+    pub lag_max: Duration,
+    /// Set when the figures describe the generator rather than the target.
+    pub saturated: Option<Saturation>,
+}
+
+/// Why the generator was the limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Saturation {
+    /// A worker used its whole core.
+    Cpu {
+        /// Share of one core in percent.
+        percent: f64,
+    },
+    /// Starts were late although a connection was free.
+    Lag {
+        /// 99th percentile of the lateness.
+        p99: Duration,
+    },
+}
+
+impl Saturation {
+    /// The name used in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Cpu { .. } => "cpu",
+            Self::Lag { .. } => "lag",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Encoders for what was measured: text, JSON, CSV, HdrHistogram log.

@@ -1,0 +1,1 @@
+//! The serving engine: listeners and the small actions that answer requests.

@@ -1,0 +1,1 @@
+//! Test origins with faults, certificates and waiting helpers for plimsoll's tests.

@@ -1,0 +1,1 @@
+//! Sockets, clocks, TLS material and the sans-I/O codecs of plimsoll's hot paths.
