@@ -1,5 +1,10 @@
 //! Sockets, clocks, TLS material and the sans-I/O codecs of plimsoll's hot paths.
 
+mod alarm;
+
 mod clock;
 
+pub mod h1;
+
+pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
