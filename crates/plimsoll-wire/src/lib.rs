@@ -2,4 +2,9 @@
 
 mod clock;
 
+mod socket;
+
+pub mod tls;
+
 pub use crate::clock::SystemClock;
+pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
