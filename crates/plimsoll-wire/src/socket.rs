@@ -81,10 +81,7 @@ mod tests {
             let socket = SockRef::from(&stream);
             assert!(stream.nodelay().unwrap());
             assert!(socket.keepalive().unwrap());
-            assert_eq!(
-                socket.tcp_keepalive_time().unwrap(),
-                Duration::from_secs(7)
-            );
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(7));
             let (_, peer) = listener.accept().await.unwrap();
             assert_eq!(peer.ip(), Ipv4Addr::new(127, 0, 0, 9));
         });

@@ -63,14 +63,14 @@ impl TlsSettings {
                 let chain = pem::certificates(&files.certificate)?;
                 let key_file = files.key.as_ref().unwrap_or(&files.certificate);
                 let key = pem::private_key(key_file)?;
-                builder.with_client_auth_cert(chain, key).map_err(|source| {
-                    TlsError::Identity {
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|source| TlsError::Identity {
                         certificate: files.certificate.clone(),
                         key: key_file.clone(),
                         reason: identity_problem(&source),
                         source,
-                    }
-                })?
+                    })?
             }
         };
         config.alpn_protocols.clone_from(&self.alpn);
