@@ -4,7 +4,12 @@ mod alarm;
 
 mod clock;
 
+mod socket;
+
+pub mod tls;
+
 pub mod h1;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
+pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
