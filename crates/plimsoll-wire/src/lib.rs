@@ -2,4 +2,8 @@
 
 mod clock;
 
+pub mod cores;
+pub mod descriptors;
+pub mod process;
+
 pub use crate::clock::SystemClock;
