@@ -1,1 +1,3 @@
 //! The load engine: schedules, virtual users, aggregation, and the cost of the target.
+
+pub mod target;

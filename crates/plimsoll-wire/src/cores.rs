@@ -18,7 +18,10 @@ pub(crate) use platform::Rebound;
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// The core does not exist, or this process may not use it.
-    #[error("core {core} is not available; this process may use {}", listed(available))]
+    #[error(
+        "core {core} is not available; this process may use {}",
+        listed(available)
+    )]
     Unavailable {
         /// The core asked for.
         core: usize,

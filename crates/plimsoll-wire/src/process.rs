@@ -136,7 +136,8 @@ impl Process {
     /// Captured output is complete afterwards, unless a process it has started still holds it open.
     pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         if self.status.is_none() {
-            self.shared.wait_for(timeout, |state| state.ended.then_some(()))?;
+            self.shared
+                .wait_for(timeout, |state| state.ended.then_some(()))?;
             self.reap();
             self.shared.wait_for(OUTPUT_GRACE, |state| {
                 (!state.stdout.open && !state.stderr.open).then_some(())

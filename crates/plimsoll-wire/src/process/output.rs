@@ -28,7 +28,8 @@ impl Tail {
         if self.bytes.len() > KEPT {
             let start = self.bytes.len() - KEPT;
             let line = self.bytes.iter().skip(start).position(|b| *b == b'\n');
-            self.bytes.drain(..line.map_or(start, |line| start + line + 1));
+            self.bytes
+                .drain(..line.map_or(start, |line| start + line + 1));
         }
     }
 }

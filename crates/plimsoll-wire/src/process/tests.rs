@@ -51,7 +51,9 @@ fn a_running_program_is_told_apart_from_an_ended_one() {
 fn stopping_reaches_the_children_too() {
     let process = Process::spawn(&shell("sleep 100 & echo child $!; wait")).unwrap();
     let child = process
-        .stdout_line(LONG, |line| line.strip_prefix("child ")?.parse::<u32>().ok())
+        .stdout_line(LONG, |line| {
+            line.strip_prefix("child ")?.parse::<u32>().ok()
+        })
         .unwrap();
     assert!(runs(child));
     process.stop(LONG);
@@ -61,7 +63,9 @@ fn stopping_reaches_the_children_too() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_ignores_the_request_to_end_is_killed() {
-    let process = Process::spawn(&shell("trap '' TERM; echo ready; while :; do sleep 1; done"));
+    let process = Process::spawn(&shell(
+        "trap '' TERM; echo ready; while :; do sleep 1; done",
+    ));
     let process = process.unwrap();
     let id = process.id();
     process
@@ -78,7 +82,9 @@ fn dropping_leaves_nothing_behind() {
     let process = Process::spawn(&shell("sleep 100 & echo child $!; wait")).unwrap();
     let id = process.id();
     let child = process
-        .stdout_line(LONG, |line| line.strip_prefix("child ")?.parse::<u32>().ok())
+        .stdout_line(LONG, |line| {
+            line.strip_prefix("child ")?.parse::<u32>().ok()
+        })
         .unwrap();
     drop(process);
     assert!(!std::path::Path::new(&format!("/proc/{id}")).exists());
