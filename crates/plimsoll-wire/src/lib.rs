@@ -10,6 +10,14 @@ pub mod tls;
 
 pub mod h1;
 
+pub mod cores;
+
+pub mod cpu_time;
+
+pub mod descriptors;
+
+pub mod process;
+
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
