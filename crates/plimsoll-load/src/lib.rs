@@ -31,6 +31,8 @@ mod collector;
 
 mod saturation;
 
+pub mod conditions;
+
 pub mod target;
 
 pub use crate::pace::{Finished, Start};

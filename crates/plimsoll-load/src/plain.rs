@@ -4,9 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use plimsoll_client::check::Observer;
-use plimsoll_client::{
-    Completed, Connector, Http1, Incomplete, ReadBuffer, Stream,
-};
+use plimsoll_client::{Completed, Connector, Http1, Incomplete, ReadBuffer, Stream};
 use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 

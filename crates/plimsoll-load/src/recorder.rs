@@ -87,9 +87,8 @@ impl Interval {
     }
 
     fn record_failure(&mut self, failure: &Failure) {
-        let same = |count: &&mut FailureCount| {
-            count.kind == failure.kind && count.phase == failure.phase
-        };
+        let same =
+            |count: &&mut FailureCount| count.kind == failure.kind && count.phase == failure.phase;
         match self.failures.iter_mut().find(same) {
             Some(count) => count.count += 1,
             None => self.failures.push(FailureCount {
@@ -108,8 +107,9 @@ impl Interval {
             *count += more;
         }
         for failure in &other.failures {
-            let same =
-                |count: &&mut FailureCount| count.kind == failure.kind && count.phase == failure.phase;
+            let same = |count: &&mut FailureCount| {
+                count.kind == failure.kind && count.phase == failure.phase
+            };
             match self.failures.iter_mut().find(same) {
                 Some(count) => count.count += failure.count,
                 None => self.failures.push(failure.clone()),

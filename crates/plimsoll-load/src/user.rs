@@ -6,9 +6,9 @@ use std::sync::Arc;
 use plimsoll_model::Exchange;
 
 use crate::pace::{Finished, Pacer, Start};
-use crate::recorder::Interval;
 use crate::plan::StatusSet;
 use crate::progress::Progress;
+use crate::recorder::Interval;
 
 use std::cell::{RefCell, RefMut};
 

@@ -65,7 +65,11 @@ impl ClosedPacer {
 
     fn think(&mut self) -> Duration {
         self.think.map_or(Duration::ZERO, |think| {
-            think.least + think.most.saturating_sub(think.least).mul_f64(self.random.f64())
+            think.least
+                + think
+                    .most
+                    .saturating_sub(think.least)
+                    .mul_f64(self.random.f64())
         })
     }
 

@@ -29,6 +29,9 @@ pub enum DecodeError {
     /// A `transfer-encoding` in HTTP/1.0, or with `chunked` anywhere but last (RFC 9112, 6.1).
     #[error("invalid transfer-encoding")]
     TransferEncoding,
+    /// A request of HTTP/1.1 without a `Host`, or any with several (RFC 9112, section 3.2).
+    #[error("missing or repeated host")]
+    Host,
     /// The chunked framing is broken (RFC 9112, section 7.1).
     #[error("malformed chunk")]
     Chunk,
@@ -76,6 +79,7 @@ impl DecodeError {
             | Self::Status(_)
             | Self::ContentLength
             | Self::TransferEncoding
+            | Self::Host
             | Self::Chunk
             | Self::ChunkOverhead { .. }
             | Self::Upgrade
