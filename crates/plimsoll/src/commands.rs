@@ -1,0 +1,25 @@
+//! The subcommands, one file each.
+
+mod load;
+
+mod origin;
+
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::problem::Failed;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Load(Box<load::Args>),
+    #[command(hide = true)]
+    Origin(origin::Args),
+}
+
+/// Does what was asked for.
+pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
+    match command {
+        Command::Load(args) => load::run(&args),
+        Command::Origin(args) => origin::run(&args),
+    }
+}

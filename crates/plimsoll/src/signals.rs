@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM: the first asks a run to end, the second does not wait.
+
+use std::sync::Arc;
+use std::thread;
+
+use plimsoll_load::Interrupt;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Watches for signals from now on, on a thread of its own.
+pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
+    let interrupt = Arc::new(Interrupt::default());
+    let asked = Arc::clone(&interrupt);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let (mut interrupted, mut terminated) = {
+        let _guard = runtime.enter();
+        (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        )
+    };
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        _ = interrupted.recv() => {}
+                        _ = terminated.recv() => {}
+                    }
+                    asked.ask();
+                }
+            });
+        })?;
+    Ok(interrupt)
+}
