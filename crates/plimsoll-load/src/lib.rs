@@ -33,6 +33,7 @@ mod saturation;
 
 pub mod conditions;
 
+pub mod conditions;
 pub mod target;
 
 pub use crate::pace::{Finished, Start};

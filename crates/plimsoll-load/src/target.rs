@@ -12,7 +12,8 @@ mod pid;
 
 mod spawned;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod contract;
 
 pub use pid::Pid;
@@ -28,7 +29,7 @@ pub trait Target: Send + std::fmt::Debug {
     /// The id of the process at the root of its tree.
     fn pid(&self) -> u32;
 
-    /// The cores it was bound to by us; empty if it was left alone.
+    /// The cores that we bound it to; empty if it was left alone.
     fn cores(&self) -> &[usize];
 
     /// Its process tree, to be sampled.

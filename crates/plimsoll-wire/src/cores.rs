@@ -72,7 +72,8 @@ fn listed(cores: &[usize]) -> String {
         .join(", ")
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

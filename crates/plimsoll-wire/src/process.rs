@@ -153,16 +153,22 @@ impl Process {
         timeout: Duration,
         mut find: impl FnMut(&str) -> Option<T>,
     ) -> Option<T> {
-        self.shared
-            .wait_for(timeout, |state| {
-                let found = state.stdout.text().lines().find_map(&mut find);
-                match found {
-                    Some(found) => Some(Some(found)),
-                    None if state.ended || !state.stdout.open => Some(None),
-                    None => None,
-                }
-            })
-            .flatten()
+        let mut find = |state: &State| state.stdout.text().lines().find_map(&mut find);
+        let found = self.shared.wait_for(timeout, |state| {
+            find(state)
+                .map(Some)
+                .or_else(|| state.ended.then_some(None))
+        })?;
+        // The end may be seen before the last line is.
+        found.or_else(|| {
+            self.shared
+                .wait_for(OUTPUT_GRACE, |state| {
+                    find(state)
+                        .map(Some)
+                        .or_else(|| (!state.stdout.open).then_some(None))
+                })
+                .flatten()
+        })
     }
 
     /// Asks the group to end (`SIGTERM`), waits for the program, `grace` at most, and kills whatever

@@ -64,14 +64,13 @@ fn the_window_is_bounded_by_samples_asked_for() {
     let last = sampler.sample_now().unwrap();
     assert_eq!((first.completed, last.completed), (0, 1_000));
     assert!(last.at > first.at);
-    let samples = sampler.stop();
-    assert!(samples.target.len() >= 4);
-    assert!(samples.target.contains(&first) && samples.target.contains(&last));
-    assert!(samples.target.is_sorted_by_key(|sample| sample.at));
-    assert_eq!(samples.target_ended, None);
+    let all = sampler.stop();
+    assert!(all.target.len() >= 4);
+    assert!(all.target.contains(&first) && all.target.contains(&last));
+    assert!(all.target.is_sorted_by_key(|sample| sample.at));
+    assert_eq!(all.target_ended, None);
     assert!(
-        samples
-            .generator_peak_memory_bytes
+        all.generator_peak_memory_bytes
             .is_some_and(|bytes| bytes > 0)
     );
 }

@@ -11,7 +11,7 @@ fn shell(script: &str) -> Process {
         stdout: Output::Captured,
         ..ProcessSpec::default()
     })
-    .unwrap()
+    .expect("a shell is there")
 }
 
 fn wait_for(process: &Process, line: &str) {
@@ -21,11 +21,11 @@ fn wait_for(process: &Process, line: &str) {
 }
 
 fn now(tree: &mut ProcessTree) -> ResourceSample {
-    tree.sample(Duration::ZERO, 0).unwrap()
+    tree.sample(Duration::ZERO, 0).expect("the tree is alive")
 }
 
-/// Burns about a tenth of a second of processor time in a child, whatever else runs.
-const BURN: &str = "sh -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done'";
+/// Spends about a tenth of a second of processor time, whatever else runs.
+const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
 
 #[test]
 fn our_own_process_is_alive_and_has_spent_time() {
@@ -39,10 +39,7 @@ fn our_own_process_is_alive_and_has_spent_time() {
 
 #[test]
 fn children_are_taken_up_as_they_come() {
-    let process = shell(
-        "echo alone; while [ ! -e \"$0\" ] && ! read line < /dev/null; do break; done; \
-         sleep 100 & sleep 100 & echo three; wait",
-    );
+    let process = shell("sleep 100 & sleep 100 & echo three; wait");
     wait_for(&process, "three");
     let mut tree = ProcessTree::attach(process.id()).unwrap();
     let sample = now(&mut tree);
@@ -53,7 +50,9 @@ fn children_are_taken_up_as_they_come() {
 
 #[test]
 fn what_a_reaped_child_had_spent_is_kept_once() {
-    let process = shell(&format!("sleep 0.01; {BURN}; echo done; exec sleep 100"));
+    let process = shell(&format!(
+        "sleep 0.01; sh -c '{BURN}'; echo done; exec sleep 100"
+    ));
     let mut tree = ProcessTree::attach(process.id()).unwrap();
     let mut before = now(&mut tree).cpu;
     while process
@@ -78,28 +77,52 @@ fn what_a_reaped_child_had_spent_is_kept_once() {
 
 #[test]
 fn what_a_disowned_child_had_spent_is_kept() {
-    // The middle shell ends at once; the child that works is nobody's in the tree.
+    // Orphans come to this process, which reaps them when the test wants it.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let process = shell(&format!(
-        "sh -c \"{}; echo spent; exec sleep 100\" & echo child $!; wait; echo over; exec sleep 100",
-        BURN.replace('$', "\\$")
+        "( ( {BURN}; echo spent; exec sleep 100 ) & echo worker $!; wait ) & echo middle $!; \
+         wait; echo alone; exec sleep 100"
     ));
-    let child = process
-        .stdout_line(LONG, |line| {
-            line.strip_prefix("child ")?.parse::<u32>().ok()
-        })
-        .unwrap();
+    let id = |name: &str| {
+        process
+            .stdout_line(LONG, |line| {
+                line.strip_prefix(name)?.trim().parse::<u32>().ok()
+            })
+            .unwrap()
+    };
+    let (middle, worker) = (id("middle"), id("worker"));
     let mut tree = ProcessTree::attach(process.id()).unwrap();
     wait_for(&process, "spent");
-    let before = now(&mut tree);
-    let status = std::process::Command::new("kill")
-        .args(["-KILL", &child.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
-    wait_for(&process, "over");
-    let after = now(&mut tree);
-    assert_eq!(after.processes, 1);
-    assert!(after.cpu.total() >= before.cpu.total());
+    let trio = now(&mut tree);
+    assert_eq!(trio.processes, 3);
+
+    kill(middle);
+    wait_for(&process, "alone");
+    let pair = now(&mut tree);
+    assert_eq!(pair.processes, 2);
+    assert!(pair.cpu.total() >= trio.cpu.total());
+
+    kill(worker);
+    rustix::process::waitid(
+        rustix::process::WaitId::Pid(pid(worker)),
+        rustix::process::WaitIdOptions::EXITED,
+    )
+    .unwrap();
+    let one = now(&mut tree);
+    assert_eq!(one.processes, 1);
+    assert!(one.cpu.total() >= pair.cpu.total());
+    let root_only = now(&mut ProcessTree::attach(process.id()).unwrap());
+    assert!(root_only.cpu.total() < one.cpu.total());
+    assert_eq!(now(&mut tree).cpu, one.cpu);
+}
+
+fn pid(id: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(id.cast_signed()).expect("an id is not zero")
+}
+
+fn kill(id: u32) {
+    rustix::process::kill_process(pid(id), rustix::process::Signal::KILL)
+        .expect("the process is ours");
 }
 
 #[test]
