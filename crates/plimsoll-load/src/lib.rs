@@ -32,8 +32,6 @@ mod collector;
 mod saturation;
 
 pub mod conditions;
-
-pub mod conditions;
 pub mod target;
 
 pub use crate::pace::{Finished, Start};

@@ -130,13 +130,15 @@ impl Worker {
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
                     self.mark(now);
-                    if self.must_stop(now) {
+                    let stops_now = self.stop_mark.is_none() && self.must_stop(now);
+                    if stops_now {
                         self.stop(now);
                     }
                     if self.must_give_up(now) {
                         break;
                     }
-                    if now >= publish_at {
+                    // The last second is handed over with what is still under way.
+                    if now >= publish_at && !stops_now {
                         self.hand_over(now, false);
                         publish_at += PUBLISH_EVERY;
                     }

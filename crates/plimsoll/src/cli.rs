@@ -42,13 +42,10 @@ mod tests {
     fn every_flag_is_documented() {
         fn check(command: &clap::Command) {
             for argument in command.get_arguments() {
-                let documented = argument.get_help().is_some_and(|help| !help.to_string().is_empty());
-                assert!(
-                    documented,
-                    "{} {}",
-                    command.get_name(),
-                    argument.get_id()
-                );
+                let documented = argument
+                    .get_help()
+                    .is_some_and(|help| !help.to_string().is_empty());
+                assert!(documented, "{} {}", command.get_name(), argument.get_id());
             }
             command.get_subcommands().for_each(check);
         }

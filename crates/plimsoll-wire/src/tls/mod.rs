@@ -12,6 +12,8 @@ mod verify;
 
 mod failure;
 
+pub use rustls::ClientConfig;
+
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io};
 pub use crate::tls::pem::MaterialError;
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};

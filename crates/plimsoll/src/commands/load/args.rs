@@ -138,7 +138,12 @@ pub(crate) struct RequestArgs {
     pub(super) headers: Vec<String>,
 
     /// Body
-    #[arg(short = 'd', long = "data", value_name = "TEXT", conflicts_with = "data_file")]
+    #[arg(
+        short = 'd',
+        long = "data",
+        value_name = "TEXT",
+        conflicts_with = "data_file"
+    )]
     pub(super) data: Option<String>,
 
     /// Body from a file

@@ -173,7 +173,10 @@ impl Compiler<'_> {
             ("--max-in-flight", shape.max_in_flight == Some(0)),
             ("-z", shape.duration == Some(Duration::ZERO)),
             ("--timeout", shape.timeout.is_zero()),
-            ("-q", shape.rate.is_some_and(|rate| rate.per_second() == 0.0)),
+            (
+                "-q",
+                shape.rate.is_some_and(|rate| rate.per_second() == 0.0),
+            ),
         ] {
             if zero {
                 self.problem(flag, "must be more than zero");
@@ -193,13 +196,19 @@ impl Compiler<'_> {
 
     fn open_shape(&mut self, stages: Option<Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
-        let initial = shape.rate.unwrap_or(Rate::new(0.0).expect("zero is a rate"));
+        let initial = shape
+            .rate
+            .unwrap_or(Rate::new(0.0).expect("zero is a rate"));
         let highest = stages
             .iter()
             .flat_map(|stages| stages.list.iter().map(|stage| stage.level))
             .fold(initial.per_second(), f64::max);
         if highest > HIGHEST_RATE {
-            let flag = if shape.rate.is_some() { "-q" } else { "--stages" };
+            let flag = if shape.rate.is_some() {
+                "-q"
+            } else {
+                "--stages"
+            };
             self.problem(
                 flag,
                 format!("{highest} requests a second is more than one machine can start (at most {HIGHEST_RATE})"),
@@ -350,7 +359,10 @@ impl Compiler<'_> {
         let all = plimsoll_wire::cores::available();
         for core in &cores {
             if !all.contains(core) {
-                self.problem("--cores", format!("there is no core {core} for this process"));
+                self.problem(
+                    "--cores",
+                    format!("there is no core {core} for this process"),
+                );
             }
         }
         if cores.is_empty() && available.len() < all.len() {
@@ -380,9 +392,10 @@ impl Compiler<'_> {
             }
         };
         let has_body = request.data.is_some() || request.data_file.is_some();
-        let content_type = request.content_type.clone().or_else(|| {
-            has_body.then(|| "application/x-www-form-urlencoded".to_owned())
-        });
+        let content_type = request
+            .content_type
+            .clone()
+            .or_else(|| has_body.then(|| "application/x-www-form-urlencoded".to_owned()));
         add("host", request.host.clone());
         add("user-agent", Some(USER_AGENT.to_owned()));
         add("accept", Some("*/*".to_owned()));
@@ -421,7 +434,12 @@ impl Compiler<'_> {
         body: Option<&[u8]>,
     ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
         let default_method = if body.is_some() { "POST" } else { "GET" };
-        let method = self.args.request.method.as_deref().unwrap_or(default_method);
+        let method = self
+            .args
+            .request
+            .method
+            .as_deref()
+            .unwrap_or(default_method);
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut positions = HashMap::new();
         let mut requests = Vec::new();
@@ -515,10 +533,7 @@ impl Compiler<'_> {
         self.value("--source", plan)
     }
 
-    fn tls(
-        &mut self,
-        settings: &TlsSettings,
-    ) -> Option<Arc<plimsoll_wire::tls::ClientConfig>> {
+    fn tls(&mut self, settings: &TlsSettings) -> Option<Arc<plimsoll_wire::tls::ClientConfig>> {
         let flag = match (&settings.identity, &settings.trust) {
             (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
             (Some(_), _) => "--cert, --key",
