@@ -35,7 +35,7 @@ impl Authority {
 
     /// A server's certificate for `names` (host names or addresses), valid now.
     pub fn issue(&self, names: &[&str]) -> Leaf {
-        self.sign(leaf_params(names))
+        self.sign(&leaf_params(names))
     }
 
     /// The same, but its time is over.
@@ -43,7 +43,7 @@ impl Authority {
         let mut params = leaf_params(names);
         params.not_before = date_time_ymd(2001, 1, 1);
         params.not_after = date_time_ymd(2002, 1, 1);
-        self.sign(params)
+        self.sign(&params)
     }
 
     /// The same, but its time has not come.
@@ -51,14 +51,14 @@ impl Authority {
         let mut params = leaf_params(names);
         params.not_before = date_time_ymd(3001, 1, 1);
         params.not_after = date_time_ymd(3002, 1, 1);
-        self.sign(params)
+        self.sign(&params)
     }
 
     /// A certificate that is good for clients only.
     pub fn issue_for_client(&self, name: &str) -> Leaf {
         let mut params = leaf_params(&[name]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(params)
+        self.sign(&params)
     }
 
     /// The authority's own certificate.
@@ -71,7 +71,7 @@ impl Authority {
         self.issuer.der().clone()
     }
 
-    fn sign(&self, params: CertificateParams) -> Leaf {
+    fn sign(&self, params: &CertificateParams) -> Leaf {
         let key = new_key();
         let certificate = params
             .signed_by(&key, &self.issuer)
@@ -98,14 +98,14 @@ pub struct Leaf {
 impl Leaf {
     /// A server's certificate that is its own issuer.
     pub fn self_signed(names: &[&str]) -> Self {
-        Self::sign_itself(leaf_params(names))
+        Self::sign_itself(&leaf_params(names))
     }
 
     /// The same, marked as an authority, which is what `openssl req -x509` makes.
     pub fn self_signed_authority(names: &[&str]) -> Self {
         let mut params = leaf_params(names);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self::sign_itself(params)
+        Self::sign_itself(&params)
     }
 
     /// The certificate.
@@ -150,7 +150,7 @@ impl Leaf {
         self.finish(config)
     }
 
-    fn sign_itself(params: CertificateParams) -> Self {
+    fn sign_itself(params: &CertificateParams) -> Self {
         let key = new_key();
         let certificate = params.self_signed(&key).expect("parameters are valid");
         Self::new(&certificate, &key)
