@@ -30,6 +30,8 @@ use crate::tunnel;
 pub struct ConnectOptions {
     /// Addresses in place of name lookups (`--resolve`).
     pub overrides: Overrides,
+    /// The name servers to ask; empty means the system's.
+    pub name_servers: Vec<SocketAddr>,
     /// Which addresses are used (`-4`, `-6`).
     pub family: AddressFamily,
     /// The local address to connect from; limits `family` to its own.
@@ -40,7 +42,8 @@ pub struct ConnectOptions {
     pub unix_socket: Option<PathBuf>,
     /// The proxies.
     pub proxies: ProxyRules,
-    /// For `https://` endpoints; may be absent if there are none.
+    /// For `https://` endpoints; may be absent if there are none, since compiling it reads the
+    /// system's roots. Without it such an endpoint fails.
     pub tls: Option<Arc<ClientConfig>>,
     /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
     pub proxy_tls: Option<Arc<ClientConfig>>,
@@ -173,7 +176,8 @@ impl Connector {
     pub fn new(plan: Arc<ConnectPlan>) -> Self {
         let options = &plan.options;
         Self {
-            resolver: Resolver::new(options.family, options.overrides.clone()),
+            resolver: Resolver::new(options.family, options.overrides.clone())
+                .with_name_servers(options.name_servers.clone()),
             socket: SocketOptions {
                 source: options.source,
                 keepalive: options.keepalive,

@@ -10,6 +10,7 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig};
 use tempfile::TempDir;
 
@@ -148,6 +149,15 @@ impl Leaf {
         .expect("there is a root");
         let config = server_config_builder().with_client_cert_verifier(verifier);
         self.finish(config)
+    }
+
+    /// Settings of a server that shows this certificate but signs with the key of `other`.
+    pub fn server_config_signing_as(&self, other: &Self) -> ServerConfig {
+        let key = ring::sign::any_supported_type(&other.key_der()).expect("ring knows P-256");
+        let certified = CertifiedKey::new(vec![self.der()], key);
+        server_config_builder()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
     }
 
     fn sign_itself(params: &CertificateParams) -> Self {

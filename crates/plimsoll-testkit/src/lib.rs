@@ -1,7 +1,8 @@
 //! Test origins with faults, certificates and waiting helpers for plimsoll's tests.
 //!
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
-//! connection is scripted; [`TestProxy`] stands between; an [`Authority`] issues certificates, good
+//! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
+//! names of the test; an [`Authority`] issues certificates, good
 //! and bad; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
@@ -13,6 +14,8 @@ mod certificates;
 
 mod clock;
 
+mod name_server;
+
 mod origin;
 
 mod proxy;
@@ -23,6 +26,7 @@ mod waiting;
 
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
+pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};

@@ -45,7 +45,7 @@ fn what_needs_no_name_server() {
             expected,
             "{family:?} {url}"
         );
-        assert!(resolver.system.get().is_none(), "the system was not asked");
+        assert!(resolver.lookups.get().is_none(), "the system was not asked");
     }
 }
 

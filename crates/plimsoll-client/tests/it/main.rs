@@ -4,6 +4,8 @@
 
 mod connecting;
 
+mod names;
+
 mod proxies;
 
 mod tls;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{ConnectFailure, ConnectOptions, Connection, Stream};
-use plimsoll_model::{FailureKind, Phase, Retry};
-use plimsoll_testkit::{Authority, Leaf, MaterialFiles, Origin};
+use plimsoll_model::{FailureKind, Phase, Retry, Side};
+use plimsoll_testkit::{Authority, Leaf, MaterialFiles, Origin, Script, Step};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::{self, IdentityFiles, TlsSettings, Trust};
-use rustls::{ClientConfig, ServerConfig};
+use rustls::{ClientConfig, HandshakeKind, ServerConfig};
 use tokio::io::AsyncReadExt as _;
 
 use crate::connecting::{connect, connector, endpoint, greet, overrides, phases, run};
@@ -139,6 +139,79 @@ fn insecure_takes_every_certificate() {
 }
 
 #[test]
+fn insecure_still_wants_the_key_of_the_certificate() {
+    let authority = Authority::new();
+    let shown = authority.issue(&["127.0.0.1"]);
+    let used = authority.issue(&["127.0.0.1"]);
+    let origin = serve(shown.server_config_signing_as(&used));
+    let insecure = compile(TlsSettings {
+        trust: Trust::Anyone,
+        ..TlsSettings::default()
+    });
+    let error = attempt(&origin, insecure).unwrap_err();
+    assert_eq!(error.failure.phase, Phase::Tls, "{error}");
+    assert_eq!(error.failure.kind, FailureKind::CertificateUntrusted);
+}
+
+#[test]
+fn sessions_are_resumed_among_the_connections_of_a_worker() {
+    let authority = Authority::new();
+    let origin = serve(authority.issue(&["127.0.0.1"]).server_config());
+    let target = endpoint(&origin.url("/"));
+    run(async {
+        let connector = connector(ConnectOptions {
+            tls: Some(trusting(&authority.pem())),
+            ..ConnectOptions::default()
+        });
+        let mut kinds = Vec::new();
+        for _ in 0..2 {
+            let mut connection = connector.connect(&target, &SystemClock).await.unwrap();
+            // The session's ticket comes with the first answer.
+            greet(&mut connection.stream).await;
+            let Stream::Tls(stream) = &connection.stream else {
+                panic!("an https:// target has TLS");
+            };
+            kinds.push(stream.get_ref().1.handshake_kind());
+        }
+        assert_eq!(
+            kinds,
+            [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
+        );
+    });
+}
+
+#[test]
+fn a_connection_lost_in_the_handshake_is_told_as_it_was() {
+    for (last, kind) in [
+        (Step::Reset, FailureKind::Reset),
+        (Step::FinishWriting, FailureKind::Closed),
+    ] {
+        let origin = Origin::scripted(Script::new().then(Step::ReadBody(64)).then(last));
+        let error = connect(
+            ConnectOptions {
+                tls: Some(trusting(&Authority::new().pem())),
+                ..ConnectOptions::default()
+            },
+            &format!("https://{}/", origin.address()),
+        )
+        .unwrap_err();
+        assert_eq!(error.failure.kind, kind, "{error}");
+        assert_eq!(error.failure.phase, Phase::Tls);
+    }
+}
+
+#[test]
+fn an_https_target_without_settings_is_a_mistake_of_ours() {
+    let origin = Origin::hello();
+    let error = connect(
+        ConnectOptions::default(),
+        &format!("https://{}/", origin.address()),
+    )
+    .unwrap_err();
+    assert_eq!(error.failure.side, Side::Config);
+}
+
+#[test]
 fn a_client_certificate_is_shown_and_missed() {
     let authority = Authority::new();
     let server = authority.issue(&["127.0.0.1"]);
@@ -193,11 +266,9 @@ fn a_client_certificate_is_shown_and_missed() {
 #[test]
 fn a_server_without_tls_is_told_from_a_bad_one() {
     let origin = Origin::scripted(
-        plimsoll_testkit::Script::new()
-            .then(plimsoll_testkit::Step::Write(
-                b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
-            ))
-            .then(plimsoll_testkit::Step::Swallow),
+        Script::new()
+            .then(Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()))
+            .then(Step::Swallow),
     );
     let error = connect(
         ConnectOptions {
