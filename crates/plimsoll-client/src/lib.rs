@@ -18,15 +18,15 @@ mod race;
 
 mod stream;
 
+mod plan;
+
 mod connect;
 
-pub use crate::connect::{
-    ConnectFailure, ConnectOptions, ConnectPlan, ConnectPlanError, Connection, Connector,
-    RequestForm,
-};
+pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::no_proxy::{NoProxy, NoProxyError};
+pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
