@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Secret, Side};
-use plimsoll_wire::{Keepalive, SocketOptions, connect_tcp, tls};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Side};
+use plimsoll_wire::{SocketOptions, connect_tcp, tls};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -17,118 +16,13 @@ use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
 
-use crate::endpoint::{Endpoint, Scheme};
-use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
+use crate::endpoint::Endpoint;
+use crate::plan::ConnectPlan;
+use crate::proxy::{Proxy, ProxyScheme};
 use crate::race::{interleave, race};
-use crate::resolve::{AddressFamily, Resolver};
-use crate::resolve_override::Overrides;
+use crate::resolve::Resolver;
 use crate::stream::Stream;
 use crate::tunnel;
-
-/// How connections are to be opened, as the user said it.
-#[derive(Debug, Clone, Default)]
-pub struct ConnectOptions {
-    /// Addresses in place of name lookups (`--resolve`).
-    pub overrides: Overrides,
-    /// Which addresses are used (`-4`, `-6`).
-    pub family: AddressFamily,
-    /// The local address to connect from; limits `family` to its own.
-    pub source: Option<IpAddr>,
-    /// TCP keep-alive probes, off by default.
-    pub keepalive: Option<Keepalive>,
-    /// A unix socket that stands for every endpoint; no proxy is used then.
-    pub unix_socket: Option<PathBuf>,
-    /// The proxies.
-    pub proxies: ProxyRules,
-    /// For `https://` endpoints; may be absent if there are none.
-    pub tls: Option<Arc<ClientConfig>>,
-    /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
-    pub proxy_tls: Option<Arc<ClientConfig>>,
-    /// The time all phases together may take, from the name lookup to the end of the TLS handshake.
-    pub timeout: Option<Duration>,
-}
-
-/// How connections are opened: checked, unchangeable, shared by all workers.
-#[derive(Debug)]
-pub struct ConnectPlan {
-    options: ConnectOptions,
-}
-
-impl ConnectPlan {
-    /// Checks `options` for what contradicts itself.
-    pub fn new(mut options: ConnectOptions) -> Result<Self, ConnectPlanError> {
-        if let Some(source) = options.source {
-            if !options.family.admits(source) {
-                return Err(ConnectPlanError::SourceFamily {
-                    source_address: source,
-                });
-            }
-            options.family = match source {
-                IpAddr::V4(_) => AddressFamily::Ipv4,
-                IpAddr::V6(_) => AddressFamily::Ipv6,
-            };
-        }
-        if options.proxy_tls.is_none()
-            && let Some(proxy) = options
-                .proxies
-                .proxies()
-                .find(|proxy| proxy.scheme() == ProxyScheme::Https)
-        {
-            return Err(ConnectPlanError::ProxyTls {
-                proxy: proxy.to_string(),
-            });
-        }
-        Ok(Self { options })
-    }
-
-    /// How the request target for `endpoint` is written, which depends on the proxy.
-    pub fn request_form(&self, endpoint: &Endpoint) -> RequestForm {
-        match self.proxy(endpoint) {
-            Some(proxy) if proxy.scheme().is_http() && endpoint.scheme() == Scheme::Http => {
-                RequestForm::Absolute {
-                    proxy_authorization: proxy.authorization(),
-                }
-            }
-            _ => RequestForm::Origin,
-        }
-    }
-
-    fn proxy(&self, endpoint: &Endpoint) -> Option<&Proxy> {
-        match self.options.unix_socket {
-            Some(_) => None,
-            None => self.options.proxies.select(endpoint),
-        }
-    }
-}
-
-/// Why connections cannot be opened as asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectPlanError {
-    /// The source address is not of the address family asked for.
-    #[error("the source address {source_address} is not of the address family that was asked for")]
-    SourceFamily {
-        /// The source address.
-        source_address: IpAddr,
-    },
-    /// A proxy over TLS without TLS settings for proxies.
-    #[error("the proxy {proxy} needs TLS settings for proxies")]
-    ProxyTls {
-        /// The proxy's URL.
-        proxy: String,
-    },
-}
-
-/// How the request target is written (RFC 9112, section 3.2).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestForm {
-    /// Path and query.
-    Origin,
-    /// The whole URL, for an HTTP proxy.
-    Absolute {
-        /// The value of `Proxy-Authorization` to send along.
-        proxy_authorization: Option<Secret>,
-    },
-}
 
 /// Opens connections; one per worker.
 pub struct Connector {
@@ -173,7 +67,8 @@ impl Connector {
     pub fn new(plan: Arc<ConnectPlan>) -> Self {
         let options = &plan.options;
         Self {
-            resolver: Resolver::new(options.family, options.overrides.clone()),
+            resolver: Resolver::new(options.family, options.overrides.clone())
+                .with_name_servers(options.name_servers.clone()),
             socket: SocketOptions {
                 source: options.source,
                 keepalive: options.keepalive,

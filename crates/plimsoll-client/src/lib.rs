@@ -18,6 +18,8 @@ mod race;
 
 mod stream;
 
+mod plan;
+
 mod connect;
 
 mod request;
@@ -26,14 +28,12 @@ mod http1;
 
 pub mod check;
 
-pub use crate::connect::{
-    ConnectFailure, ConnectOptions, ConnectPlan, ConnectPlanError, Connection, Connector,
-    RequestForm,
-};
+pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
 pub use crate::no_proxy::{NoProxy, NoProxyError};
+pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
 pub use crate::request::Request;
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};

@@ -4,12 +4,15 @@
 //! and the name servers of the system, whose answers are kept as long as their TTL says. Only the
 //! last step waits, and only it counts as the dns phase.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{LookupIpStrategy, ResolverConfig};
+use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
@@ -52,9 +55,15 @@ impl AddressFamily {
 pub struct Resolver {
     family: AddressFamily,
     overrides: Overrides,
+    /// Empty stands for the system's.
+    name_servers: Vec<SocketAddr>,
     /// Reading the system's configuration is left until the first name that needs it.
-    system: OnceCell<TokioResolver>,
+    lookups: OnceCell<TokioResolver>,
+    /// Connections that are opened at the same time share one lookup of their name.
+    under_way: RefCell<HashMap<String, Lookup>>,
 }
+
+type Lookup = Shared<BoxFuture<'static, Result<Resolved, Failure>>>;
 
 /// What a host was resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +80,18 @@ impl Resolver {
         Self {
             family,
             overrides,
-            system: OnceCell::new(),
+            name_servers: Vec::new(),
+            lookups: OnceCell::new(),
+            under_way: RefCell::default(),
         }
+    }
+
+    /// The same, asking `name_servers` (over UDP, then TCP) instead of the system's; an empty list
+    /// means the system's.
+    #[must_use]
+    pub fn with_name_servers(mut self, name_servers: Vec<SocketAddr>) -> Self {
+        self.name_servers = name_servers;
+        self
     }
 
     /// The addresses of `host` for a connection to `port`, of the family that is wanted.
@@ -112,34 +131,48 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Resolved, Failure> {
-        let lookup = self
-            .system()
-            .lookup_ip(name)
-            .await
-            .map_err(|error| lookup_failure(name, &error))?;
-        let addresses: Vec<IpAddr> = lookup
-            .iter()
-            .filter(|address| self.family.admits(*address))
-            .collect();
-        if addresses.is_empty() {
-            return Err(Failure::new(Phase::Dns, FailureKind::NameNotFound)
-                .because(format!("`{name}` has no {} address", self.family.name())));
+        let lookup = self.join_lookup(name);
+        let outcome = lookup.clone().await;
+        // The first to return ends the sharing; from then on the answer comes from the cache.
+        let mut under_way = self.under_way.borrow_mut();
+        if under_way
+            .get(name)
+            .is_some_and(|current| current.ptr_eq(&lookup))
+        {
+            under_way.remove(name);
         }
-        Ok(Resolved {
-            addresses,
-            looked_up: true,
-        })
+        outcome
     }
 
-    fn system(&self) -> &TokioResolver {
-        self.system.get_or_init(|| {
-            // Without a usable resolv.conf there is still the hosts file.
-            let mut builder = TokioResolver::builder_tokio().unwrap_or_else(|_| {
+    fn join_lookup(&self, name: &str) -> Lookup {
+        let mut under_way = self.under_way.borrow_mut();
+        // One that nobody else holds was abandoned half-way: its time has run on meanwhile.
+        if let Some(lookup) = under_way.get(name)
+            && lookup.strong_count().is_some_and(|holders| holders > 1)
+        {
+            return lookup.clone();
+        }
+        let lookup = look_up(self.lookups().clone(), name.to_owned(), self.family)
+            .boxed()
+            .shared();
+        under_way.insert(name.to_owned(), lookup.clone());
+        lookup
+    }
+
+    fn lookups(&self) -> &TokioResolver {
+        self.lookups.get_or_init(|| {
+            let with_config = |name_servers| {
                 TokioResolver::builder_with_config(
-                    ResolverConfig::from_parts(None, Vec::new(), Vec::new()),
+                    ResolverConfig::from_parts(None, Vec::new(), name_servers),
                     TokioRuntimeProvider::default(),
                 )
-            });
+            };
+            let mut builder = if self.name_servers.is_empty() {
+                // Without a usable resolv.conf there is still the hosts file.
+                TokioResolver::builder_tokio().unwrap_or_else(|_| with_config(Vec::new()))
+            } else {
+                with_config(self.name_servers.iter().map(name_server).collect())
+            };
             builder.options_mut().ip_strategy = match self.family {
                 AddressFamily::Any => LookupIpStrategy::Ipv6AndIpv4,
                 AddressFamily::Ipv4 => LookupIpStrategy::Ipv4Only,
@@ -150,6 +183,37 @@ impl Resolver {
                 .expect("only a resolver with TLS name servers or DNSSEC can fail to build")
         })
     }
+}
+
+async fn look_up(
+    resolver: TokioResolver,
+    name: String,
+    family: AddressFamily,
+) -> Result<Resolved, Failure> {
+    let lookup = resolver
+        .lookup_ip(name.as_str())
+        .await
+        .map_err(|error| lookup_failure(&name, &error))?;
+    let addresses: Vec<IpAddr> = lookup
+        .iter()
+        .filter(|address| family.admits(*address))
+        .collect();
+    if addresses.is_empty() {
+        return Err(Failure::new(Phase::Dns, FailureKind::NameNotFound)
+            .because(format!("`{name}` has no {} address", family.name())));
+    }
+    Ok(Resolved {
+        addresses,
+        looked_up: true,
+    })
+}
+
+fn name_server(address: &SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    for connection in &mut server.connections {
+        connection.port = address.port();
+    }
+    server
 }
 
 impl fmt::Debug for Resolver {

@@ -13,6 +13,9 @@ use tokio_rustls::client::TlsStream;
 /// Every call goes straight to the stream inside. For TCP this is tokio's own `poll_read`, which
 /// after a partial read takes the socket for drained and so saves a read that would only say
 /// `EAGAIN`; `try_read` does not.
+///
+/// What is written to TLS may stay in its buffers until it is flushed; flush after each request.
+/// An error of TLS comes as an `io::Error` around rustls's: `plimsoll_wire::tls::failure` reads it.
 #[derive(Debug)]
 pub enum Stream {
     /// TCP in the clear.

@@ -92,7 +92,7 @@ pub(crate) async fn socks5(
         }
     }
     .map(Socks5Stream::into_inner)
-    .map_err(|error| socks_failure(proxy, error))
+    .map_err(|error| socks_failure(proxy, &error))
 }
 
 /// Asks a SOCKS 4 or, for a name, a SOCKS 4a proxy for a connection to `target`.
@@ -106,7 +106,7 @@ pub(crate) async fn socks4(
         Some((user, _)) => Socks4Stream::connect_with_userid_and_socket(stream, target, user).await,
     }
     .map(Socks4Stream::into_inner)
-    .map_err(|error| socks_failure(proxy, error))
+    .map_err(|error| socks_failure(proxy, &error))
 }
 
 /// The failure with the proxy's name put before its cause.
@@ -178,10 +178,10 @@ fn refusal(proxy: &Proxy, kind: FailureKind, what: &str) -> Failure {
     Failure::new(Phase::Connect, kind).because(format!("proxy {proxy} {what}"))
 }
 
-fn socks_failure(proxy: &Proxy, error: SocksError) -> Failure {
+fn socks_failure(proxy: &Proxy, error: &SocksError) -> Failure {
     let failure =
         |kind| Failure::new(Phase::Connect, kind).because(error.to_string().to_lowercase());
-    let failure = match &error {
+    let failure = match error {
         SocksError::Io(error) => Failure::from_io(Phase::Connect, error),
         SocksError::AuthorizationRequired
         | SocksError::NoAcceptableAuthMethods

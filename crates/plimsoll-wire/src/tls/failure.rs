@@ -67,3 +67,44 @@ fn explain(error: &Error) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn kinds_of_tls_errors() {
+        use FailureKind::{
+            CertificateExpired, CertificateHostname, CertificateOther, CertificateSelfSigned,
+            CertificateUntrusted, Protocol,
+        };
+        let self_signed = CertificateError::Other(OtherError(Arc::new(SelfSigned)));
+        for (error, kind) in [
+            (CertificateError::Expired.into(), CertificateExpired),
+            (CertificateError::NotValidYet.into(), CertificateExpired),
+            (
+                CertificateError::NotValidForName.into(),
+                CertificateHostname,
+            ),
+            (CertificateError::UnknownIssuer.into(), CertificateUntrusted),
+            (self_signed.into(), CertificateSelfSigned),
+            (CertificateError::BadEncoding.into(), CertificateOther),
+            (CertificateError::Revoked.into(), CertificateOther),
+            (Error::NoCertificatesPresented, CertificateOther),
+            (Error::DecryptError, Protocol),
+        ] {
+            assert_eq!(failure_kind(&error), kind, "{error}");
+            let io = io::Error::new(io::ErrorKind::InvalidData, error);
+            assert_eq!(failure_kind_of_io(&io), kind, "{io}");
+        }
+    }
+
+    #[test]
+    fn errors_from_below_tls_keep_their_meaning() {
+        let error = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert_eq!(failure_kind_of_io(&error), FailureKind::Reset);
+        assert_eq!(failure(Phase::Tls, &error).phase, Phase::Tls);
+    }
+}

@@ -83,7 +83,15 @@ fn read(file: &Path) -> Result<Vec<u8>, MaterialError> {
 fn syntax(file: &Path, error: &PemError) -> MaterialError {
     MaterialError::Syntax {
         file: file.to_owned(),
-        reason: error.to_string(),
+        reason: match error {
+            PemError::MissingSectionEnd { .. } => {
+                "the file ends inside a section, before its END line".to_owned()
+            }
+            PemError::IllegalSectionStart { line } => {
+                format!("unexpected line `{}`", String::from_utf8_lossy(line).trim())
+            }
+            other => other.to_string(),
+        },
     }
 }
 

@@ -69,7 +69,7 @@ impl TlsSettings {
                         certificate: files.certificate.clone(),
                         key: key_file.clone(),
                         reason: identity_problem(&source),
-                        source,
+                        source: Box::new(source),
                     })?
             }
         };
@@ -94,7 +94,7 @@ impl Trust {
                         .add(certificate.clone())
                         .map_err(|source| TlsError::Root {
                             file: file.clone(),
-                            source,
+                            source: Box::new(source),
                         })?;
                 }
                 (Arc::new(roots), given)
@@ -116,7 +116,7 @@ pub enum TlsError {
         /// The file of the certificate.
         file: PathBuf,
         /// What is wrong with it.
-        source: rustls::Error,
+        source: Box<rustls::Error>,
     },
     /// Certificate and key do not make an identity.
     #[error("`{}` and `{}` cannot be used together: {reason}", certificate.display(), key.display())]
@@ -128,7 +128,7 @@ pub enum TlsError {
         /// What is wrong, and what to do.
         reason: String,
         /// What rustls said.
-        source: rustls::Error,
+        source: Box<rustls::Error>,
     },
 }
 
