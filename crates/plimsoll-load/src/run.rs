@@ -117,7 +117,7 @@ fn site(endpoint: &Endpoint) -> String {
 pub fn run(
     plan: &RunPlan,
     observation: Observation<'_>,
-    watch: Watch<'_>,
+    watch: &mut Watch<'_>,
 ) -> Result<RunSummary, RunError> {
     descriptors::ensure(plan.connections as u64 * plan.endpoints.len() as u64 + SPARE_DESCRIPTORS)?;
     let before = Before::observe(SystemClock.wall());

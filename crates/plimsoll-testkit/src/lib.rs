@@ -8,6 +8,8 @@
 //!
 //! Written for tests: it panics where a test could only fail anyway.
 
+mod allocations;
+
 mod background;
 
 mod certificates;
@@ -24,6 +26,7 @@ mod unreachable;
 
 mod waiting;
 
+pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::name_server::{NameServer, NameServerBuilder};

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases};
 use plimsoll_wire::h1::{Decoded, Limits, ResponseDecoder, ResponseSink};
+use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::deadline::Deadline;
@@ -183,7 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 Poll::Pending => break,
                 Poll::Ready(Err(error)) => {
                     let error = progress.write_error.take().unwrap_or(error);
-                    let failure = Failure::from_io(progress.phase(), &error);
+                    let failure = tls::failure(progress.phase(), &error);
                     return Poll::Ready(Err(progress.fail(failure, clock.now())));
                 }
                 Poll::Ready(Ok(())) => {
@@ -196,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         }
         if let Some(error) = progress.write_error.take() {
             // The peer stopped reading and has not answered.
-            let failure = Failure::from_io(progress.phase(), &error);
+            let failure = tls::failure(progress.phase(), &error);
             return Poll::Ready(Err(progress.fail(failure, clock.now())));
         }
         ready!(self.deadline.poll_passed(context, deadline));

@@ -78,11 +78,11 @@ fn measure(
         },
     };
     let mut live = LiveLine::new(args, plan);
-    let watch = Watch {
+    let mut watch = Watch {
         interrupt: std::sync::Arc::clone(interrupt),
         on_tick: &mut |tick| live.show(tick),
     };
-    let result = plimsoll_load::run(plan, observation, watch);
+    let result = plimsoll_load::run(plan, observation, &mut watch);
     live.clear();
     result.map_err(|error| failed(&error))
 }

@@ -228,7 +228,7 @@ pub(crate) struct ConnectionArgs {
     pub(super) source: Option<IpAddr>,
 
     /// Unix socket to connect to, whatever the host
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
     pub(super) unix_socket: Option<PathBuf>,
 
     /// Proxy: `http://`, `https://`, `socks5://`, `socks5h://` [default: from *_PROXY]

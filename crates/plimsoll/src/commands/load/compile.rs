@@ -80,8 +80,8 @@ impl Compiler<'_> {
         let body = self.body();
         let connect = self.connect(urls.as_deref().unwrap_or_default(), surroundings);
         let cores = self.cores(&surroundings.cores);
-        let (urls, shape, body, connect) = (urls?, shape?, body?, connect?);
-        let (endpoints, requests) = self.requests(&urls, &connect, headers, body.as_deref())?;
+        let (urls, shape, connect) = (urls?, shape?, connect?);
+        let (endpoints, requests) = self.requests(&urls, &connect, &headers, body.as_deref())?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
         Some(RunPlan {
             endpoints,
@@ -188,13 +188,13 @@ impl Compiler<'_> {
         };
         let is_open = shape.rate.is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
         if is_open {
-            self.open_shape(stages)
+            self.open_shape(stages.as_ref())
         } else {
-            self.closed_shape(stages)
+            self.closed_shape(stages.as_ref())
         }
     }
 
-    fn open_shape(&mut self, stages: Option<Stages>) -> Option<Shape> {
+    fn open_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
         let initial = shape
             .rate
@@ -233,7 +233,7 @@ impl Compiler<'_> {
             (Some(connections), None) => connections,
             (None, None) => DEFAULT_CONNECTIONS,
         };
-        let stop = self.stop(stages.as_ref());
+        let stop = self.stop(stages);
         Some(Shape {
             pacing: Pacing::Open {
                 profile: match stages {
@@ -254,7 +254,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn closed_shape(&mut self, stages: Option<Stages>) -> Option<Shape> {
+    fn closed_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
         for (flag, given) in [
             ("--max-in-flight", shape.max_in_flight.is_some()),
@@ -272,8 +272,8 @@ impl Compiler<'_> {
             None => None,
             Some(text) => Some(self.value("--think", parse_think(text))?),
         };
-        let stop = self.stop(stages.as_ref());
-        let (ramp, connections) = match (&stages, shape.ramp_up) {
+        let stop = self.stop(stages);
+        let (ramp, connections) = match (stages, shape.ramp_up) {
             (Some(stages), _) => {
                 let ramp = Ramp::stages(&stages.list);
                 let most = ramp.most();
@@ -320,8 +320,8 @@ impl Compiler<'_> {
 
     fn stop(&self, stages: Option<&Stages>) -> StopRule {
         let shape = &self.args.shape;
-        let staged = stages.map(|stages| stages.list.iter().map(|stage| stage.duration).sum());
-        let duration = staged.or(shape.duration);
+        let stage_time = stages.map(|stages| stages.list.iter().map(|stage| stage.duration).sum());
+        let duration = stage_time.or(shape.duration);
         StopRule {
             requests: shape.requests,
             duration: match (duration, shape.requests) {
@@ -416,13 +416,12 @@ impl Compiler<'_> {
         headers
     }
 
-    /// `Some(None)` is a request without a body, `None` a problem.
-    fn body(&mut self) -> Option<Option<Vec<u8>>> {
+    fn body(&mut self) -> Option<Vec<u8>> {
         let request = &self.args.request;
         match (&request.data, &request.data_file) {
-            (Some(text), _) => Some(Some(text.clone().into_bytes())),
-            (None, Some(path)) => self.file("-D", path).map(Some),
-            (None, None) => Some(None),
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(path)) => self.file("-D", path),
+            (None, None) => None,
         }
     }
 
@@ -430,7 +429,7 @@ impl Compiler<'_> {
         &mut self,
         urls: &[Endpoint],
         connect: &ConnectPlan,
-        headers: Vec<(String, String)>,
+        headers: &[(String, String)],
         body: Option<&[u8]>,
     ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
         let default_method = if body.is_some() { "POST" } else { "GET" };
@@ -449,7 +448,7 @@ impl Compiler<'_> {
                 endpoints.push(url.clone());
                 endpoints.len() - 1
             });
-            let mut headers = headers.clone();
+            let mut headers = headers.to_vec();
             if let Some((user, password)) = url.credentials()
                 && self.args.request.basic_auth.is_none()
             {
@@ -525,6 +524,7 @@ impl Compiler<'_> {
             source: connection.source,
             keepalive: None,
             unix_socket: connection.unix_socket.clone(),
+            name_servers: Vec::new(),
             proxies,
             tls,
             proxy_tls,
