@@ -1,4 +1,4 @@
-//! Latencies in the HdrHistogram V2 log format, which HistogramLogAnalyzer and hdr-plot read.
+//! Latencies in the HdrHistogram V2 log format, which `HistogramLogAnalyzer` and hdr-plot read.
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};

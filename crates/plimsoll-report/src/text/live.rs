@@ -56,7 +56,7 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
 /// Whole seconds up to two minutes, then what suits.
 fn clock(time: Duration) -> String {
     let rounded = Duration::from_secs((time + Duration::from_millis(500)).as_secs());
-    if rounded < Duration::from_secs(120) {
+    if rounded < Duration::from_mins(2) {
         format!("{}s", rounded.as_secs())
     } else if rounded < Duration::from_hours(2) {
         format!("{}m{:02}s", rounded.as_secs() / 60, rounded.as_secs() % 60)
@@ -73,23 +73,30 @@ mod tests {
     #[test]
     fn lines() {
         let tick = fixture::tick(3, false);
-        let mut bounded = Progress {
+        let bounded = Progress {
             duration: Some(Duration::from_secs(10)),
             ..Progress::default()
         };
-        insta::assert_snapshot!(live(&tick, &bounded, Style::Plain), @"");
-        insta::assert_snapshot!(live(&fixture::tick(1, true), &bounded, Style::Plain), @"");
-        bounded.errors = 1_204;
-        insta::assert_snapshot!(live(&tick, &bounded, Style::Plain), @"");
+        let failing = Progress {
+            errors: 1_204,
+            ..bounded
+        };
         let numbered = Progress {
             requests: Some(1_000_000),
             done: 144_312,
             ..Progress::default()
         };
-        insta::assert_snapshot!(live(&tick, &numbered, Style::Plain), @"");
         let mut silent = fixture::tick(4_000, false);
         (silent.ok, silent.p50, silent.p99) = (0, None, None);
-        insta::assert_snapshot!(live(&silent, &Progress::default(), Style::Plain), @"");
+        let lines = [
+            live(&fixture::tick(1, true), &bounded, Style::Plain),
+            live(&tick, &bounded, Style::Plain),
+            live(&tick, &failing, Style::Plain),
+            live(&tick, &failing, Style::Ansi).replace('\x1b', "ESC"),
+            live(&tick, &numbered, Style::Plain),
+            live(&silent, &Progress::default(), Style::Plain),
+        ];
+        insta::assert_snapshot!(lines.join("\n"));
     }
 
     #[test]

@@ -24,11 +24,13 @@ impl Page {
     /// An empty line, then the title and a faint remark behind it.
     pub(super) fn heading(&mut self, title: &str, remark: &str) {
         self.text.push('\n');
+        let columns = WIDTH.saturating_sub(width(title) + 2);
         let title = self.style.apply(Emphasis::Strong, title);
         if remark.is_empty() {
             self.line(&title);
         } else {
-            let remark = self.style.apply(Emphasis::Faint, remark);
+            let remark = shortened(remark, columns);
+            let remark = self.style.apply(Emphasis::Faint, &remark);
             self.line(&format!("{title}  {remark}"));
         }
     }
@@ -135,13 +137,17 @@ pub(super) fn padded_right(text: &str, to: usize) -> String {
 }
 
 /// At most `columns` characters, the last one an ellipsis if something was left out.
+///
+/// Some texts come from the other end of the wire: what could steer a terminal is replaced.
 pub(super) fn shortened(text: &str, columns: usize) -> String {
+    let harmless = text.chars().map(|c| if c.is_control() { '·' } else { c });
     if width(text) <= columns {
-        return text.to_owned();
+        return harmless.collect();
     }
-    let mut short: String = text.chars().take(columns.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    harmless
+        .take(columns.saturating_sub(1))
+        .chain(std::iter::once('…'))
+        .collect()
 }
 
 /// Lines of at most `columns` characters, broken at spaces; a longer word is shortened.
@@ -172,5 +178,6 @@ mod tests {
         assert_eq!(wrapped("incomprehensible", 6), ["incom…"]);
         assert_eq!(wrapped("", 6), [""]);
         assert_eq!(shortened("µs µs", 5), "µs µs");
+        assert_eq!(shortened("a\x1b[31m\nb", 9), "a·[31m·b");
     }
 }

@@ -13,11 +13,11 @@ const ROWS: u32 = 10;
 /// Columns of the longest bar.
 const BAR: usize = 36;
 
-/// What the rows but the last one cover: beyond it a few values would stretch the scale.
-const BODY: f64 = 0.999;
+/// Between these fractions the scale is spread; a few values beyond would only stretch it.
+const BODY: (f64, f64) = (0.001, 0.999);
 
-/// One line for each step of a logarithmic scale from the smallest value to [`BODY`], and one for
-/// what is beyond; empty steps at either end are left out.
+/// One line for each step of a logarithmic scale over [`BODY`], the first with what lies before it,
+/// and one for what is beyond.
 pub(super) fn bars(histogram: &Histogram) -> Vec<String> {
     let rows = rows(histogram);
     let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
@@ -46,12 +46,14 @@ struct Row {
 }
 
 fn rows(histogram: &Histogram) -> Vec<Row> {
-    let (Some(min), Some(body), Some(max)) =
-        (histogram.min(), histogram.quantile(BODY), histogram.max())
-    else {
+    let (Some(low), Some(high), Some(max)) = (
+        histogram.quantile(BODY.0),
+        histogram.quantile(BODY.1),
+        histogram.max(),
+    ) else {
         return Vec::new();
     };
-    let mut bounds = scale(min, body);
+    let mut bounds = scale(low, high);
     if bounds.last() < Some(&max) {
         bounds.push(max);
     }

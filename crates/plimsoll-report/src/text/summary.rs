@@ -76,15 +76,19 @@ fn shape(run: &RunSummary) -> String {
             plural(*connections as u64, "connection", "connections")
         ),
     };
+    let measured = if window.is_zero() {
+        "nothing measured".to_owned()
+    } else {
+        format!("{} measured", duration(*window))
+    };
     let warm_up = if load.warm_up.is_zero() {
         String::new()
     } else {
         format!(" after {} of warm-up", duration(load.warm_up))
     };
     format!(
-        "{model}, {}; {} measured{warm_up}",
+        "{model}, {}; {measured}{warm_up}",
         plural(*workers as u64, "worker", "workers"),
-        duration(*window),
     )
 }
 
@@ -108,7 +112,13 @@ fn saturated(saturation: &Saturation) -> String {
 fn principal(page: &mut Page, run: &RunSummary) {
     page.line("");
     let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
-    let mut rows = vec![("requests/s", strong(rate(run.requests_per_second())))];
+    let mut requests = strong(rate(run.requests_per_second()));
+    let mut view = "";
+    if let LoadModel::Open { rate: arrivals } = run.load.model {
+        requests = format!("{requests} of {} intended", rate(arrivals.per_second()));
+        view = ", from the intended start";
+    }
+    let mut rows = vec![("requests/s", requests)];
     if let Some(target) = &run.target {
         let per_request = match target.cost.cpu_us_per_request() {
             Some(micros) => format!("{} µs", figure(micros)),
@@ -124,7 +134,7 @@ fn principal(page: &mut Page, run: &RunSummary) {
     rows.push((
         "latency",
         format!(
-            "p50 {}, p99 {}, max {}",
+            "p50 {}, p99 {}, max {}{view}",
             strong(quantile(0.5)),
             strong(quantile(0.99)),
             optional(honest.max())
@@ -165,7 +175,7 @@ fn server(page: &mut Page, target: &ServerCost) {
         (
             "memory",
             format!(
-                "{} now ({} anonymous, {} of files), {} at most",
+                "{} now ({} anonymous, {} files), {} peak",
                 bytes(memory.total_bytes()),
                 bytes(memory.anonymous_bytes),
                 bytes(memory.file_bytes),
@@ -178,11 +188,7 @@ fn server(page: &mut Page, target: &ServerCost) {
             if target.peak_fds == 0 {
                 "unavailable".to_owned()
             } else {
-                format!(
-                    "{} now, {} at most",
-                    count(target.fds),
-                    count(target.peak_fds)
-                )
+                format!("{} now, {} peak", count(target.fds), count(target.peak_fds))
             },
         ),
         ("threads", count(target.threads)),
@@ -407,7 +413,7 @@ fn generator(page: &mut Page, generator: &Generator) {
             "memory",
             generator.peak_memory_bytes.map_or_else(
                 || "unavailable".to_owned(),
-                |peak| format!("{} at most", bytes(peak)),
+                |peak| format!("{} peak", bytes(peak)),
             ),
         ),
     ]);
@@ -460,7 +466,7 @@ fn conditions(page: &mut Page, conditions: &Conditions) {
     place.extend(
         conditions
             .steal_percent
-            .map(|steal| format!("{steal:.1} % stolen")),
+            .map(|steal| format!("{} stolen", percent(steal))),
     );
     for facts in [run, machine, place] {
         if !facts.is_empty() {

@@ -41,7 +41,7 @@ fn no_line_is_too_wide() {
     for (_, run) in &mut runs {
         run.load.url = format!("http://127.0.0.1/{}", "very-long/".repeat(40));
         run.conditions.cpu_model = Some("a processor with a name ".repeat(8));
-        run.unmet.insert("condition ".repeat(30), u64::MAX);
+        run.unmet.insert("condition ".repeat(30), 4_000_000_000);
         if let Some(target) = &mut run.target {
             target.name = "spawned something".repeat(8);
         }
