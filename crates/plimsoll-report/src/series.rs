@@ -1,5 +1,7 @@
 //! The course of a run as a table: one row a second.
 
+use std::time::Duration;
+
 use plimsoll_model::{Cost, ResourceSample, RunSummary, Tick};
 use serde::Serialize;
 
@@ -21,10 +23,8 @@ pub fn series_csv(run: &RunSummary) -> String {
     let mut before = samples.first();
     for tick in &run.ticks {
         // The sample that belongs to the end of a tick may be a few milliseconds late.
-        let after = samples
-            .iter()
-            .take_while(|sample| sample.at <= tick.at + LATE)
-            .last();
+        let taken = samples.partition_point(|sample| sample.at <= tick.at + LATE);
+        let after = samples.get(..taken).and_then(<[ResourceSample]>::last);
         writer.serialize(row(tick, before, after)).expect(IN_MEMORY);
         before = after.or(before);
     }
@@ -32,7 +32,7 @@ pub fn series_csv(run: &RunSummary) -> String {
     String::from_utf8(bytes).expect("numbers are text")
 }
 
-const LATE: std::time::Duration = std::time::Duration::from_millis(20);
+const LATE: Duration = Duration::from_millis(20);
 
 const IN_MEMORY: &str = "writing to memory does not fail, and every row has the same columns";
 

@@ -121,8 +121,8 @@ fn a_program_that_goes_into_the_background_is_told_how_not_to() {
     let error = Spawned::start(&plan("exit 0", Readiness::Announces)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`/bin/sh` ended before it served (exit status: 0); if it went into the background, keep \
-         it in the foreground (nginx: `-g 'daemon off;'`)"
+        "`/bin/sh` ended before it served (exit status: 0); if it went into the background, it \
+         still runs there: keep it in the foreground (nginx: `-g 'daemon off;'`)"
     );
 }
 
