@@ -29,7 +29,7 @@ pub trait Target: Send + std::fmt::Debug {
     /// The id of the process at the root of its tree.
     fn pid(&self) -> u32;
 
-    /// The cores that we bound it to; empty if it was left alone.
+    /// The cores that it is bound to; empty if the scheduler chooses.
     fn cores(&self) -> &[usize];
 
     /// Its process tree, to be sampled.

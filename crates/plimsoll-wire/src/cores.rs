@@ -50,6 +50,12 @@ pub fn available() -> Vec<usize> {
     platform::available()
 }
 
+/// The cores that the main thread of the process `pid` may use, ascending; `None` if that cannot be
+/// told.
+pub fn of_process(pid: u32) -> Option<Vec<usize>> {
+    platform::of_process(pid)
+}
+
 /// Binds the calling thread to `core`; threads and processes that it starts inherit this.
 pub fn pin_thread(core: usize) -> Result<(), PinError> {
     platform::pin_thread(&[core])

@@ -210,7 +210,7 @@ impl Drop for Process {
 }
 
 /// How long the readers may take to see the end of a stream after the program has ended.
-const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 impl Output {
     fn stdio(self) -> Stdio {

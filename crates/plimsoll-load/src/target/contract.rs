@@ -57,6 +57,21 @@ fn a_process_that_was_there_keeps_the_contract() {
 }
 
 #[test]
+fn the_cores_of_a_target_are_known() {
+    let core = *plimsoll_wire::cores::available().last().unwrap();
+    let mut plan = plan(
+        "echo listening on http://[::1]:1; exec sleep 100",
+        Readiness::Announces,
+    );
+    plan.cores = vec![core];
+    let spawned = Spawned::start(&plan).unwrap();
+    assert_eq!(spawned.cores(), [core]);
+    let seen = Pid::new(spawned.pid()).unwrap();
+    let alone = plimsoll_wire::cores::available().len() == 1;
+    assert_eq!(seen.cores(), if alone { vec![] } else { vec![core] });
+}
+
+#[test]
 fn a_spawned_program_keeps_the_contract() {
     let script = "echo 'origin listening on http://127.0.0.1:4711 (pid 1)'; exec sleep 100";
     let target = Spawned::start(&plan(script, Readiness::Announces)).unwrap();
@@ -121,8 +136,8 @@ fn a_program_that_goes_into_the_background_is_told_how_not_to() {
     let error = Spawned::start(&plan("exit 0", Readiness::Announces)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`/bin/sh` ended before it served (exit status: 0); if it went into the background, keep \
-         it in the foreground (nginx: `-g 'daemon off;'`)"
+        "`/bin/sh` ended before it served (exit status: 0); if it went into the background, it \
+         still runs there: keep it in the foreground (nginx: `-g 'daemon off;'`)"
     );
 }
 

@@ -1,12 +1,15 @@
 //! A process that was already running.
 
+use plimsoll_wire::cores;
+
 use super::{AttachError, ProcessTree, Target};
 
 /// A running process, named by its id; it is observed and otherwise left alone.
 #[derive(Debug)]
 pub struct Pid {
-    pid: u32,
+    id: u32,
     name: String,
+    cores: Vec<usize>,
 }
 
 impl Pid {
@@ -14,8 +17,9 @@ impl Pid {
     pub fn new(pid: u32) -> Result<Self, AttachError> {
         ProcessTree::attach(pid)?;
         Ok(Self {
-            pid,
+            id: pid,
             name: format!("pid {pid}"),
+            cores: bound(pid),
         })
     }
 }
@@ -26,12 +30,20 @@ impl Target for Pid {
     }
 
     fn pid(&self) -> u32 {
-        self.pid
+        self.id
     }
 
     fn cores(&self) -> &[usize] {
-        &[]
+        &self.cores
     }
 
     fn stop(self: Box<Self>) {}
+}
+
+/// The cores of a process that somebody has bound: fewer than are there for us.
+fn bound(pid: u32) -> Vec<usize> {
+    let available = cores::available().len();
+    cores::of_process(pid)
+        .filter(|allowed| allowed.len() < available)
+        .unwrap_or_default()
 }

@@ -172,9 +172,11 @@ fn wait(
             "announce its address (`listening on …`)".to_owned()
         }
         Readiness::Accepts(addresses) => {
-            // The first look may find that the program has ended although something else answers.
             while process.wait(RETRY.min(left())).is_none() && !left().is_zero() {
-                if addresses.iter().any(|address| accepts(*address)) {
+                // A program that goes into the background ends just when its child begins to serve.
+                if addresses.iter().any(|address| accepts(*address))
+                    && process.wait(RETRY).is_none()
+                {
                     return Ok(None);
                 }
             }
@@ -229,7 +231,7 @@ impl std::fmt::Display for Background {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.success() {
             f.write_str(
-                "; if it went into the background, keep it in the foreground \
+                "; if it went into the background, it still runs there: keep it in the foreground \
                  (nginx: `-g 'daemon off;'`)",
             )?;
         }

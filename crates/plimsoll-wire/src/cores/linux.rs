@@ -14,6 +14,11 @@ pub(super) fn available() -> Vec<usize> {
         .unwrap_or_default()
 }
 
+pub(super) fn of_process(pid: u32) -> Option<Vec<usize>> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    Some(members(&sched_getaffinity(Some(pid)).ok()?))
+}
+
 pub(super) fn pin_thread(cores: &[usize]) -> Result<(), PinError> {
     let set = set_of(cores)?;
     sched_setaffinity(None, &set).map_err(|source| refused("this thread", cores, source.into()))

@@ -7,6 +7,10 @@ pub(super) fn available() -> Vec<usize> {
     (0..count).collect()
 }
 
+pub(super) fn of_process(_pid: u32) -> Option<Vec<usize>> {
+    None
+}
+
 pub(super) fn pin_thread(_cores: &[usize]) -> Result<(), PinError> {
     Err(PinError::Unsupported)
 }

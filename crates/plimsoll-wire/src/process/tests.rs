@@ -134,3 +134,22 @@ fn errors_name_the_program() {
     );
     assert_eq!(error(&["/"]), "start `/`");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_running_program_can_be_bound_and_asked() {
+    let process = Process::spawn(&shell("exec sleep 100")).unwrap();
+    let available = crate::cores::available();
+    assert_eq!(
+        crate::cores::of_process(process.id()),
+        Some(available.clone())
+    );
+    let last = &available[available.len() - 1..];
+    crate::cores::pin_process(process.id(), last).unwrap();
+    assert_eq!(
+        crate::cores::of_process(process.id()).as_deref(),
+        Some(last)
+    );
+    process.stop(LONG);
+    assert!(crate::cores::pin_process(u32::MAX, last).is_err());
+}
