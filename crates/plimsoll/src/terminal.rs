@@ -54,10 +54,9 @@ pub(crate) fn print_failure(failed: &Failed) {
             .about
             .as_ref()
             .map_or(String::new(), |about| format!("{about}: "));
-        let hint = problem
-            .hint
-            .as_ref()
-            .map_or(String::new(), |hint| format!("\n  {HINT}hint{HINT:#}: {hint}"));
+        let hint = problem.hint.as_ref().map_or(String::new(), |hint| {
+            format!("\n  {HINT}hint{HINT:#}: {hint}")
+        });
         // If even standard error is gone there is nobody left to tell.
         writeln!(
             stderr,
