@@ -230,7 +230,7 @@ pub enum EndpointError {
         url: String,
     },
     /// Not a URL.
-    #[error("`{url}` is not a URL: {source}")]
+    #[error("`{url}` is not a URL")]
     Malformed {
         /// The URL, without a password.
         url: String,

@@ -167,7 +167,7 @@ pub enum ProxyError {
     #[error("the proxy has no host; expected [SCHEME://][USER:PASSWORD@]HOST[:PORT]")]
     MissingHost,
     /// Not a URL.
-    #[error("not a proxy URL: {0}")]
+    #[error("not a proxy URL")]
     Malformed(#[source] url::ParseError),
 }
 
@@ -256,7 +256,7 @@ impl ProxyRules {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyVariableError {
     /// Not a proxy.
-    #[error("environment variable `{variable}`: {source}")]
+    #[error("environment variable `{variable}`")]
     Proxy {
         /// The variable's name.
         variable: &'static str,
@@ -264,7 +264,7 @@ pub enum ProxyVariableError {
         source: ProxyError,
     },
     /// Not a list of hosts.
-    #[error("environment variable `{variable}`: {source}")]
+    #[error("environment variable `{variable}`")]
     NoProxy {
         /// The variable's name.
         variable: &'static str,

@@ -38,11 +38,12 @@ pub enum RunError {
     #[error(transparent)]
     Descriptors(#[from] TooFewDescriptors),
     /// No connection to the target can be opened.
-    #[error("cannot reach {endpoint}: {failure}")]
+    #[error("cannot reach {endpoint}")]
     Unreachable {
         /// Scheme, host and port.
         endpoint: String,
         /// What the attempt came to.
+        #[source]
         failure: Failure,
     },
     /// The target's processes cannot be observed.
@@ -52,7 +53,7 @@ pub enum RunError {
     #[error(transparent)]
     Pin(PinError),
     /// A runtime or timer could not be had.
-    #[error("cannot set up a worker: {0}")]
+    #[error("cannot set up a worker")]
     Runtime(#[source] io::Error),
     /// A worker panicked: a defect of this program.
     #[error("a worker panicked: {0}")]

@@ -21,7 +21,7 @@ pub struct Origin {
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
     /// The port cannot be had.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// What was to be listened on.
         address: SocketAddr,
@@ -29,7 +29,7 @@ pub enum OriginError {
         source: io::Error,
     },
     /// The runtime cannot be had, or accepting connections failed for good.
-    #[error("cannot serve: {0}")]
+    #[error("cannot serve")]
     Serve(#[source] io::Error),
 }
 

@@ -70,6 +70,22 @@ pub enum SpawnError {
     },
 }
 
+/// Asks the kernel to end this process when the thread that started it ends, so that nothing is left
+/// behind even by a parent that was killed. Does nothing where there is no such service.
+pub fn end_with_parent() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{getppid, set_parent_process_death_signal};
+
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        // The parent may have ended before it was asked for.
+        if getppid().is_none_or(Pid::is_init) {
+            return Err(io::Error::other("the parent process has ended"));
+        }
+    }
+    Ok(())
+}
+
 /// A started program; dropping it kills its process group and reaps it.
 #[derive(Debug)]
 pub struct Process {

@@ -1,5 +1,7 @@
 //! What went wrong, for people: which flag, what about it, what to do.
 
+use std::error::Error;
+
 use crate::exit::Exit;
 
 /// A command that did not do what it was asked to.
@@ -39,6 +41,23 @@ impl Problem {
             about: Some(flag.to_owned()),
             ..Self::new(message)
         }
+    }
+
+    /// An error with all its causes.
+    pub(crate) fn caused_by(error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        Self::new(message)
+    }
+
+    /// The same problem, with what was given for `flag`.
+    pub(crate) fn about(mut self, flag: &str) -> Self {
+        self.about = Some(flag.to_owned());
+        self
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

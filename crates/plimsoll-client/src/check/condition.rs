@@ -73,7 +73,7 @@ pub enum ConditionError {
     #[error("`{0}` is not a whole number")]
     Number(String),
     /// The duration or size is not one.
-    #[error("{0}")]
+    #[error(transparent)]
     Unit(#[from] UnitError),
     /// The regular expression is not one.
     #[error("regular expression: {0}")]

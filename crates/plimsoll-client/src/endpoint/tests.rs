@@ -108,12 +108,9 @@ fn errors_say_what_to_do() {
         ("/x", "`/x` has no host"),
         (
             "http://a.test:99999/",
-            "`http://a.test:99999/` is not a URL: invalid port number",
+            "`http://a.test:99999/` is not a URL",
         ),
-        (
-            "http://user:hunter2@a b/",
-            "`http://…@a b/` is not a URL: invalid international domain name",
-        ),
+        ("http://user:hunter2@a b/", "`http://…@a b/` is not a URL"),
     ] {
         assert_eq!(
             Endpoint::parse(text).unwrap_err().to_string(),

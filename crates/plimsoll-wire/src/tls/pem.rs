@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 #[derive(Debug, thiserror::Error)]
 pub enum MaterialError {
     /// It cannot be read.
-    #[error("cannot read `{}`: {source}", file.display())]
+    #[error("cannot read `{}`", file.display())]
     Read {
         /// The file.
         file: PathBuf,

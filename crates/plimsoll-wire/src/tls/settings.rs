@@ -111,7 +111,7 @@ pub enum TlsError {
     #[error(transparent)]
     Material(#[from] MaterialError),
     /// A certificate of a `--cacert` file cannot be a root.
-    #[error("a certificate in `{}` cannot be used as a root: {source}", file.display())]
+    #[error("a certificate in `{}` cannot be used as a root", file.display())]
     Root {
         /// The file of the certificate.
         file: PathBuf,

@@ -88,11 +88,12 @@ fn measure(
 }
 
 fn failed(error: &RunError) -> Failed {
+    let problem = Problem::caused_by(error);
     let problem = match error {
-        RunError::Descriptors(_) => Problem::with("-c", error),
-        RunError::Pin(_) => Problem::with("--cores", error),
-        RunError::Target(_) => Problem::with("--pid", error),
-        _ => Problem::new(error),
+        RunError::Descriptors(_) => problem.about("-c"),
+        RunError::Pin(_) => problem.about("--cores"),
+        RunError::Target(_) => problem.about("--pid"),
+        _ => problem,
     };
     problem.could_not_run()
 }

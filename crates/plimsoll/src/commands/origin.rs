@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use plimsoll_server::Origin;
+use plimsoll_wire::process;
 
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
@@ -13,12 +14,19 @@ pub(crate) struct Args {
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    /// End when the process that started it does.
+    #[arg(long)]
+    end_with_parent: bool,
 }
 
 const BODY: &[u8] = b"hello, load\n";
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let fail = |error: &dyn std::error::Error| Problem::new(error).could_not_run();
+    let fail = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();
+    if args.end_with_parent {
+        process::end_with_parent().map_err(|error| fail(&error))?;
+    }
     plimsoll_wire::descriptors::raise().map_err(|error| fail(&error))?;
     let origin = Origin::bind(args.port, BODY).map_err(|error| fail(&error))?;
     // Whoever started it reads this line to know that and where it serves.

@@ -1,6 +1,7 @@
 //! From flags to a run plan: everything is checked, and every problem is told at once.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -109,9 +110,12 @@ impl Compiler<'_> {
     }
 
     /// Notes the problem of an `Err` and goes on.
-    fn value<T, E: ToString>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
+    fn value<T, E: Into<Box<dyn Error>>>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
         result
-            .map_err(|error| self.problem(flag, error.to_string()))
+            .map_err(|error| {
+                let problem = Problem::caused_by(&*error.into());
+                self.problems.push(problem.about(flag));
+            })
             .ok()
     }
 

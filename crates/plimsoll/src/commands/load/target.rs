@@ -58,8 +58,8 @@ pub(super) fn start(
     interrupt: &Interrupt,
 ) -> Result<Started, Failed> {
     if let Some(pid) = args.server.pid {
-        let target =
-            Pid::new(pid).map_err(|error| Problem::with("--pid", error).could_not_run())?;
+        let target = Pid::new(pid)
+            .map_err(|error| Problem::caused_by(&error).about("--pid").could_not_run())?;
         return Ok(Started {
             target: Some(Box::new(target)),
             url: None,
@@ -76,7 +76,11 @@ pub(super) fn start(
         },
         None if is_embedded => SpawnedPlan {
             name: Some("embedded origin".to_owned()),
-            argv: vec![own_program()?, "origin".to_owned()],
+            argv: vec![
+                own_program()?,
+                "origin".to_owned(),
+                "--end-with-parent".to_owned(),
+            ],
             cores: origin_cores(args),
             ready: Readiness::Announces,
             timeout: args.server.spawn_timeout,
@@ -89,7 +93,7 @@ pub(super) fn start(
             NotReady::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::CouldNotRun,
         },
-        problems: vec![Problem::with("--spawn", error)],
+        problems: vec![Problem::caused_by(&error).about("--spawn")],
     })?;
     Ok(Started {
         url: target.announced().map(str::to_owned),
