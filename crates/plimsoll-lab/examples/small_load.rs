@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ok = 0_u64;
     for _ in 0..number.parse()? {
         let mut stream = TcpStream::connect(authority)?;
-        write!(stream, "GET / HTTP/1.0\r\nhost: {authority}\r\n\r\n")?;
+        stream.write_all(format!("GET / HTTP/1.0\r\nhost: {authority}\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         stream.take(65_536).read_to_string(&mut answer)?;
         ok += u64::from(answer.starts_with("HTTP/"));

@@ -83,10 +83,9 @@ fn request(stream: &mut TcpStream, url: &Url) -> io::Result<()> {
         (host, Some(port)) => format!("{host}:{port}"),
         (host, None) => host.to_owned(),
     };
-    write!(
-        stream,
-        "GET {target} HTTP/1.0\r\nhost: {host}\r\nconnection: close\r\n\r\n"
-    )
+    // In one piece: a server may answer and close after its first read.
+    let head = format!("GET {target} HTTP/1.0\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())
 }
 
 #[cfg(test)]

@@ -243,12 +243,11 @@ fn counting_page() -> String {
             let mut head = [0; 1024];
             if stream.read(&mut head).is_ok_and(|length| length > 0) {
                 let count = before + 1;
-                write!(
-                    stream,
+                let page = format!(
                     "HTTP/1.0 200 OK\r\n\r\nActive connections: 1 \n\
                      server accepts handled requests\n {count} {count} {count} \n"
-                )
-                .ok();
+                );
+                stream.write_all(page.as_bytes()).ok();
             }
         }
     });
