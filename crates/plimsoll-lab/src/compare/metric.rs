@@ -55,9 +55,11 @@ impl Metric {
         matches!(self, Self::RequestsPerSecond)
     }
 
-    /// What an interval of the ratio ours / peer says.
-    pub fn verdict(self, interval: Interval) -> Verdict {
-        if interval.contains(1.0) {
+    /// What an interval of the ratio ours / peer, made from `trials` of each side, says.
+    pub fn verdict(self, interval: Interval, trials: usize) -> Verdict {
+        if trials < 2 {
+            Verdict::Undecided
+        } else if interval.contains(1.0) {
             Verdict::NoDifferenceSeen
         } else if (interval.low > 1.0) == self.more_is_better() {
             Verdict::Faster
@@ -91,6 +93,8 @@ pub enum Verdict {
     Slower,
     /// The interval contains 1. That is not proof of equality: more trials may show a difference.
     NoDifferenceSeen,
+    /// A single trial says nothing about what varies from one to the next.
+    Undecided,
 }
 
 impl Verdict {
@@ -100,6 +104,7 @@ impl Verdict {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::NoDifferenceSeen => "no-difference-seen",
+            Self::Undecided => "undecided",
         }
     }
 }
@@ -110,6 +115,7 @@ impl fmt::Display for Verdict {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::NoDifferenceSeen => "no difference seen",
+            Self::Undecided => "undecided",
         })
     }
 }
@@ -139,7 +145,12 @@ mod tests {
             (Metric::RequestsPerSecond, below, Verdict::Slower),
             (Metric::RequestsPerSecond, above, Verdict::Faster),
         ] {
-            assert_eq!(metric.verdict(interval), expected, "{metric} {interval:?}");
+            assert_eq!(
+                metric.verdict(interval, 2),
+                expected,
+                "{metric} {interval:?}"
+            );
+            assert_eq!(metric.verdict(interval, 1), Verdict::Undecided);
         }
         assert!((Metric::RequestsPerSecond.worse_by(0.8) - 1.25).abs() < 1e-12);
     }

@@ -243,6 +243,6 @@ fn metric_result(
         ours: median(&our_values).ok_or(RatioError::Empty)?,
         peer: median(&peer_values).ok_or(RatioError::Empty)?,
         estimate,
-        verdict: metric.verdict(estimate.interval),
+        verdict: metric.verdict(estimate.interval, our_values.len().min(peer_values.len())),
     })
 }

@@ -35,7 +35,7 @@ pub enum ServerError {
         status: std::process::ExitStatus,
         /// What was asked.
         url: String,
-        /// The end of its standard error, on lines of its own, or nothing.
+        /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
     /// It runs but does not answer.
@@ -49,7 +49,7 @@ pub enum ServerError {
         /// What the last attempt came to.
         #[source]
         last: io::Error,
-        /// The end of its standard error, on lines of its own, or nothing.
+        /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
     /// Something answers already, before the server was started.
@@ -107,7 +107,7 @@ pub(super) fn start(
                     command,
                     status: finished.status,
                     url: shown,
-                    stderr: on_own_lines(&group.stderr_tail()),
+                    stderr: on_own_lines(&group.complaint()),
                 });
             }
             Err(cause) => return Err(ServerError::Wait { command, cause }),
@@ -120,7 +120,7 @@ pub(super) fn start(
                     command,
                     url: shown,
                     last,
-                    stderr: on_own_lines(&group.stderr_tail()),
+                    stderr: on_own_lines(&group.complaint()),
                 });
             }
             Err(_) => {}

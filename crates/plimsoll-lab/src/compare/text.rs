@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::metric::Metric;
+use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, MetricResult, OperandResult};
 
 /// Widest line.
@@ -112,8 +112,17 @@ fn write_metric(out: &mut String, result: &MetricResult, judged: Metric) -> fmt:
         result.estimate.ratio,
         interval.low,
         interval.high,
-        result.verdict
+        verdict(result)
     )
+}
+
+/// The verdict in the words of its metric: memory is not fast.
+fn verdict(result: &MetricResult) -> String {
+    match (result.metric, result.verdict) {
+        (Metric::PeakRssBytes, Verdict::Faster) => "smaller".to_owned(),
+        (Metric::PeakRssBytes, Verdict::Slower) => "larger".to_owned(),
+        (_, verdict) => verdict.to_string(),
+    }
 }
 
 fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {

@@ -72,7 +72,7 @@ pub enum TrialError {
         command: String,
         /// How it ended.
         status: std::process::ExitStatus,
-        /// The end of its standard error, on lines of its own, or nothing.
+        /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
     /// It did not end in time.
@@ -82,7 +82,7 @@ pub enum TrialError {
         command: String,
         /// How long it was waited for.
         limit: Duration,
-        /// The end of its standard error, on lines of its own, or nothing.
+        /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
     /// Its output tells no count.
@@ -110,7 +110,7 @@ pub enum TrialError {
         command: String,
         /// Requests that failed.
         failed: u64,
-        /// The end of its standard error, on lines of its own, or nothing.
+        /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
     /// The system failed us.
@@ -170,7 +170,7 @@ impl Generator<'_> {
             return Err(TrialError::Failed {
                 command: self.command(),
                 status: finished.status,
-                stderr: on_own_lines(&group.stderr_tail()),
+                stderr: on_own_lines(&group.complaint()),
             });
         }
         let tally = self.tally(&group.stdout(), counted_before.zip(counted_after))?;
@@ -178,7 +178,7 @@ impl Generator<'_> {
             return Err(TrialError::NothingDone {
                 command: self.command(),
                 failed: tally.failed,
-                stderr: on_own_lines(&group.stderr_tail()),
+                stderr: on_own_lines(&group.complaint()),
             });
         }
         Ok(Observed {
@@ -222,7 +222,7 @@ impl Generator<'_> {
                 return Err(TrialError::TooLong {
                     command: self.command(),
                     limit: self.limit,
-                    stderr: on_own_lines(&group.stderr_tail()),
+                    stderr: on_own_lines(&group.complaint()),
                 });
             }
             let now = process::sample(group.pid());

@@ -18,8 +18,8 @@ use super::tail::Tail;
 /// Most of its standard output that is looked at, in bytes; a tool's summary comes last.
 const STDOUT_LIMIT: usize = 1024 * 1024;
 
-/// Most of its standard error that is shown, in bytes.
-const STDERR_LIMIT: usize = 2 * 1024;
+/// Most of what it complains that is shown, in bytes.
+const COMPLAINT_LIMIT: usize = 2 * 1024;
 
 /// How long a group may take to end after being asked to.
 const GRACE: Duration = Duration::from_secs(3);
@@ -89,7 +89,7 @@ impl ProcessGroup {
         let mut child = pinned(cores, || command.spawn()).map_err(refused)?;
         let pid = Pid::from_child(&child);
         let stdout = Tail::new(child.stdout.take().expect("is piped"), STDOUT_LIMIT);
-        let stderr = Tail::new(child.stderr.take().expect("is piped"), STDERR_LIMIT);
+        let stderr = Tail::new(child.stderr.take().expect("is piped"), COMPLAINT_LIMIT);
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => Ok(Self {
                 child: Some(child),
@@ -117,9 +117,15 @@ impl ProcessGroup {
         self.stdout.text(STDOUT_LIMIT).0
     }
 
-    /// The last of what it wrote to its standard error.
-    pub(crate) fn stderr_tail(&self) -> String {
-        let (text, cut) = self.stderr.text(STDERR_LIMIT);
+    /// The last of what it wrote to its standard error, or to its standard output if that is empty:
+    /// some tools complain there.
+    pub(crate) fn complaint(&self) -> String {
+        let (text, cut) = self.stderr.text(COMPLAINT_LIMIT);
+        let (text, cut) = if text.trim().is_empty() {
+            self.stdout.text(COMPLAINT_LIMIT)
+        } else {
+            (text, cut)
+        };
         if cut { format!("…{text}") } else { text }
     }
 

@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CORES", value_parser = parse_cores, requires = "drive")]
     driver_pin: Option<Cores>,
 
-    /// Count requests by this stub_status page of the server instead of by the tool's output
+    /// Count requests by this `stub_status` page of the server instead of by the tool's output
     #[arg(long, value_name = "URL")]
     count_from: Option<String>,
 

@@ -17,8 +17,8 @@ fn output_and_status_are_kept() {
     let mut group = ProcessGroup::spawn(&words(&["sh", "-c", script]), &[]).unwrap();
     let finished = run_to_end(&mut group);
     assert_eq!(finished.status.code(), Some(3));
+    assert_eq!(group.complaint(), "err\n");
     assert_eq!(group.stdout(), "out\n");
-    assert_eq!(group.stderr_tail(), "err\n");
 }
 
 #[test]
@@ -80,4 +80,11 @@ fn stopping_ends_grandchildren_too() {
     while !gone(grandchild) {
         assert!(clock.now() < deadline, "{grandchild} was left behind");
     }
+}
+
+#[test]
+fn a_complaint_on_standard_output_is_heard() {
+    let mut group = ProcessGroup::spawn(&words(&["echo", "Usage: tool"]), &[]).unwrap();
+    run_to_end(&mut group);
+    assert_eq!(group.complaint(), "Usage: tool\n");
 }
