@@ -95,7 +95,8 @@ fn distribution_of_the_resampled_median_is_the_exact_one() {
 
 #[test]
 fn interval_bounds_are_the_exact_percentiles() {
-    for n in [5, 9, 13, 21] {
+    // Sizes for which no cumulated probability is so near to half a per cent that chance decides.
+    for n in [5, 7, 13, 25] {
         let values: Vec<f64> = (1..=n).map(|value| value as f64).collect();
         // The rank at which the cumulated probability first exceeds half a per cent.
         let mut cumulated = 0.0;
