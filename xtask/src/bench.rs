@@ -44,10 +44,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     for case in &plan.cases {
         results.push((case, bench.compare(case)?));
     }
-    bench.clean_up()?;
-
     let limited = table::limited(&plan, &results)?;
-    let text = table::render(&plan, &results, &limited, &bench.versions()?)?;
+    let text = table::render(
+        &plan,
+        &results,
+        &limited,
+        &bench.versions()?,
+        &bench.paths(),
+    )?;
     println!("\n{text}");
     if arguments.write {
         write_section(&root.join("docs/benchmarks.md"), &arguments.name, &text)?;
@@ -68,7 +72,7 @@ struct Bench<'a> {
     release: PathBuf,
     /// Peers that are installed by us.
     peers: PathBuf,
-    /// The server's files.
+    /// The server's files; removed with the value.
     directory: PathBuf,
     port: u16,
 }
@@ -171,9 +175,13 @@ impl<'a> Bench<'a> {
         Ok(versions)
     }
 
-    fn clean_up(&self) -> Outcome {
-        fs::remove_dir_all(&self.directory)
-            .map_err(|error| cannot("remove", &self.directory, &error))
+    /// Paths of this checkout and what is shown for them: elsewhere they mean nothing.
+    fn paths(&self) -> [(String, &'static str); 3] {
+        [
+            (format!("{}/examples/", self.release.display()), ""),
+            (format!("{}/", self.release.display()), ""),
+            (self.directory.display().to_string(), "{dir}"),
+        ]
     }
 
     /// `{dir}`, `{release}` and `{port}` are ours to fill in; the rest is compare's.
@@ -189,6 +197,13 @@ impl<'a> Bench<'a> {
             .chain(std::env::split_paths(&path))
             .chain(["/usr/sbin".into()]);
         std::env::join_paths(directories).map_err(|error| error.to_string().into())
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        // It may not have been made; a leftover lies in the target directory.
+        fs::remove_dir_all(&self.directory).ok();
     }
 }
 

@@ -48,14 +48,20 @@ pub(super) fn limited<'a>(
 }
 
 /// The section of docs/benchmarks.md, without its marks.
+///
+/// - `paths`: texts and what is written for each of them, applied in this order.
 pub(super) fn render(
     plan: &Plan,
     results: &[Measured<'_>],
     limits: &[Limited<'_>],
     versions: &[(String, String)],
+    paths: &[(String, &str)],
 ) -> Result<String, Failure> {
     let mut text = String::new();
     write_all(&mut text, plan, results, limits, versions).map_err(|error| error.to_string())?;
+    for (path, shown) in paths {
+        text = text.replace(path, shown);
+    }
     Ok(text)
 }
 
@@ -195,9 +201,7 @@ fn write_conditions(
         }
     }
     let command = conditions["command"].as_array().into_iter().flatten();
-    let words: Vec<String> = command
-        .map(|word| quoted(&without_paths(&text(word))))
-        .collect();
+    let words: Vec<String> = command.map(|word| quoted(&text(word))).collect();
     writeln!(out, "\n```\n{}\n```", words.join(" "))
 }
 
@@ -206,15 +210,6 @@ fn shortened(command: &str) -> String {
     command
         .replace("{release}/examples/", "")
         .replace("{release}/", "")
-}
-
-/// Absolute paths of this checkout say nothing elsewhere: only the last part is kept.
-fn without_paths(text: &str) -> String {
-    let word = |word: &str| match word.rsplit_once('/') {
-        Some((head, tail)) if head.starts_with('/') && head.contains("/release") => tail.to_owned(),
-        _ => word.to_owned(),
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn median(document: &Value, operand: usize, metric: &str) -> Option<f64> {
