@@ -351,7 +351,8 @@ mod tests {
         let results = [(&plan.cases[0], document(4.0))];
         let limited = limited(&plan, &results).map_err(|error| error.0).unwrap();
         let versions = [("wrk".to_owned(), "wrk 4.1.0".to_owned())];
-        let text = render(&plan, &results, &limited, &versions)
+        let paths = [("/x/release/".to_owned(), "")];
+        let text = render(&plan, &results, &limited, &versions, &paths)
             .map_err(|error| error.0)
             .unwrap();
         for expected in [
