@@ -1,1 +1,41 @@
 //! The measuring client: resolve, connect, exchange with phase timings, judge.
+
+mod endpoint;
+
+mod credentials;
+
+mod resolve_override;
+
+mod resolve;
+
+mod proxy;
+
+mod no_proxy;
+
+mod tunnel;
+
+mod race;
+
+mod stream;
+
+mod plan;
+
+mod connect;
+
+mod request;
+
+mod http1;
+
+pub mod check;
+
+pub use crate::connect::{ConnectFailure, Connection, Connector};
+pub use crate::credentials::basic_authorization;
+pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
+pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
+pub use crate::no_proxy::{NoProxy, NoProxyError};
+pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, RequestForm};
+pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
+pub use crate::request::Request;
+pub use crate::resolve::{AddressFamily, Resolved, Resolver};
+pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
+pub use crate::stream::Stream;

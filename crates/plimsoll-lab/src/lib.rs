@@ -6,7 +6,7 @@
 //! asked of the kernel. [`statistics`] holds the estimators and nothing else.
 //!
 //! The crate starts processes and stops every one of them; it prints nothing and handles no signal:
-//! the caller hands in an [`Interrupt`] and receives [`compare::Event`]s.
+//! the caller hands in an [`Interrupt`](plimsoll_load::Interrupt) and receives [`compare::Event`]s.
 
 pub mod compare;
 
@@ -19,7 +19,3 @@ mod process;
 mod probe;
 
 mod machine;
-
-mod interrupt;
-
-pub use crate::interrupt::Interrupt;

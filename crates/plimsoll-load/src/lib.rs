@@ -1,1 +1,45 @@
 //! The load engine: schedules, virtual users, aggregation, and the cost of the target.
+//!
+//! A [`RunPlan`] goes in and a [`RunSummary`](plimsoll_model::RunSummary) comes out of [`run`].
+//! Between them, each worker thread drives its share of the connections on a runtime of its own:
+//! a pacer says when an exchange starts, a [`VirtualUser`] makes it, a recorder counts it. Nothing
+//! is shared while it runs; intervals are merged once a second.
+//!
+//! It prints nothing, reads no flags and knows no terminal.
+
+mod plan;
+
+pub mod schedule;
+
+mod ramp;
+
+mod run;
+
+mod worker;
+
+mod pace;
+
+mod user;
+
+mod plain;
+
+mod recorder;
+
+mod progress;
+
+mod collector;
+
+mod saturation;
+
+pub mod conditions;
+pub mod target;
+
+pub use crate::pace::{Finished, Start};
+pub use crate::plan::{
+    OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError, StopRule,
+    ThinkTime,
+};
+pub use crate::progress::Interrupt;
+pub use crate::ramp::Ramp;
+pub use crate::run::{Observation, RunError, Watch, check_reachable, run};
+pub use crate::user::{Recorder, VirtualUser};

@@ -74,7 +74,7 @@ pub struct ResourceSample {
     pub cpu: CpuTime,
     /// Resident memory, summed over the tree.
     pub memory: Memory,
-    /// Open file descriptors.
+    /// Open file descriptors; zero if they could not be counted.
     pub fds: u64,
     /// Threads.
     pub threads: u64,

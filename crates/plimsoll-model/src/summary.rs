@@ -211,7 +211,7 @@ pub struct ServerCost {
     pub memory: Memory,
     /// Largest resident memory seen, in bytes.
     pub peak_memory_bytes: u64,
-    /// Open descriptors at the end of the window.
+    /// Open descriptors at the end of the window; zero if they could not be counted.
     pub fds: u64,
     /// Most open descriptors seen.
     pub peak_fds: u64,

@@ -1,1 +1,28 @@
 //! Encoders for what was measured: text, JSON, CSV, HdrHistogram log.
+//!
+//! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
+//! prints, or writes a file. [`text::summary`] is what a person reads after a run,
+//! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
+
+#![forbid(unsafe_code)]
+
+pub mod text;
+
+mod document;
+
+mod series;
+
+mod hdr;
+
+pub mod files;
+
+#[cfg(test)]
+mod fixture;
+
+pub use crate::document::{
+    ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
+    LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument, SummaryDocument,
+    TargetDocument, TickDocument, TimesDocument,
+};
+pub use crate::hdr::latency_log;
+pub use crate::series::series_csv;

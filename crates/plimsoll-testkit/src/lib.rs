@@ -1,1 +1,36 @@
 //! Test origins with faults, certificates and waiting helpers for plimsoll's tests.
+//!
+//! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
+//! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
+//! names of the test; an [`Authority`] issues certificates, good
+//! and bad; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and ends when it is dropped.
+//!
+//! Written for tests: it panics where a test could only fail anyway.
+
+mod allocations;
+
+mod background;
+
+mod certificates;
+
+mod clock;
+
+mod name_server;
+
+mod origin;
+
+mod proxy;
+
+mod unreachable;
+
+mod waiting;
+
+pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
+pub use crate::certificates::{Authority, Leaf, MaterialFiles};
+pub use crate::clock::VirtualClock;
+pub use crate::name_server::{NameServer, NameServerBuilder};
+pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
+pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};
+pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
+pub use crate::waiting::{eventually, until};

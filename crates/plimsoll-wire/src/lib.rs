@@ -1,5 +1,23 @@
 //! Sockets, clocks, TLS material and the sans-I/O codecs of plimsoll's hot paths.
 
+mod alarm;
+
 mod clock;
 
+mod socket;
+
+pub mod tls;
+
+pub mod h1;
+
+pub mod cores;
+
+pub mod cpu_time;
+
+pub mod descriptors;
+
+pub mod process;
+
+pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
+pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};

@@ -1,3 +1,29 @@
-//! One file per subcommand.
+//! The subcommands, one file each.
 
-pub(crate) mod compare;
+mod compare;
+
+mod load;
+
+mod origin;
+
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::problem::Failed;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Load(Box<load::Args>),
+    Compare(Box<compare::Args>),
+    #[command(hide = true)]
+    Origin(origin::Args),
+}
+
+/// Does what was asked for.
+pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
+    match command {
+        Command::Load(args) => load::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Origin(args) => origin::run(&args),
+    }
+}

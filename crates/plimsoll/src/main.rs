@@ -1,26 +1,36 @@
-//! The command line.
+//! `plimsoll`: finds the load line of HTTP services.
+//!
+//! The only crate that prints, reads the environment or the command line, handles signals and
+//! decides the exit code. Everything it does is done by the libraries beneath.
+
+mod cli;
 
 mod commands;
 
+mod exit;
+
+mod problem;
+
+mod signals;
+
+mod terminal;
+
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
-/// Finds the load line of HTTP services: load tests with the cost per request.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Compare(commands::compare::Arguments),
-}
+use crate::cli::Cli;
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Compare(arguments) => commands::compare::run(&arguments),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::after_parsing(&error),
+    };
+    match commands::run(cli.command) {
+        Ok(exit) => exit.into(),
+        Err(failed) => {
+            terminal::print_failure(&failed);
+            failed.exit.into()
+        }
     }
 }

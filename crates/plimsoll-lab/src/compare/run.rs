@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock, Pinning};
 use plimsoll_wire::SystemClock;
 
@@ -14,7 +15,6 @@ use super::plan::{ComparePlan, Operand, parse_url};
 use super::server::{self, ServerError};
 use super::template::Values;
 use super::trial::{Generator, Observed, Trial, TrialError};
-use crate::Interrupt;
 use crate::machine::{self, Steal};
 use crate::process::ProcessGroup;
 use crate::statistics::RatioError;
@@ -95,7 +95,7 @@ impl From<ServerError> for CompareError {
 /// Runs `plan`, telling `observe` how it goes.
 ///
 /// Blocks until the end; whatever it started has ended when it returns, also after an error or once
-/// `interrupt` was raised.
+/// `interrupt` was asked.
 pub fn compare(
     plan: &ComparePlan,
     interrupt: &Interrupt,

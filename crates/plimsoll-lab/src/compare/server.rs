@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use url::Url;
 
-use crate::Interrupt;
 use crate::probe;
 use crate::process::{ProcessGroup, SpawnError};
 
@@ -97,7 +97,7 @@ pub(super) fn start(
     let clock = SystemClock;
     let deadline = clock.now() + READY_WITHIN;
     loop {
-        if interrupt.is_raised() {
+        if interrupt.is_asked() {
             return Err(ServerError::Interrupted);
         }
         match group.wait(PAUSE) {

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock, CpuTime};
 use plimsoll_wire::SystemClock;
 use url::Url;
@@ -10,7 +11,6 @@ use url::Url;
 use super::metric::Metric;
 use super::order::Turn;
 use super::server::on_own_lines;
-use crate::Interrupt;
 use crate::counts::{self, CountError, Tally, stub_status};
 use crate::probe;
 use crate::process::{self, Finished, ProcessGroup, SpawnError, TreeSample};
@@ -201,7 +201,8 @@ impl Generator<'_> {
         began: Instant,
         interrupt: &Interrupt,
     ) -> Result<(Finished, TreeSample), TrialError> {
-        const STEP: Duration = Duration::from_millis(Interrupt::LATENCY_MS);
+        /// How long an interrupt may go unnoticed.
+        const STEP: Duration = Duration::from_millis(50);
 
         let mut largest = TreeSample::default();
         loop {
@@ -215,7 +216,7 @@ impl Generator<'_> {
                     });
                 }
             }
-            if interrupt.is_raised() {
+            if interrupt.is_asked() {
                 return Err(TrialError::Interrupted);
             }
             if SystemClock.now().saturating_duration_since(began) > self.limit {

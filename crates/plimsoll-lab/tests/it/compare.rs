@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use plimsoll_lab::Interrupt;
 use plimsoll_lab::compare::{
     CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Metric, Operand, Server,
     Template, TrialError, Turn, compare, to_json, to_text, turns,
 };
 use plimsoll_lab::statistics::Bootstrap;
+use plimsoll_load::Interrupt;
 
 /// One of this crate's examples, which cargo builds along with the tests.
 pub(crate) fn example(name: &str) -> String {
@@ -61,7 +61,7 @@ fn server() -> Server {
 
 fn run(options: CompareOptions) -> Result<Comparison, CompareError> {
     let plan = ComparePlan::new(options).unwrap();
-    compare(&plan, &Interrupt::new(), &mut |_| {})
+    compare(&plan, &Interrupt::default(), &mut |_| {})
 }
 
 /// The error and its causes, one line each.
@@ -118,7 +118,7 @@ fn two_commands_run_in_turns_and_are_counted() {
     let log = scratch.file("log");
     let plan = ComparePlan::new(two_clients(Some(&log))).unwrap();
     let mut seen: Vec<Turn> = Vec::new();
-    let comparison = compare(&plan, &Interrupt::new(), &mut |event| {
+    let comparison = compare(&plan, &Interrupt::default(), &mut |event| {
         if let Event::TrialBegins { turn, .. } = event {
             seen.push(*turn);
         }
@@ -348,14 +348,14 @@ fn an_interrupt_leaves_no_process_behind() {
     })
     .unwrap();
 
-    let interrupt = Interrupt::new();
-    let raise = interrupt.clone();
+    let interrupt = Arc::new(Interrupt::default());
+    let raise = Arc::clone(&interrupt);
     let watched = PathBuf::from(&pids);
     let raiser = std::thread::spawn(move || {
         while pids_in(&watched).len() < 2 {
             std::thread::yield_now();
         }
-        raise.raise();
+        raise.ask();
     });
     let events = Arc::new(Mutex::new(0));
     let error = compare(&plan, &interrupt, &mut |_| *events.lock().unwrap() += 1).unwrap_err();

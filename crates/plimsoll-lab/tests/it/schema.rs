@@ -1,7 +1,7 @@
 //! The JSON document against its published schema.
 
-use plimsoll_lab::Interrupt;
 use plimsoll_lab::compare::{CompareOptions, ComparePlan, SCHEMA, compare, to_json};
+use plimsoll_load::Interrupt;
 use serde_json::Value;
 
 use crate::compare::two_clients;
@@ -17,7 +17,7 @@ fn the_document_follows_its_schema() {
         ..two_clients(None)
     })
     .unwrap();
-    let comparison = compare(&plan, &Interrupt::new(), &mut |_| {}).unwrap();
+    let comparison = compare(&plan, &Interrupt::default(), &mut |_| {}).unwrap();
     let document: Value = serde_json::from_str(&to_json(&comparison)).unwrap();
     let problems: Vec<String> = validator
         .iter_errors(&document)

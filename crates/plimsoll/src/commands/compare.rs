@@ -1,18 +1,18 @@
 //! `plimsoll compare`: two or more commands in interleaved trials.
 
-use std::fmt::{self, Display, Write as _};
-use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
-use std::thread;
+use std::fmt::{self, Display};
+use std::io::{self, IsTerminal};
 
-use clap::Args;
-use plimsoll_lab::Interrupt;
 use plimsoll_lab::compare::{
     CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Metric, Operand, Server,
     Template, TemplateError, compare, to_json, to_text,
 };
 use plimsoll_lab::statistics::Bootstrap;
-use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::signals;
+use crate::terminal;
 
 /// Compare commands, servers or URLs by what each request costs
 ///
@@ -24,9 +24,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// h2load, oha, k6, ab; or a URL, which is loaded by plimsoll itself. With --drive the operands are
 /// servers instead. In commands {seconds}, {connections}, {url} and {port} are replaced; no shell
 /// is involved.
-#[derive(Debug, Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct Args {
     /// Commands, or http(s) URLs; the first is compared with each of the others
     #[arg(required = true, num_args = 2.., value_name = "COMMAND|URL")]
     operands: Vec<String>,
@@ -109,76 +109,72 @@ Examples:
 
 Exit codes: 0 compared; 1 slower than allowed; 2 usage; 3 could not run; 130 interrupted.";
 
-const SLOWER: u8 = 1;
-const USAGE: u8 = 2;
-const COULD_NOT_RUN: u8 = 3;
-const INTERRUPTED: u8 = 130;
-
 /// Core numbers; a type of its own, because clap takes a bare vector for repeated values.
 #[derive(Debug, Clone, Default)]
 struct Cores(Vec<usize>);
 
-/// Runs the subcommand and says how the program ends.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let plan = match plan(arguments) {
-        Ok(plan) => plan,
-        Err(error) => return complain(&*error, USAGE),
-    };
-    let interrupt = Interrupt::new();
-    if let Err(error) = raise_on_signals(&interrupt) {
-        return complain(&error, COULD_NOT_RUN);
-    }
-    let mut progress = Progress::new(plan.least_seconds());
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let plan = plan(args).map_err(|error| problem(&*error).usage())?;
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let progress = Progress::new(plan.least_seconds());
     let comparison = compare(&plan, &interrupt, &mut |event| progress.show(event));
     progress.clear();
     match comparison {
-        Ok(comparison) => report(arguments, &comparison),
-        Err(CompareError::Interrupted) => complain(&CompareError::Interrupted, INTERRUPTED),
-        Err(error) => complain(&error, COULD_NOT_RUN),
+        Ok(comparison) => report(args, &comparison),
+        Err(error) => Err(Failed {
+            exit: match error {
+                CompareError::Interrupted => Exit::Interrupted,
+                _ => Exit::CouldNotRun,
+            },
+            problems: vec![problem(&error)],
+        }),
     }
 }
 
-fn plan(arguments: &Arguments) -> Result<ComparePlan, Box<dyn std::error::Error>> {
+fn plan(args: &Args) -> Result<ComparePlan, Box<dyn std::error::Error>> {
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
-    let operands = arguments
+    let operands = args
         .operands
         .iter()
         .map(|text| operand(text, &own))
         .collect::<Result<_, _>>()?;
     let cores = |cores: &Option<Cores>| cores.clone().unwrap_or_default().0;
-    let server = match (&arguments.server, &arguments.ready) {
+    let server = match (&args.server, &args.ready) {
         (Some(command), Some(ready)) => Some(Server {
             command: split(command)?,
-            pin: cores(&arguments.server_pin),
+            pin: cores(&args.server_pin),
             ready: ready.clone(),
         }),
         _ => None,
     };
-    let drive = match &arguments.drive {
+    let drive = match &args.drive {
         Some(url) => Some(Drive {
             url: url.clone(),
-            command: match &arguments.driver_command {
+            command: match &args.driver_command {
                 Some(command) => split(command)?,
                 None => load_of("{url}", &own)?,
             },
-            pin: cores(&arguments.driver_pin),
+            pin: cores(&args.driver_pin),
         }),
         None => None,
     };
     let plan = ComparePlan::new(CompareOptions {
         operands,
-        trials: arguments.trials,
-        seconds: arguments.seconds,
-        connections: arguments.connections,
-        pin: cores(&arguments.pin),
+        trials: args.trials,
+        seconds: args.seconds,
+        connections: args.connections,
+        pin: cores(&args.pin),
         server,
         drive,
-        url: arguments.url.clone(),
-        port: arguments.port,
-        count_from: arguments.count_from.clone(),
-        metric: arguments.metric,
+        url: args.url.clone(),
+        port: args.port,
+        count_from: args.count_from.clone(),
+        metric: args.metric,
         bootstrap: Bootstrap {
-            seed: arguments.seed,
+            seed: args.seed,
             ..Bootstrap::default()
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -248,61 +244,41 @@ impl Display for BadCommand {
 
 impl std::error::Error for BadCommand {}
 
-fn report(arguments: &Arguments, comparison: &Comparison) -> ExitCode {
-    let text = if arguments.json {
+fn report(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
+    let text = if args.json {
         to_json(comparison)
     } else {
         to_text(comparison)
     };
-    match anstream::stdout().write_all(text.as_bytes()) {
-        Ok(()) => {}
-        // Whoever read it has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => return complain(&error, COULD_NOT_RUN),
-    }
-    let Some(allowed) = arguments.fail_if_slower else {
-        return ExitCode::SUCCESS;
+    terminal::print(text.trim_end()).map_err(|error| {
+        Problem::new(format!("cannot write the result: {error}")).could_not_run()
+    })?;
+    let Some(allowed) = args.fail_if_slower else {
+        return Ok(Exit::Fine);
     };
-    let slower = comparison
+    let metric = comparison.metric;
+    let problems: Vec<Problem> = comparison
         .pairs
         .iter()
-        .filter(|pair| pair.verdict.is_slower_than(allowed));
-    let mut code = ExitCode::SUCCESS;
-    for pair in slower {
-        let peer = &comparison.operands[pair.peer].label;
-        let by = (comparison.metric.worse_by(pair.verdict.estimate.ratio) - 1.0) * 100.0;
-        let metric = comparison.metric;
-        say(&format!(
-            "slower than {peer} by {by:.1} % in {metric}; {:.1} % is allowed\n",
-            allowed * 100.0
-        ));
-        code = ExitCode::from(SLOWER);
+        .filter(|pair| pair.verdict.is_slower_than(allowed))
+        .map(|pair| {
+            let peer = &comparison.operands[pair.peer].label;
+            let by = (metric.worse_by(pair.verdict.estimate.ratio) - 1.0) * 100.0;
+            let allowed = allowed * 100.0;
+            Problem::with(
+                "--fail-if-slower",
+                format!("{by:.1} % slower than {peer} in {metric}, {allowed:.1} % is allowed"),
+            )
+        })
+        .collect();
+    if problems.is_empty() {
+        Ok(Exit::Fine)
+    } else {
+        Err(Failed {
+            exit: Exit::Objective,
+            problems,
+        })
     }
-    code
-}
-
-/// Raises `interrupt` once a signal asks the program to end.
-fn raise_on_signals(interrupt: &Interrupt) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let inside = runtime.enter();
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut terminated = signal(SignalKind::terminate())?;
-    let mut hung_up = signal(SignalKind::hangup())?;
-    drop(inside);
-    let interrupt = interrupt.clone();
-    thread::spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-                _ = hung_up.recv() => {}
-            }
-        });
-        interrupt.raise();
-    });
-    Ok(())
 }
 
 /// One line that is written over, on a terminal only.
@@ -319,13 +295,12 @@ impl Progress {
         }
     }
 
-    fn show(&mut self, event: &Event<'_>) {
+    fn show(&self, event: &Event<'_>) {
         if !self.shown {
             return;
         }
-        let mut line = String::from("\r\x1b[K");
-        let written = match event {
-            Event::ServerReady => write!(line, "server is ready"),
+        match event {
+            Event::ServerReady => terminal::overwrite_line("the server is ready"),
             Event::TrialBegins {
                 number,
                 of,
@@ -339,41 +314,30 @@ impl Progress {
                 };
                 let label = &operand.label;
                 let least = self.least_seconds;
-                write!(
-                    line,
-                    "trial {number} of {of}: {label}{kind} (≥ {least} s in all)"
-                )
+                terminal::overwrite_line(&format!(
+                    "trial {number} of {of}: {label}{kind} (at least {least} s in all)"
+                ));
             }
-            Event::TrialEnded(_) => return,
-        };
-        if written.is_ok() {
-            say(&line);
+            Event::TrialEnded(_) => {}
         }
     }
 
     fn clear(&self) {
         if self.shown {
-            say("\r\x1b[K");
+            terminal::overwrite_line("");
         }
     }
 }
 
-/// The error with its causes on one line, as far as they are not lines of their own.
-fn complain(error: &dyn std::error::Error, code: u8) -> ExitCode {
-    let mut message = format!("error: {error}");
+/// The error with its causes, as one problem.
+fn problem(error: &dyn std::error::Error) -> Problem {
+    let mut message = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         message = format!("{message}: {cause}");
         source = cause.source();
     }
-    message.push('\n');
-    say(&message);
-    ExitCode::from(code)
-}
-
-/// Writes to standard error; where that fails there is nobody to tell.
-fn say(text: &str) {
-    io::stderr().write_all(text.as_bytes()).ok();
+    Problem::new(message)
 }
 
 /// `1`, `0,2`, `0-3` or a mix.

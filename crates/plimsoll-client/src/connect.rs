@@ -1,0 +1,384 @@
+//! From an endpoint to a stream on which the request can be sent, each phase timed.
+
+use std::cell::Cell;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Side};
+use plimsoll_wire::{SocketOptions, connect_tcp, tls};
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use tokio::net::UnixStream;
+use tokio_rustls::TlsConnector;
+use tokio_socks::TargetAddr;
+use url::Host;
+
+use crate::endpoint::Endpoint;
+use crate::plan::ConnectPlan;
+use crate::proxy::{Proxy, ProxyScheme};
+use crate::race::{interleave, race};
+use crate::resolve::Resolver;
+use crate::stream::Stream;
+use crate::tunnel;
+
+/// Opens connections; one per worker.
+pub struct Connector {
+    plan: Arc<ConnectPlan>,
+    resolver: Resolver,
+    socket: SocketOptions,
+    tls: Option<TlsConnector>,
+    proxy_tls: Option<TlsConnector>,
+    /// The family that won the last race between both (RFC 8305, section 4, on history).
+    ipv6_won: Cell<Option<bool>>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Leads to the target, or to the HTTP proxy if requests are in absolute form.
+    pub stream: Stream,
+    /// The phases that happened, of dns, connect and tls.
+    pub phases: Phases,
+    /// The other end of the transport: the target or the proxy; a unix socket has none.
+    pub peer: Option<SocketAddr>,
+    /// This end of the transport.
+    pub local: Option<SocketAddr>,
+    /// The protocol that the target chose by ALPN.
+    pub alpn: Option<Vec<u8>>,
+}
+
+/// A connection that did not come about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{failure}")]
+pub struct ConnectFailure {
+    /// Why.
+    pub failure: Failure,
+    /// The phases completed before.
+    pub phases: Phases,
+}
+
+impl Connector {
+    /// For the worker whose runtime will run [`connect`](Self::connect).
+    ///
+    /// TLS sessions are resumed among the connections of one worker, so that workers share nothing.
+    pub fn new(plan: Arc<ConnectPlan>) -> Self {
+        let options = &plan.options;
+        Self {
+            resolver: Resolver::new(options.family, options.overrides.clone())
+                .with_name_servers(options.name_servers.clone()),
+            socket: SocketOptions {
+                source: options.source,
+                keepalive: options.keepalive,
+            },
+            tls: options.tls.as_deref().map(worker_tls),
+            proxy_tls: options.proxy_tls.as_deref().map(worker_tls),
+            ipv6_won: Cell::new(None),
+            plan,
+        }
+    }
+
+    /// The plan it follows.
+    pub fn plan(&self) -> &Arc<ConnectPlan> {
+        &self.plan
+    }
+
+    /// Opens a connection for requests to `endpoint`.
+    pub async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        clock: &impl Clock,
+    ) -> Result<Connection, ConnectFailure> {
+        let mut progress = Progress::begin(clock);
+        let attempt = Box::pin(self.establish(endpoint, &mut progress));
+        let outcome = match self.plan.options.timeout {
+            None => attempt.await,
+            Some(limit) => match tokio::time::timeout(limit, attempt).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(
+                    Failure::new(progress.phase, FailureKind::Timeout).because(format!(
+                        "not connected to {} within {limit:?}",
+                        endpoint.authority_with_port()
+                    )),
+                ),
+            },
+        };
+        match outcome {
+            Ok(established) => Ok(Connection {
+                stream: established.stream,
+                phases: progress.phases,
+                peer: established.peer,
+                local: established.local,
+                alpn: established.alpn,
+            }),
+            Err(failure) => Err(ConnectFailure {
+                failure,
+                phases: progress.phases,
+            }),
+        }
+    }
+
+    async fn establish(
+        &self,
+        endpoint: &Endpoint,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Established, Failure> {
+        let transport = match &self.plan.options.unix_socket {
+            Some(path) => {
+                progress.enter(Phase::Connect);
+                let stream = UnixStream::connect(path).await.map_err(|error| {
+                    Failure::from_io(Phase::Connect, &error)
+                        .because(format!("{}: {error}", path.display()))
+                })?;
+                Transport {
+                    stream: Stream::Unix(stream),
+                    peer: None,
+                    local: None,
+                }
+            }
+            None => match self.plan.proxy(endpoint) {
+                None => self.direct(endpoint, progress).await?,
+                Some(proxy) => self.through(proxy, endpoint, progress).await?,
+            },
+        };
+        progress.complete(Phase::Connect);
+        let Transport {
+            stream,
+            peer,
+            local,
+        } = transport;
+        if !endpoint.is_tls() {
+            return Ok(Established {
+                stream,
+                peer,
+                local,
+                alpn: None,
+            });
+        }
+        progress.enter(Phase::Tls);
+        let connector = self.tls.as_ref().ok_or_else(|| {
+            Failure::new(Phase::Tls, FailureKind::Protocol)
+                .on(Side::Config)
+                .because("an https:// target needs TLS settings")
+        })?;
+        let stream = handshake(connector, &endpoint.host(), stream, Phase::Tls).await?;
+        progress.complete(Phase::Tls);
+        let alpn = match &stream {
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        };
+        Ok(Established {
+            stream,
+            peer,
+            local,
+            alpn,
+        })
+    }
+
+    async fn direct(
+        &self,
+        endpoint: &Endpoint,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Transport, Failure> {
+        let addresses = self
+            .resolve(&endpoint.host(), endpoint.port(), progress)
+            .await?;
+        progress.enter(Phase::Connect);
+        self.dial(addresses).await
+    }
+
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        endpoint: &Endpoint,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Transport, Failure> {
+        let addresses = self
+            .resolve(&proxy.host(), proxy.port(), progress)
+            .await
+            .map_err(|failure| tunnel::blame(proxy, failure))?;
+        let target = match proxy.scheme() {
+            ProxyScheme::Socks4 | ProxyScheme::Socks5 => {
+                let addresses = self
+                    .resolve(&endpoint.host(), endpoint.port(), progress)
+                    .await?;
+                TargetAddr::Ip(target_for(proxy.scheme(), &addresses)?)
+            }
+            ProxyScheme::Http
+            | ProxyScheme::Https
+            | ProxyScheme::Socks4a
+            | ProxyScheme::Socks5h => match endpoint.host() {
+                Host::Domain(name) => TargetAddr::Domain(name.into(), endpoint.port()),
+                Host::Ipv4(address) => TargetAddr::Ip((address, endpoint.port()).into()),
+                Host::Ipv6(address) => TargetAddr::Ip((address, endpoint.port()).into()),
+            },
+        };
+        progress.enter(Phase::Connect);
+        let mut transport = self
+            .dial(addresses)
+            .await
+            .map_err(|failure| tunnel::blame(proxy, failure))?;
+        if proxy.scheme() == ProxyScheme::Https {
+            let connector = self
+                .proxy_tls
+                .as_ref()
+                .expect("the plan has TLS settings for its proxies");
+            transport.stream =
+                handshake(connector, &proxy.host(), transport.stream, Phase::Connect)
+                    .await
+                    .map_err(|failure| tunnel::blame(proxy, failure))?;
+        }
+        transport.stream = match proxy.scheme() {
+            ProxyScheme::Http | ProxyScheme::Https if endpoint.is_tls() => {
+                tunnel::http(transport.stream, proxy, endpoint).await?
+            }
+            ProxyScheme::Http | ProxyScheme::Https => transport.stream,
+            ProxyScheme::Socks4 | ProxyScheme::Socks4a => {
+                tunnel::socks4(transport.stream, proxy, target).await?
+            }
+            ProxyScheme::Socks5 | ProxyScheme::Socks5h => {
+                tunnel::socks5(transport.stream, proxy, target).await?
+            }
+        };
+        Ok(transport)
+    }
+
+    async fn resolve(
+        &self,
+        host: &Host<&str>,
+        port: u16,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        progress.enter(Phase::Dns);
+        let resolved = self.resolver.resolve(host, port).await?;
+        if resolved.looked_up {
+            progress.complete(Phase::Dns);
+        }
+        Ok(resolved
+            .addresses
+            .into_iter()
+            .map(|address| SocketAddr::new(address, port))
+            .collect())
+    }
+
+    async fn dial(&self, mut addresses: Vec<SocketAddr>) -> Result<Transport, Failure> {
+        interleave(&mut addresses, self.ipv6_won.get());
+        let (peer, stream) = race(&addresses, |peer| connect_tcp(peer, &self.socket))
+            .await
+            .map_err(|(peer, error)| {
+                Failure::from_io(Phase::Connect, &error).because(format!("{peer}: {error}"))
+            })?;
+        if addresses
+            .iter()
+            .any(|address| address.is_ipv6() != peer.is_ipv6())
+        {
+            self.ipv6_won.set(Some(peer.is_ipv6()));
+        }
+        Ok(Transport {
+            local: stream.local_addr().ok(),
+            peer: Some(peer),
+            stream: Stream::Tcp(stream),
+        })
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Transport {
+    stream: Stream,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+}
+
+struct Established {
+    stream: Stream,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    alpn: Option<Vec<u8>>,
+}
+
+/// Which phase is under way and what the earlier ones took; outlives an attempt that is cut short.
+struct Progress<'a, C> {
+    clock: &'a C,
+    phase: Phase,
+    entered: Instant,
+    phases: Phases,
+}
+
+impl<'a, C: Clock> Progress<'a, C> {
+    fn begin(clock: &'a C) -> Self {
+        Self {
+            clock,
+            phase: Phase::Dns,
+            entered: clock.now(),
+            phases: Phases::default(),
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.entered = self.clock.now();
+    }
+
+    /// A phase that happens twice, such as two name lookups, adds up.
+    fn complete(&mut self, phase: Phase) {
+        let took = self.clock.now().saturating_duration_since(self.entered);
+        let earlier = self.phases.get(phase).unwrap_or_default();
+        self.phases.set(phase, earlier + took);
+    }
+}
+
+fn worker_tls(config: &ClientConfig) -> TlsConnector {
+    const SESSIONS: usize = 256;
+    let mut config = config.clone();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    TlsConnector::from(Arc::new(config))
+}
+
+async fn handshake(
+    connector: &TlsConnector,
+    host: &Host<&str>,
+    stream: Stream,
+    phase: Phase,
+) -> Result<Stream, Failure> {
+    let name = match host {
+        Host::Domain(name) => ServerName::try_from((*name).to_owned()).map_err(|_| {
+            Failure::new(phase, FailureKind::CertificateHostname)
+                .on(Side::Config)
+                .because(format!("no certificate can be for the name `{name}`"))
+        })?,
+        Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
+        Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
+    };
+    connector
+        .connect(name, stream)
+        .await
+        .map(|stream| Stream::Tls(Box::new(stream)))
+        .map_err(|error| tls::failure(phase, &error))
+}
+
+/// SOCKS 4 knows IPv4 only; for SOCKS 5 the resolver's first address is as good as any.
+fn target_for(scheme: ProxyScheme, addresses: &[SocketAddr]) -> Result<SocketAddr, Failure> {
+    addresses
+        .iter()
+        .find(|address| scheme != ProxyScheme::Socks4 || address.is_ipv4())
+        .copied()
+        .ok_or_else(|| {
+            Failure::new(Phase::Dns, FailureKind::NameNotFound)
+                .on(Side::Config)
+                .because(
+                    "the target has no IPv4 address, and SOCKS 4 knows no other; use socks5://",
+                )
+        })
+}
+
+#[cfg(test)]
+mod tests;

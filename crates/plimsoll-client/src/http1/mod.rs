@@ -1,0 +1,318 @@
+//! Exchanges on one HTTP/1 connection, with their phases.
+//!
+//! One exchange costs one write, one read and two clock calls when request and response fit the
+//! socket buffers, and no allocation. Nothing here resolves, connects or retries.
+
+mod deadline;
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Instant;
+
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases};
+use plimsoll_wire::h1::{Decoded, Limits, ResponseDecoder, ResponseSink};
+use plimsoll_wire::tls;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use self::deadline::Deadline;
+use crate::Request;
+
+/// A connection that speaks HTTP/1 over `S`.
+#[derive(Debug)]
+pub struct Http1<S> {
+    stream: S,
+    decoder: ResponseDecoder,
+    deadline: Deadline,
+}
+
+/// Memory that all connections of one worker read into, one after the other.
+///
+/// A response is decoded before the next read, so 512 connections need one buffer, and it stays in
+/// the processor's cache.
+#[derive(Debug, Clone)]
+pub struct ReadBuffer(Rc<RefCell<Box<[u8]>>>);
+
+impl ReadBuffer {
+    /// Bytes asked of the kernel at a time.
+    pub const BYTES: usize = 64 * 1024;
+
+    /// One buffer; clones share it.
+    pub fn new() -> Self {
+        Self(Rc::new(RefCell::new(
+            vec![0; Self::BYTES].into_boxed_slice(),
+        )))
+    }
+}
+
+impl Default for ReadBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A complete response.
+#[derive(Debug, Clone, Copy)]
+pub struct Completed {
+    /// The status.
+    pub status: u16,
+    /// The phases send, wait and receive.
+    pub phases: Phases,
+    /// Bytes of the request.
+    pub bytes_sent: u64,
+    /// Bytes of the response, head and framing included.
+    pub bytes_received: u64,
+    /// When its last byte was read.
+    pub done: Instant,
+    /// Whether the connection may carry another exchange.
+    pub reusable: bool,
+}
+
+/// An exchange without a complete response; the connection is of no further use.
+#[derive(Debug, Clone)]
+pub struct Incomplete {
+    /// Why.
+    pub failure: Failure,
+    /// The phases it completed.
+    pub phases: Phases,
+    /// Bytes of the request that were handed over.
+    pub bytes_sent: u64,
+    /// Bytes of the response that came.
+    pub bytes_received: u64,
+    /// When it ended.
+    pub done: Instant,
+}
+
+/// How far an exchange has come.
+#[derive(Debug)]
+struct Progress {
+    begun: Instant,
+    sent_at: Option<Instant>,
+    first_byte_at: Option<Instant>,
+    written: usize,
+    received: u64,
+    /// The write side broke; the peer may still have answered before it did.
+    write_error: Option<io::Error>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
+    /// Wraps a connected stream; must be called within a runtime.
+    ///
+    /// - `now`: any moment that is not in the future; a timer starts from it.
+    pub fn new(stream: S, limits: Limits, now: Instant) -> Self {
+        Self {
+            stream,
+            decoder: ResponseDecoder::new(limits),
+            deadline: Deadline::new(now),
+        }
+    }
+
+    /// Whether the connection can carry an exchange after having been idle: the peer has neither
+    /// closed it nor sent what nobody asked for.
+    pub fn is_fresh(&mut self) -> bool {
+        let mut byte = [0];
+        let mut buffer = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(Waker::noop());
+        Pin::new(&mut self.stream)
+            .poll_read(&mut context, &mut buffer)
+            .is_pending()
+    }
+
+    /// Sends `request` and reads its response to the end.
+    ///
+    /// - `begun`: the present, read by the caller.
+    /// - `deadline`: when to give up; must not be earlier than that of the exchange before.
+    pub async fn exchange<K: ResponseSink, C: Clock>(
+        &mut self,
+        request: &Request,
+        begun: Instant,
+        deadline: Instant,
+        buffer: &ReadBuffer,
+        sink: &mut K,
+        clock: &C,
+    ) -> Result<Completed, Incomplete> {
+        self.decoder.begin(request.is_head());
+        let mut progress = Progress {
+            begun,
+            sent_at: None,
+            first_byte_at: None,
+            written: 0,
+            received: 0,
+            write_error: None,
+        };
+        poll_fn(|context| {
+            self.poll_exchange(
+                context,
+                &mut progress,
+                request,
+                deadline,
+                buffer,
+                sink,
+                clock,
+            )
+        })
+        .await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one future")]
+    fn poll_exchange<K: ResponseSink, C: Clock>(
+        &mut self,
+        context: &mut Context<'_>,
+        progress: &mut Progress,
+        request: &Request,
+        deadline: Instant,
+        buffer: &ReadBuffer,
+        sink: &mut K,
+        clock: &C,
+    ) -> Poll<Result<Completed, Incomplete>> {
+        if progress.sent_at.is_none()
+            && progress.write_error.is_none()
+            && let Poll::Ready(result) = self.poll_send(context, progress, request.bytes())
+        {
+            match result {
+                Ok(()) => progress.sent_at = Some(clock.now()),
+                Err(error) => progress.write_error = Some(error),
+            }
+        }
+        loop {
+            let mut memory = buffer.0.borrow_mut();
+            let mut read = ReadBuf::new(&mut memory);
+            match Pin::new(&mut self.stream).poll_read(context, &mut read) {
+                Poll::Pending => break,
+                Poll::Ready(Err(error)) => {
+                    let error = progress.write_error.take().unwrap_or(error);
+                    let failure = tls::failure(progress.phase(), &error);
+                    return Poll::Ready(Err(progress.fail(failure, clock.now())));
+                }
+                Poll::Ready(Ok(())) => {
+                    let bytes = read.filled();
+                    if let Some(result) = self.receive(progress, bytes, sink, clock) {
+                        return Poll::Ready(result);
+                    }
+                }
+            }
+        }
+        if let Some(error) = progress.write_error.take() {
+            // The peer stopped reading and has not answered.
+            let failure = tls::failure(progress.phase(), &error);
+            return Poll::Ready(Err(progress.fail(failure, clock.now())));
+        }
+        ready!(self.deadline.poll_passed(context, deadline));
+        let failure = Failure::new(progress.phase(), FailureKind::Timeout);
+        Poll::Ready(Err(progress.fail(failure, clock.now())))
+    }
+
+    fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        progress: &mut Progress,
+        bytes: &[u8],
+    ) -> Poll<io::Result<()>> {
+        while progress.written < bytes.len() {
+            let rest = &bytes[progress.written..];
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => progress.written += written,
+            }
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Takes what a read delivered; returns the outcome if that ended the exchange.
+    fn receive<K: ResponseSink, C: Clock>(
+        &mut self,
+        progress: &mut Progress,
+        bytes: &[u8],
+        sink: &mut K,
+        clock: &C,
+    ) -> Option<Result<Completed, Incomplete>> {
+        if bytes.is_empty() {
+            let now = clock.now();
+            return Some(match self.decoder.end_of_stream() {
+                Ok(()) => Ok(self.complete(progress, now, now, false)),
+                Err(error) => Err(progress.fail(error.failure(progress.phase()), now)),
+            });
+        }
+        let is_first = progress.first_byte_at.is_none();
+        let first_byte_at = *progress.first_byte_at.get_or_insert_with(|| clock.now());
+        match self.decoder.decode(bytes, sink) {
+            Ok(Decoded { consumed, complete }) => {
+                progress.received += consumed as u64;
+                complete.then(|| {
+                    // A response that came in one read was complete when its first byte came.
+                    let done = if is_first { first_byte_at } else { clock.now() };
+                    // Bytes beyond it, or a request that it overtook, spoil the connection.
+                    let clean = consumed == bytes.len() && progress.sent_at.is_some();
+                    Ok(self.complete(progress, first_byte_at, done, clean))
+                })
+            }
+            Err(error) => {
+                progress.received += bytes.len() as u64;
+                let phase = if self.decoder.has_head() {
+                    Phase::Receive
+                } else {
+                    progress.phase()
+                };
+                Some(Err(progress.fail(error.failure(phase), clock.now())))
+            }
+        }
+    }
+
+    fn complete(
+        &self,
+        progress: &Progress,
+        first_byte_at: Instant,
+        done: Instant,
+        clean: bool,
+    ) -> Completed {
+        let first_byte_at = progress.first_byte_at.unwrap_or(first_byte_at);
+        let sent_at = progress
+            .sent_at
+            .map_or(first_byte_at, |at| at.min(first_byte_at));
+        let mut phases = Phases::default();
+        phases.set(Phase::Send, sent_at - progress.begun);
+        phases.set(Phase::Wait, first_byte_at - sent_at);
+        phases.set(Phase::Receive, done - first_byte_at);
+        Completed {
+            status: self.decoder.status(),
+            phases,
+            bytes_sent: progress.written as u64,
+            bytes_received: progress.received,
+            done,
+            reusable: clean && self.decoder.is_persistent(),
+        }
+    }
+}
+
+impl Progress {
+    fn phase(&self) -> Phase {
+        match (self.sent_at, self.first_byte_at) {
+            (_, Some(_)) => Phase::Receive,
+            (Some(_), None) => Phase::Wait,
+            (None, None) => Phase::Send,
+        }
+    }
+
+    fn fail(&self, failure: Failure, now: Instant) -> Incomplete {
+        let mut phases = Phases::default();
+        if let Some(sent_at) = self.sent_at {
+            phases.set(Phase::Send, sent_at - self.begun);
+            if let Some(first_byte_at) = self.first_byte_at {
+                phases.set(
+                    Phase::Wait,
+                    first_byte_at.saturating_duration_since(sent_at),
+                );
+            }
+        }
+        Incomplete {
+            failure,
+            phases,
+            bytes_sent: self.written as u64,
+            bytes_received: self.received,
+            done: now,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How connections are to be opened: what the user said, checked for sense.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_model::Secret;
+use plimsoll_wire::Keepalive;
+use rustls::ClientConfig;
+
+use crate::endpoint::{Endpoint, Scheme};
+use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
+use crate::resolve::AddressFamily;
+use crate::resolve_override::Overrides;
+
+/// How connections are to be opened, as the user said it.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectOptions {
+    /// Addresses in place of name lookups (`--resolve`).
+    pub overrides: Overrides,
+    /// The name servers to ask; empty means the system's.
+    pub name_servers: Vec<SocketAddr>,
+    /// Which addresses are used (`-4`, `-6`).
+    pub family: AddressFamily,
+    /// The local address to connect from; limits `family` to its own.
+    pub source: Option<IpAddr>,
+    /// TCP keep-alive probes, off by default.
+    pub keepalive: Option<Keepalive>,
+    /// A unix socket that stands for every endpoint; no proxy is used then.
+    pub unix_socket: Option<PathBuf>,
+    /// The proxies.
+    pub proxies: ProxyRules,
+    /// For `https://` endpoints; may be absent if there are none, since compiling it reads the
+    /// system's roots. Without it such an endpoint fails.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
+    pub proxy_tls: Option<Arc<ClientConfig>>,
+    /// The time all phases together may take, from the name lookup to the end of the TLS handshake.
+    pub timeout: Option<Duration>,
+}
+
+/// How connections are opened: checked, unchangeable, shared by all workers.
+#[derive(Debug)]
+pub struct ConnectPlan {
+    pub(crate) options: ConnectOptions,
+}
+
+impl ConnectPlan {
+    /// Checks `options` for what contradicts itself.
+    pub fn new(mut options: ConnectOptions) -> Result<Self, ConnectPlanError> {
+        if let Some(source) = options.source {
+            if !options.family.admits(source) {
+                return Err(ConnectPlanError::SourceFamily {
+                    source_address: source,
+                });
+            }
+            options.family = match source {
+                IpAddr::V4(_) => AddressFamily::Ipv4,
+                IpAddr::V6(_) => AddressFamily::Ipv6,
+            };
+        }
+        if options.proxy_tls.is_none()
+            && let Some(proxy) = options
+                .proxies
+                .proxies()
+                .find(|proxy| proxy.scheme() == ProxyScheme::Https)
+        {
+            return Err(ConnectPlanError::ProxyTls {
+                proxy: proxy.to_string(),
+            });
+        }
+        Ok(Self { options })
+    }
+
+    /// How the request target for `endpoint` is written, which depends on the proxy.
+    pub fn request_form(&self, endpoint: &Endpoint) -> RequestForm {
+        match self.proxy(endpoint) {
+            Some(proxy) if proxy.scheme().is_http() && endpoint.scheme() == Scheme::Http => {
+                RequestForm::Absolute {
+                    proxy_authorization: proxy.authorization(),
+                }
+            }
+            _ => RequestForm::Origin,
+        }
+    }
+
+    /// The proxy between us and `endpoint`, if there is one.
+    pub(crate) fn proxy(&self, endpoint: &Endpoint) -> Option<&Proxy> {
+        match self.options.unix_socket {
+            Some(_) => None,
+            None => self.options.proxies.select(endpoint),
+        }
+    }
+}
+
+/// Why connections cannot be opened as asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectPlanError {
+    /// The source address is not of the address family asked for.
+    #[error("the source address {source_address} is not of the address family that was asked for")]
+    SourceFamily {
+        /// The source address.
+        source_address: IpAddr,
+    },
+    /// A proxy over TLS without TLS settings for proxies.
+    #[error("the proxy {proxy} needs TLS settings for proxies")]
+    ProxyTls {
+        /// The proxy's URL.
+        proxy: String,
+    },
+}
+
+/// How the request target is written (RFC 9112, section 3.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestForm {
+    /// Path and query.
+    Origin,
+    /// The whole URL, for an HTTP proxy.
+    Absolute {
+        /// The value of `Proxy-Authorization` to send along.
+        proxy_authorization: Option<Secret>,
+    },
+}
+
+#[cfg(test)]
+mod tests;

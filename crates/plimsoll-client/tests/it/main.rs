@@ -1,0 +1,11 @@
+//! The client over real sockets of the loopback.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod connecting;
+
+mod names;
+
+mod proxies;
+
+mod tls;

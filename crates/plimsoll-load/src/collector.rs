@@ -1,0 +1,157 @@
+//! Merges what the workers hand over: one line a second, one total at the end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_model::Tick;
+
+use crate::recorder::Interval;
+
+/// What a worker counted since it last handed over.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) worker: u32,
+    /// Time since the start of the run.
+    pub(crate) at: Duration,
+    /// Nothing more comes from this worker.
+    pub(crate) is_last: bool,
+    pub(crate) interval: Box<Interval>,
+}
+
+/// Merges intervals into seconds and seconds into a total.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    total: Interval,
+    /// Seconds that not all workers have handed over yet, by number.
+    pending: BTreeMap<u64, Pending>,
+    /// For each worker, the second it has come to; `u64::MAX` once it has ended.
+    reached: Vec<u64>,
+    warm_up: Duration,
+    last_tick: Duration,
+    /// Merged seconds, to be filled again.
+    spare: Vec<Interval>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    at: Duration,
+    interval: Interval,
+}
+
+impl Collector {
+    /// - `empty`: an interval of the run's kind.
+    pub(crate) fn new(empty: Interval, workers: usize, warm_up: Duration) -> Self {
+        Self {
+            spare: vec![empty.clone()],
+            total: empty,
+            pending: BTreeMap::new(),
+            reached: vec![0; workers],
+            warm_up,
+            last_tick: Duration::ZERO,
+        }
+    }
+
+    /// Takes over what a worker handed over; returns its memory, and the seconds that are complete.
+    pub(crate) fn take(&mut self, published: Published) -> (Box<Interval>, Vec<Tick>) {
+        let Published {
+            worker,
+            at,
+            is_last,
+            mut interval,
+        } = published;
+        let second = at.as_secs().max(1);
+        self.total.merge(&interval);
+        if let Some(pending) = self.pending.get_mut(&second) {
+            pending.interval.merge(&interval);
+            pending.at = pending.at.max(at);
+        } else {
+            let mut merged = self.spare.pop().unwrap_or_else(|| {
+                let mut empty = self.total.clone();
+                empty.clear();
+                empty
+            });
+            merged.merge(&interval);
+            self.pending.insert(
+                second,
+                Pending {
+                    at,
+                    interval: merged,
+                },
+            );
+        }
+        self.reached[worker as usize] = if is_last { u64::MAX } else { second };
+        interval.clear();
+        (interval, self.complete())
+    }
+
+    /// The total of everything handed over.
+    pub(crate) fn finish(self) -> Interval {
+        self.total
+    }
+
+    /// The seconds that every worker has handed over.
+    fn complete(&mut self) -> Vec<Tick> {
+        let reached = self.reached.iter().copied().min().unwrap_or(u64::MAX);
+        let mut ticks = Vec::new();
+        while let Some(entry) = self.pending.first_entry()
+            && *entry.key() <= reached
+        {
+            let mut pending = entry.remove();
+            ticks.push(tick(&pending, self.last_tick, self.warm_up));
+            self.last_tick = self.last_tick.max(pending.at);
+            pending.interval.clear();
+            self.spare.push(pending.interval);
+        }
+        ticks
+    }
+}
+
+fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
+    let Pending { at, interval } = pending;
+    let counts = &interval.counts;
+    let latency = interval.honest_latency();
+    Tick {
+        at: *at,
+        length: at.saturating_sub(last),
+        warm_up: *at <= warm_up,
+        ok: counts.ok + counts.warm_up,
+        failed: counts.failed,
+        other_errors: counts.errors() - counts.failed,
+        bytes_received: interval.bytes_received,
+        in_flight: interval.in_flight,
+        p50: latency.quantile(0.5),
+        p99: latency.quantile(0.99),
+        max: latency.max(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(worker: u32, millis: u64, ok: u64, is_last: bool) -> Published {
+        let mut interval = Interval::new(0, false);
+        interval.counts.ok = ok;
+        Published {
+            worker,
+            at: Duration::from_millis(millis),
+            is_last,
+            interval: Box::new(interval),
+        }
+    }
+
+    #[test]
+    fn a_second_is_told_once_every_worker_has_handed_it_over() {
+        let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
+        let mut oks = |worker, millis, ok, is_last| {
+            let (_, ticks) = collector.take(published(worker, millis, ok, is_last));
+            ticks.iter().map(|tick| tick.ok).collect::<Vec<_>>()
+        };
+        assert_eq!(oks(0, 1000, 10, false), []);
+        assert_eq!(oks(0, 2000, 20, false), []);
+        assert_eq!(oks(1, 1001, 1, false), [11]);
+        assert_eq!(oks(1, 2400, 2, true), [22]);
+        assert_eq!(oks(0, 2500, 5, true), [5]);
+        assert_eq!(collector.finish().counts.ok, 38);
+    }
+}

@@ -1,0 +1,25 @@
+//! Platforms that are not asked.
+
+use plimsoll_model::LoadAverage;
+
+use super::MachineTime;
+
+pub(super) fn load_average() -> Option<LoadAverage> {
+    None
+}
+
+pub(super) fn machine_time() -> Option<MachineTime> {
+    None
+}
+
+pub(super) fn cpu_model() -> Option<String> {
+    None
+}
+
+pub(super) fn governor() -> Option<String> {
+    None
+}
+
+pub(super) fn memory_bytes() -> Option<u64> {
+    None
+}

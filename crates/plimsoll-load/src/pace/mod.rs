@@ -1,0 +1,135 @@
+//! When a worker's connections take up their next exchange.
+//!
+//! One [`Gate`] per worker knows when to end; a [`Pacer`] decides when to start. In a closed loop
+//! each connection follows its own last exchange; in an open one they share a schedule.
+
+mod closed;
+
+mod open;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+pub(crate) use self::closed::ClosedPacer;
+pub(crate) use self::open::{OpenPacer, OpenUser};
+
+/// Leave to begin one exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// When it was meant to start.
+    pub intended: Instant,
+    /// When it is taken up: the present.
+    pub started: Instant,
+    /// Whether it counts, or belongs to the warm-up.
+    pub in_window: bool,
+    /// How late it is although its connection was idle: the generator's own doing.
+    pub lag: Option<Duration>,
+}
+
+/// What the last exchange means for the next one.
+#[derive(Debug, Clone, Copy)]
+pub struct Finished {
+    /// When it ended.
+    pub done: Instant,
+    /// How long its connection should rest, because opening one failed.
+    pub back_off: Duration,
+}
+
+/// How one connection waits for its next start.
+#[derive(Debug)]
+pub(crate) enum Pacer {
+    Closed(ClosedPacer),
+    Open(OpenUser),
+}
+
+impl Pacer {
+    /// Leave for the next exchange; `None` when there will be no more.
+    ///
+    /// - `last`: the connection's last exchange, `None` before its first.
+    #[inline]
+    pub(crate) async fn next(&mut self, last: Option<Finished>) -> Option<Start> {
+        match self {
+            Self::Closed(pacer) => pacer.next(last).await,
+            Self::Open(pacer) => pacer.next(last).await,
+        }
+    }
+}
+
+/// When a worker begins no more exchanges, and from when on they count.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    run_start: Instant,
+    window_start: Instant,
+    /// No exchange that is meant to start at or after this is begun.
+    end: Option<Instant>,
+    /// Exchanges of the window that may still be begun.
+    budget: Cell<u64>,
+    stopping: Cell<bool>,
+    stopped: Notify,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        run_start: Instant,
+        window_start: Instant,
+        end: Option<Instant>,
+        budget: Option<u64>,
+    ) -> Self {
+        Self {
+            run_start,
+            window_start,
+            end,
+            budget: Cell::new(budget.unwrap_or(u64::MAX)),
+            stopping: Cell::new(false),
+            stopped: Notify::new(),
+        }
+    }
+
+    pub(crate) fn run_start(&self) -> Instant {
+        self.run_start
+    }
+
+    /// Whether an exchange meant to start at `intended` counts.
+    pub(crate) fn in_window(&self, intended: Instant) -> bool {
+        intended >= self.window_start
+    }
+
+    /// Takes one exchange meant to start at `intended` off the budget; `None` if there is none left.
+    #[inline]
+    pub(crate) fn admit(&self, intended: Instant) -> Option<bool> {
+        if self.stopping.get() || self.end.is_some_and(|end| intended >= end) {
+            return None;
+        }
+        let in_window = self.in_window(intended);
+        if in_window {
+            let budget = self.budget.get().checked_sub(1)?;
+            self.budget.set(budget);
+        }
+        Some(in_window)
+    }
+
+    /// Begins nothing more, and wakes whoever waits.
+    pub(crate) fn stop(&self) {
+        self.stopping.set(true);
+        self.stopped.notify_waiters();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Waits until [`Gate::stop`] is called.
+    pub(crate) async fn wait_for_stop(&self) {
+        let stopped = self.stopped.notified();
+        if !self.stopping.get() {
+            stopped.await;
+        }
+    }
+
+    /// The end of the run, if it is bounded by time.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.end
+    }
+}

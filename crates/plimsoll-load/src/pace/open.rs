@@ -1,0 +1,241 @@
+//! The open loop: starts follow a schedule, whatever the answers do.
+//!
+//! The worker's connections share one schedule. An idle one is handed an arrival the moment it is
+//! due; one that becomes free takes the oldest that is overdue. So a backlog is only the distance
+//! between the schedule and the clock: it needs no memory, and no arrival loses its intended start.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use plimsoll_model::Clock;
+use plimsoll_wire::{Alarm, SystemClock};
+use tokio::sync::Notify;
+
+use crate::pace::{Finished, Gate, Start};
+use crate::plan::OnFull;
+use crate::schedule::Schedule;
+
+/// The schedule of one worker, and the connections that wait for it.
+#[derive(Debug)]
+pub(crate) struct OpenPacer {
+    gate: Rc<Gate>,
+    schedule: RefCell<Box<dyn Schedule>>,
+    /// The next arrival, `None` once there are no more.
+    next: Cell<Option<Instant>>,
+    on_full: OnFull,
+    seats: Box<[Seat]>,
+    /// Connections that wait, the longest idle first: all of them get used.
+    idle: RefCell<VecDeque<usize>>,
+    /// Arrivals are overdue and no connection is idle.
+    is_behind: Cell<bool>,
+    caught_up: Notify,
+    dropped: Cell<u64>,
+}
+
+/// Where an idle connection waits for an arrival.
+#[derive(Debug, Default)]
+struct Seat {
+    arrival: Cell<Option<Arrival>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// An arrival that was admitted: it will be made, even if the run is stopped meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    intended: Instant,
+    in_window: bool,
+}
+
+/// One connection's view of the shared schedule.
+#[derive(Debug)]
+pub(crate) struct OpenUser {
+    pacer: Rc<OpenPacer>,
+    seat: usize,
+}
+
+impl OpenPacer {
+    /// - `connections`: how many share the schedule.
+    pub(crate) fn new(
+        gate: Rc<Gate>,
+        schedule: Box<dyn Schedule>,
+        on_full: OnFull,
+        connections: usize,
+    ) -> Self {
+        let pacer = Self {
+            gate,
+            schedule: RefCell::new(schedule),
+            next: Cell::new(None),
+            on_full,
+            seats: (0..connections).map(|_| Seat::default()).collect(),
+            idle: RefCell::new(VecDeque::with_capacity(connections)),
+            is_behind: Cell::new(false),
+            caught_up: Notify::new(),
+            dropped: Cell::new(0),
+        };
+        pacer.advance();
+        pacer
+    }
+
+    /// The view of connection number `seat` of this worker.
+    pub(crate) fn user(self: &Rc<Self>, seat: usize) -> OpenUser {
+        OpenUser {
+            pacer: Rc::clone(self),
+            seat,
+        }
+    }
+
+    /// Hands out arrivals as they fall due, until there are no more.
+    pub(crate) async fn dispatch(&self) -> io::Result<()> {
+        let mut alarm = Alarm::new()?;
+        while let Some(next) = self.next.get() {
+            tokio::select! {
+                waited = alarm.until(next, SystemClock.now()) => waited?,
+                () = self.gate.wait_for_stop() => break,
+            }
+            self.hand_out(SystemClock.now());
+            if self.is_behind.get() {
+                tokio::select! {
+                    () = self.caught_up.notified() => {}
+                    () = self.gate.wait_for_stop() => break,
+                }
+            }
+        }
+        // All arrivals are made or being made: send everybody home.
+        self.stop(SystemClock.now());
+        Ok(())
+    }
+
+    /// Begins nothing more, except what was due by `now` and has an idle connection waiting for it.
+    pub(crate) fn stop(&self, now: Instant) {
+        if !self.gate.is_stopping() {
+            self.hand_out(now);
+        }
+        self.gate.stop();
+        for seat in self.idle.borrow_mut().drain(..) {
+            self.seats[seat].wake();
+        }
+    }
+
+    /// Arrivals of the window given up so far because nothing was free.
+    pub(crate) fn take_dropped(&self) -> u64 {
+        self.dropped.take()
+    }
+
+    /// Arrivals of the window that were due before `now` and never begun; call it last.
+    pub(crate) fn count_missed(&self, now: Instant) -> u64 {
+        let mut missed = 0;
+        while let Some(arrival) = self.next.get().filter(|arrival| *arrival < now) {
+            missed += u64::from(self.gate.in_window(arrival));
+            self.advance();
+        }
+        missed
+    }
+
+    fn advance(&self) {
+        let next = self
+            .schedule
+            .borrow_mut()
+            .next_arrival()
+            .map(|offset| self.gate.run_start() + offset);
+        let end = self.gate.end();
+        self.next
+            .set(next.filter(|next| end.is_none_or(|end| *next < end)));
+    }
+
+    fn hand_out(&self, now: Instant) {
+        while let Some(intended) = self.next.get().filter(|next| *next <= now) {
+            let idle = self.idle.borrow().front().copied();
+            if idle.is_none() && self.on_full == OnFull::Queue {
+                self.is_behind.set(true);
+                return;
+            }
+            let Some(in_window) = self.gate.admit(intended) else {
+                // The budget is used up.
+                self.next.set(None);
+                return;
+            };
+            self.advance();
+            if let Some(seat) = idle {
+                self.idle.borrow_mut().pop_front();
+                let arrival = Arrival {
+                    intended,
+                    in_window,
+                };
+                self.seats[seat].arrival.set(Some(arrival));
+                self.seats[seat].wake();
+            } else {
+                self.dropped.set(self.dropped.get() + u64::from(in_window));
+            }
+        }
+    }
+
+    /// Takes the oldest overdue arrival, if there is one.
+    fn take_overdue(&self, now: Instant) -> Option<Instant> {
+        let arrival = self
+            .next
+            .get()
+            .filter(|arrival| self.on_full == OnFull::Queue && *arrival <= now)?;
+        if self.gate.is_stopping() {
+            return None;
+        }
+        self.advance();
+        Some(arrival)
+    }
+}
+
+impl Seat {
+    fn wake(&self) {
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+impl OpenUser {
+    pub(crate) async fn next(&mut self, last: Option<Finished>) -> Option<Start> {
+        let pacer = &self.pacer;
+        let now = last.map_or_else(|| SystemClock.now(), |last| last.done);
+        if let Some(intended) = pacer.take_overdue(now) {
+            let in_window = pacer.gate.admit(intended)?;
+            return Some(Start {
+                intended,
+                started: now,
+                in_window,
+                lag: None,
+            });
+        }
+        let arrival = self.wait_for_arrival().await?;
+        let started = SystemClock.now();
+        Some(Start {
+            intended: arrival.intended,
+            started,
+            in_window: arrival.in_window,
+            lag: Some(started.saturating_duration_since(arrival.intended)),
+        })
+    }
+
+    async fn wait_for_arrival(&self) -> Option<Arrival> {
+        let pacer = &self.pacer;
+        let seat = &pacer.seats[self.seat];
+        pacer.idle.borrow_mut().push_back(self.seat);
+        if pacer.is_behind.replace(false) {
+            pacer.caught_up.notify_one();
+        }
+        poll_fn(|context| {
+            if let Some(arrival) = seat.arrival.take() {
+                return Poll::Ready(Some(arrival));
+            }
+            if pacer.gate.is_stopping() {
+                return Poll::Ready(None);
+            }
+            *seat.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,210 @@
+//! The virtual user of `plimsoll load URL`: the planned requests, in turn, on connections of its own.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use plimsoll_client::check::Observer;
+use plimsoll_client::{Completed, Connector, Http1, Incomplete, ReadBuffer, Stream};
+use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
+use plimsoll_wire::SystemClock;
+
+use crate::pace::{Finished, Start};
+use crate::plan::RunPlan;
+use crate::user::{Recorder, VirtualUser};
+
+/// The first pause after a connection could not be opened; it doubles up to [`LONGEST_BACK_OFF`].
+const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
+
+/// Sends the planned requests in turn.
+#[derive(Debug)]
+pub(crate) struct PlainUser {
+    shared: Rc<Shared>,
+    /// One per endpoint, as far as they are open.
+    connections: Vec<Option<Open>>,
+    next_request: usize,
+    observer: Option<Observer>,
+    back_off: Duration,
+}
+
+/// What the users of one worker share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) plan: Rc<RunPlan>,
+    pub(crate) connector: Connector,
+    pub(crate) buffer: ReadBuffer,
+}
+
+#[derive(Debug)]
+struct Open {
+    http: Http1<Stream>,
+    peer: Option<std::net::SocketAddr>,
+    idle_since: Instant,
+}
+
+impl PlainUser {
+    /// - `index`: the user's number in the run; users begin at different requests.
+    pub(crate) fn new(shared: Rc<Shared>, index: usize) -> Self {
+        let plan = &shared.plan;
+        let expectations = &plan.expectations;
+        Self {
+            connections: plan.endpoints.iter().map(|_| None).collect(),
+            next_request: index % plan.requests.len(),
+            observer: (!expectations.is_empty()).then(|| expectations.observer()),
+            back_off: Duration::ZERO,
+            shared,
+        }
+    }
+
+    /// Opens a connection for `endpoint` unless there is one that can be used again.
+    async fn connect(
+        &mut self,
+        endpoint: usize,
+        start: &Start,
+        recorder: &Recorder,
+        exchange: &mut Exchange,
+    ) -> Result<(), ()> {
+        if let Some(open) = &mut self.connections[endpoint] {
+            // Back to back there was no time in which the peer could have closed it.
+            if open.idle_since == start.started || open.http.is_fresh() {
+                exchange.peer = open.peer;
+                return Ok(());
+            }
+            self.connections[endpoint] = None;
+        }
+        let plan = &self.shared.plan;
+        let connecting = self
+            .shared
+            .connector
+            .connect(&plan.endpoints[endpoint], &SystemClock);
+        match Box::pin(connecting).await {
+            Ok(connection) => {
+                recorder.connection_opened();
+                add_phases(&mut exchange.phases, &connection.phases);
+                exchange.peer = connection.peer;
+                let now = SystemClock.now();
+                self.back_off = Duration::ZERO;
+                self.connections[endpoint] = Some(Open {
+                    http: Http1::new(connection.stream, plan.limits, now),
+                    peer: connection.peer,
+                    idle_since: now,
+                });
+                Ok(())
+            }
+            Err(error) => {
+                add_phases(&mut exchange.phases, &error.phases);
+                exchange.outcome = Err(error.failure);
+                exchange.done = SystemClock.now();
+                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                Err(())
+            }
+        }
+    }
+}
+
+impl VirtualUser for PlainUser {
+    async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
+        let mut exchange = Exchange {
+            intended: start.intended,
+            started: start.started,
+            done: start.started,
+            phases: Phases::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            peer: None,
+            protocol: Protocol::Http1,
+            outcome: Ok(0),
+        };
+        if start.started > start.intended {
+            exchange
+                .phases
+                .set(Phase::Blocked, start.started - start.intended);
+        }
+        let position = self.next_request;
+        self.next_request += 1;
+        if self.next_request == self.shared.plan.requests.len() {
+            self.next_request = 0;
+        }
+        let endpoint = self.shared.plan.requests[position].endpoint;
+        if self
+            .connect(endpoint, &start, recorder, &mut exchange)
+            .await
+            .is_err()
+        {
+            recorder.finish(&start, &exchange);
+            return Finished {
+                done: exchange.done,
+                back_off: self.back_off,
+            };
+        }
+        let Self {
+            shared,
+            connections,
+            observer,
+            ..
+        } = self;
+        let plan = &*shared.plan;
+        let open = connections[endpoint]
+            .as_mut()
+            .expect("it was just connected");
+        let request = &plan.requests[position].request;
+        let begun = open.idle_since.max(start.started);
+        let deadline = start.started + plan.timeout;
+        let buffer = &shared.buffer;
+        let clock = &SystemClock;
+        let result = match observer {
+            None => {
+                open.http
+                    .exchange(request, begun, deadline, buffer, &mut (), clock)
+                    .await
+            }
+            Some(observer) => {
+                open.http
+                    .exchange(request, begun, deadline, buffer, observer, clock)
+                    .await
+            }
+        };
+        let reusable = match result {
+            Ok(completed) => {
+                let Completed { done, reusable, .. } = completed;
+                open.idle_since = done;
+                add_phases(&mut exchange.phases, &completed.phases);
+                exchange.bytes_sent = completed.bytes_sent;
+                exchange.bytes_received = completed.bytes_received;
+                exchange.done = done;
+                exchange.outcome = Ok(completed.status);
+                reusable && plan.keep_alive
+            }
+            Err(incomplete) => {
+                let Incomplete { done, failure, .. } = incomplete;
+                add_phases(&mut exchange.phases, &incomplete.phases);
+                exchange.bytes_sent = incomplete.bytes_sent;
+                exchange.bytes_received = incomplete.bytes_received;
+                exchange.done = done;
+                exchange.outcome = Err(failure);
+                false
+            }
+        };
+        if !reusable {
+            connections[endpoint] = None;
+        }
+        match (observer, &exchange.outcome) {
+            (Some(observer), Ok(status)) => {
+                let time = exchange.latency_from_started();
+                let unmet = plan.expectations.unmet(observer, *status, time);
+                recorder.finish_judged(&start, &exchange, unmet);
+            }
+            _ => recorder.finish(&start, &exchange),
+        }
+        Finished {
+            done: exchange.done,
+            back_off: Duration::ZERO,
+        }
+    }
+}
+
+fn add_phases(all: &mut Phases, more: &Phases) {
+    for (phase, duration) in more.iter() {
+        all.set(phase, duration);
+    }
+}

@@ -1,0 +1,194 @@
+//! A load run, ready to start: everything parsed, checked and encoded.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::check::Expectations;
+use plimsoll_client::{ConnectPlan, Endpoint, Request};
+use plimsoll_model::Rate;
+use plimsoll_wire::h1::Limits;
+
+use crate::Ramp;
+use crate::schedule::RateProfile;
+
+/// A load run, ready to start.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// Where requests go; at least one.
+    pub endpoints: Vec<Endpoint>,
+    /// What is sent, in turn; at least one.
+    pub requests: Vec<PlannedRequest>,
+    /// How connections are opened.
+    pub connect: Arc<ConnectPlan>,
+    /// How starts follow from one another.
+    pub pacing: Pacing,
+    /// Connections at most, over all workers; at least one.
+    pub connections: usize,
+    /// Worker threads; at least one and no more than connections.
+    pub workers: usize,
+    /// The core of each worker; empty leaves it to the scheduler.
+    pub cores: Vec<usize>,
+    /// When no more exchanges are begun.
+    pub stop: StopRule,
+    /// Time at the start that is left out of the figures.
+    pub warm_up: Duration,
+    /// How long exchanges under way may still take at the end.
+    pub grace: Duration,
+    /// How long one exchange may take.
+    pub timeout: Duration,
+    /// Whether a connection carries more than one exchange.
+    pub keep_alive: bool,
+    /// Bounds on a response.
+    pub limits: Limits,
+    /// What every response must meet.
+    pub expectations: Arc<Expectations>,
+    /// Statuses that count as errors.
+    pub fail_statuses: StatusSet,
+    /// Where random choices come from.
+    pub seed: u64,
+    /// How often the target's processes are looked at.
+    pub sample_every: Duration,
+}
+
+/// A request and where it goes.
+#[derive(Debug, Clone)]
+pub struct PlannedRequest {
+    /// Position in [`RunPlan::endpoints`].
+    pub endpoint: usize,
+    /// What is sent.
+    pub request: Request,
+}
+
+/// How starts follow from one another.
+#[derive(Debug, Clone)]
+pub enum Pacing {
+    /// Each connection starts its next exchange when the last one is done.
+    Closed {
+        /// How many connections take part over time; all of them at once if absent.
+        ramp: Option<Ramp>,
+        /// Pause between two exchanges of a connection.
+        think: Option<ThinkTime>,
+    },
+    /// Starts follow a schedule, whatever the answers do.
+    Open {
+        /// How fast arrivals come.
+        profile: RateProfile,
+        /// How they are spaced.
+        spacing: Spacing,
+        /// What becomes of an arrival when no connection is free.
+        on_full: OnFull,
+    },
+}
+
+/// How arrivals are spaced along their profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// As evenly as possible.
+    Even,
+    /// At random, as users who do not know of one another.
+    Poisson,
+}
+
+/// What becomes of an arrival when no connection is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFull {
+    /// It is made late, and its intended start is kept.
+    Queue,
+    /// It is given up and counted.
+    Drop,
+}
+
+/// A pause between exchanges, drawn evenly between two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThinkTime {
+    /// The shortest pause.
+    pub least: Duration,
+    /// The longest pause.
+    pub most: Duration,
+}
+
+/// When no more exchanges are begun: whichever comes first, and one of the two is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopRule {
+    /// After so many exchanges, warm-up not counted.
+    pub requests: Option<u64>,
+    /// After this time, warm-up not counted.
+    pub duration: Option<Duration>,
+}
+
+/// A set of statuses: single ones and whole classes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatusSet {
+    statuses: BTreeSet<u16>,
+}
+
+impl StatusSet {
+    /// Parses a list such as `500,503`, `5xx` or `400-499,5xx`.
+    pub fn parse(text: &str) -> Result<Self, StatusSetError> {
+        let mut statuses = BTreeSet::new();
+        for part in text.split(',').map(str::trim) {
+            let wrong = || StatusSetError(part.to_owned());
+            let status = |text: &str| {
+                text.parse()
+                    .ok()
+                    .filter(|status| (100..=999).contains(status))
+                    .ok_or_else(wrong)
+            };
+            if let Some(class) = part.strip_suffix("xx") {
+                let class: u16 = class.parse().map_err(|_| wrong())?;
+                if !(1..=9).contains(&class) {
+                    return Err(wrong());
+                }
+                statuses.extend(class * 100..class * 100 + 100);
+            } else if let Some((first, last)) = part.split_once('-') {
+                statuses.extend(status(first)?..=status(last)?);
+            } else {
+                statuses.insert(status(part)?);
+            }
+        }
+        Ok(Self { statuses })
+    }
+
+    /// Whether the set names `status`.
+    pub fn contains(&self, status: u16) -> bool {
+        !self.statuses.is_empty() && self.statuses.contains(&status)
+    }
+}
+
+/// Not a set of statuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no status; write for example `500`, `5xx` or `400-499`")]
+pub struct StatusSetError(String);
+
+impl RunPlan {
+    /// Arrivals per second on average over the measured window, in an open loop.
+    pub fn average_rate(&self) -> Option<Rate> {
+        match &self.pacing {
+            Pacing::Closed { .. } => None,
+            Pacing::Open { profile, .. } => {
+                let length = self.warm_up + self.stop.duration.unwrap_or(Duration::from_secs(1));
+                Some(profile.average(length))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_by_number_class_and_range() {
+        let set = StatusSet::parse("404, 5xx,410-412").unwrap();
+        for status in [404, 500, 599, 411] {
+            assert!(set.contains(status), "{status}");
+        }
+        for status in [200, 403, 600, 413] {
+            assert!(!set.contains(status), "{status}");
+        }
+        for wrong in ["", "abc", "5x", "99", "0xx", "10xx", "500-", "1000"] {
+            assert!(StatusSet::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

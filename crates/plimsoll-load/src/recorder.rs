@@ -1,0 +1,246 @@
+//! What one worker counts: an interval at a time, in memory that does not grow.
+
+use std::time::Duration;
+
+use plimsoll_model::{Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase};
+
+/// Everything that happened in one interval of one worker, or in several merged.
+#[derive(Debug, Clone)]
+pub(crate) struct Interval {
+    pub(crate) counts: Counts,
+    /// Responses by status, from [`LOWEST_STATUS`].
+    statuses: Box<[u64]>,
+    pub(crate) failures: Vec<FailureCount>,
+    /// Unmet conditions by their position.
+    pub(crate) unmet: Vec<u64>,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) connections_opened: u64,
+    pub(crate) from_started: Histogram,
+    /// Only in an open loop.
+    pub(crate) from_intended: Option<Histogram>,
+    /// Made when a phase is first recorded: most runs never see some of them.
+    phases: [Option<Histogram>; Phase::ALL.len()],
+    /// How late timers fired.
+    pub(crate) lag: Histogram,
+    pub(crate) in_flight: u64,
+}
+
+const LOWEST_STATUS: u16 = 100;
+const STATUSES: usize = 900;
+
+impl Interval {
+    /// An empty interval.
+    ///
+    /// - `conditions`: how many `--expect` conditions there are.
+    /// - `is_open`: whether intended and actual starts differ.
+    pub(crate) fn new(conditions: usize, is_open: bool) -> Self {
+        Self {
+            counts: Counts::default(),
+            statuses: vec![0; STATUSES].into_boxed_slice(),
+            failures: Vec::new(),
+            unmet: vec![0; conditions],
+            bytes_sent: 0,
+            bytes_received: 0,
+            connections_opened: 0,
+            from_started: Histogram::new(),
+            from_intended: is_open.then(Histogram::new),
+            phases: [const { None }; Phase::ALL.len()],
+            lag: Histogram::new(),
+            in_flight: 0,
+        }
+    }
+
+    /// Counts what came of one exchange of the measured window.
+    #[inline]
+    pub(crate) fn record(&mut self, exchange: &Exchange) {
+        self.bytes_sent += exchange.bytes_sent;
+        self.bytes_received += exchange.bytes_received;
+        for (phase, duration) in exchange.phases.iter() {
+            self.phases[phase.index()]
+                .get_or_insert_default()
+                .record(duration);
+        }
+        match &exchange.outcome {
+            Ok(status) => {
+                self.counts.ok += 1;
+                self.statuses[usize::from(status - LOWEST_STATUS)] += 1;
+                self.record_latency(exchange);
+            }
+            Err(failure) => {
+                self.counts.failed += 1;
+                // A timeout has a latency: at least this long. Other failures have none.
+                if failure.kind == FailureKind::Timeout {
+                    self.record_latency(exchange);
+                }
+                self.record_failure(failure);
+            }
+        }
+    }
+
+    #[inline]
+    fn record_latency(&mut self, exchange: &Exchange) {
+        self.from_started.record(exchange.latency_from_started());
+        if let Some(from_intended) = &mut self.from_intended {
+            from_intended.record(exchange.latency_from_intended());
+        }
+    }
+
+    fn record_failure(&mut self, failure: &Failure) {
+        let same =
+            |count: &&mut FailureCount| count.kind == failure.kind && count.phase == failure.phase;
+        match self.failures.iter_mut().find(same) {
+            Some(count) => count.count += 1,
+            None => self.failures.push(FailureCount {
+                phase: failure.phase,
+                kind: failure.kind,
+                count: 1,
+                example: failure.clone(),
+            }),
+        }
+    }
+
+    /// Adds all of `other`.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        for (count, more) in self.statuses.iter_mut().zip(&other.statuses) {
+            *count += more;
+        }
+        for failure in &other.failures {
+            let same = |count: &&mut FailureCount| {
+                count.kind == failure.kind && count.phase == failure.phase
+            };
+            match self.failures.iter_mut().find(same) {
+                Some(count) => count.count += failure.count,
+                None => self.failures.push(failure.clone()),
+            }
+        }
+        for (count, more) in self.unmet.iter_mut().zip(&other.unmet) {
+            *count += more;
+        }
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.connections_opened += other.connections_opened;
+        self.from_started.merge(&other.from_started);
+        if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
+            mine.merge(theirs);
+        }
+        for (mine, theirs) in self.phases.iter_mut().zip(&other.phases) {
+            if let Some(theirs) = theirs.as_ref().filter(|theirs| !theirs.is_empty()) {
+                mine.get_or_insert_default().merge(theirs);
+            }
+        }
+        self.lag.merge(&other.lag);
+        self.in_flight += other.in_flight;
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.counts = Counts::default();
+        self.statuses.fill(0);
+        self.failures.clear();
+        self.unmet.fill(0);
+        self.bytes_sent = 0;
+        self.bytes_received = 0;
+        self.connections_opened = 0;
+        self.from_started.clear();
+        if let Some(from_intended) = &mut self.from_intended {
+            from_intended.clear();
+        }
+        for phase in self.phases.iter_mut().flatten() {
+            phase.clear();
+        }
+        self.lag.clear();
+        self.in_flight = 0;
+    }
+
+    /// Responses by status.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
+        (LOWEST_STATUS..)
+            .zip(self.statuses.iter().copied())
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// The phases, empty where none was recorded.
+    pub(crate) fn into_phases(self) -> [Histogram; Phase::ALL.len()] {
+        self.phases.map(Option::unwrap_or_default)
+    }
+
+    /// The latency that does not hide waiting.
+    pub(crate) fn honest_latency(&self) -> &Histogram {
+        self.from_intended.as_ref().unwrap_or(&self.from_started)
+    }
+
+    /// Counts how late a timer fired.
+    pub(crate) fn record_lag(&mut self, lag: Duration) {
+        self.lag.record(lag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::{Clock, Phases, Protocol};
+    use plimsoll_wire::SystemClock;
+
+    use super::*;
+
+    fn exchange(outcome: Result<u16, Failure>, waited: u64, took: u64) -> Exchange {
+        let intended = SystemClock.now();
+        let started = intended + Duration::from_millis(waited);
+        let mut phases = Phases::default();
+        phases.set(Phase::Wait, Duration::from_millis(took));
+        Exchange {
+            intended,
+            started,
+            done: started + Duration::from_millis(took),
+            phases,
+            bytes_sent: 10,
+            bytes_received: 20,
+            peer: None,
+            protocol: Protocol::Http1,
+            outcome,
+        }
+    }
+
+    fn refused() -> Failure {
+        Failure::new(Phase::Connect, FailureKind::Refused)
+    }
+
+    #[test]
+    fn timeouts_have_a_latency_and_refusals_have_none() {
+        let mut interval = Interval::new(0, true);
+        interval.record(&exchange(Ok(200), 5, 10));
+        interval.record(&exchange(
+            Err(Failure::new(Phase::Wait, FailureKind::Timeout)),
+            0,
+            1000,
+        ));
+        interval.record(&exchange(Err(refused()), 0, 1));
+        assert_eq!(interval.from_started.len(), 2);
+        assert_eq!(interval.counts.ok, 1);
+        assert_eq!(interval.counts.failed, 2);
+        let longest = interval.honest_latency().max().unwrap();
+        assert!(longest >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn merging_adds_everything_and_clearing_forgets_it() {
+        let mut total = Interval::new(1, false);
+        for status in [200, 200, 503] {
+            let mut interval = Interval::new(1, false);
+            interval.record(&exchange(Ok(status), 0, 1));
+            interval.record(&exchange(Err(refused()), 0, 1));
+            interval.unmet[0] += 1;
+            total.merge(&interval);
+        }
+        assert_eq!(total.statuses().collect::<Vec<_>>(), [(200, 2), (503, 1)]);
+        assert_eq!(total.failures.len(), 1);
+        assert_eq!(total.failures[0].count, 3);
+        assert_eq!(total.unmet, [3]);
+        assert_eq!(total.bytes_received, 120);
+        total.clear();
+        assert_eq!(total.counts, Counts::default());
+        assert_eq!(total.statuses().count(), 0);
+        assert!(total.clone().into_phases().iter().all(Histogram::is_empty));
+    }
+}

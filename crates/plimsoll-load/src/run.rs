@@ -1,0 +1,484 @@
+//! A load run from beginning to end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use plimsoll_client::{Connector, Endpoint};
+use plimsoll_model::{
+    Clock, Cost, Failure, Generator, Latency, LoadModel, LoadShape, ResourceSample, RunSummary,
+    Tick,
+};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::cores::PinError;
+use plimsoll_wire::descriptors::{self, TooFewDescriptors};
+
+use crate::collector::{Collector, Published};
+use crate::conditions::{Before, RunFacts};
+use crate::plan::{Pacing, RunPlan};
+use crate::progress::{Interrupt, Progress};
+use crate::recorder::Interval;
+use crate::saturation;
+use crate::schedule::Share;
+use crate::target::{AttachError, ProcessTree, Sampler, Target};
+use crate::worker::{Report, Setup, work};
+
+/// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
+const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Intervals in circulation for each worker.
+const INTERVALS_PER_WORKER: usize = 2;
+
+/// Why a run could not be made, or not be finished.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The limit on open files is too low for the connections asked for.
+    #[error(transparent)]
+    Descriptors(#[from] TooFewDescriptors),
+    /// No connection to the target can be opened.
+    #[error("cannot reach {endpoint}: {failure}")]
+    Unreachable {
+        /// Scheme, host and port.
+        endpoint: String,
+        /// What the attempt came to.
+        failure: Failure,
+    },
+    /// The target's processes cannot be observed.
+    #[error(transparent)]
+    Target(#[from] AttachError),
+    /// A worker cannot be bound to its core.
+    #[error(transparent)]
+    Pin(PinError),
+    /// A runtime or timer could not be had.
+    #[error("cannot set up a worker: {0}")]
+    Runtime(#[source] io::Error),
+    /// A worker panicked: a defect of this program.
+    #[error("a worker panicked: {0}")]
+    Panicked(String),
+    /// Another worker failed first.
+    #[error("stopped before it started")]
+    Stopped,
+}
+
+/// What is looked at beside the exchanges themselves.
+#[derive(Debug, Default)]
+pub struct Observation<'a> {
+    /// The processes that answer, if they are on this machine.
+    pub target: Option<&'a dyn Target>,
+    /// What the caller knows of the conditions.
+    pub facts: RunFacts,
+}
+
+/// Whoever follows a run while it goes on, and may end it.
+pub struct Watch<'a> {
+    /// Ends the run early.
+    pub interrupt: Arc<Interrupt>,
+    /// Called once a second.
+    pub on_tick: &'a mut dyn FnMut(&Tick),
+}
+
+impl std::fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens one connection to each endpoint of `plan` and closes it again, so that a target that is
+/// not there is told at once and not as thousands of failures.
+pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(RunError::Runtime)?;
+    runtime.block_on(async {
+        let connector = Connector::new(Arc::clone(&plan.connect));
+        for endpoint in &plan.endpoints {
+            connector
+                .connect(endpoint, &SystemClock)
+                .await
+                .map_err(|error| RunError::Unreachable {
+                    endpoint: site(endpoint),
+                    failure: error.failure,
+                })?;
+        }
+        Ok(())
+    })
+}
+
+fn site(endpoint: &Endpoint) -> String {
+    format!("{}://{}", endpoint.scheme().name(), endpoint.authority())
+}
+
+/// Makes the run that `plan` describes; blocks until it is over.
+pub fn run(
+    plan: &RunPlan,
+    observation: Observation<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<RunSummary, RunError> {
+    descriptors::ensure(plan.connections as u64 * plan.endpoints.len() as u64 + SPARE_DESCRIPTORS)?;
+    let before = Before::observe(SystemClock.wall());
+    let crew = Crew::hire(plan, &watch.interrupt)?;
+    let start = SystemClock.now();
+    let mut costs = Costs::start(plan, observation.target, &crew, start)?;
+    crew.go(start);
+    let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
+    let mut ticks = Vec::new();
+    loop {
+        let now = SystemClock.now();
+        costs.mark(now);
+        let patience = costs.next_mark().map_or(Duration::from_hours(1), |at| {
+            at.saturating_duration_since(now)
+        });
+        match crew.published.recv_timeout(patience) {
+            Ok(published) => {
+                let worker = published.worker;
+                let (spare, complete) = collector.take(published);
+                crew.give_back(worker, spare);
+                for tick in complete {
+                    (watch.on_tick)(&tick);
+                    ticks.push(tick);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let reports = crew.dismiss()?;
+    let window = window(plan, &reports, start, watch.interrupt.is_asked());
+    let observed = costs.finish();
+    let busiest = reports
+        .iter()
+        .map(|report| report.cpu_percent)
+        .fold(0.0, f64::max);
+    let total = collector.finish();
+    let conditions = before.after(observation.facts);
+    Ok(summarise(
+        plan,
+        total,
+        ticks,
+        window,
+        busiest,
+        observed,
+        observation.target,
+        conditions,
+        watch.interrupt.is_asked(),
+    ))
+}
+
+fn empty_interval(plan: &RunPlan) -> Interval {
+    let is_open = matches!(plan.pacing, Pacing::Open { .. });
+    Interval::new(plan.expectations.conditions().len(), is_open)
+}
+
+/// From the end of the warm-up to the moment when nothing more was begun.
+fn window(plan: &RunPlan, reports: &[Report], start: Instant, is_interrupted: bool) -> Duration {
+    let window_start = start + plan.warm_up;
+    let ran = reports
+        .iter()
+        .map(|report| report.stopped)
+        .max()
+        .map_or(Duration::ZERO, |stopped| {
+            stopped.saturating_duration_since(window_start)
+        });
+    match plan.stop.duration {
+        // Workers notice the end a beat late, but begin nothing after it.
+        Some(duration) if !is_interrupted && plan.stop.requests.is_none() => duration,
+        Some(duration) => ran.min(duration),
+        None => ran,
+    }
+}
+
+/// The worker threads and the channels to them.
+struct Crew {
+    threads: Vec<JoinHandle<Result<Report, RunError>>>,
+    progress: Vec<Arc<Progress>>,
+    starters: Vec<SyncSender<Instant>>,
+    spares: Vec<SyncSender<Box<Interval>>>,
+    published: Receiver<Published>,
+}
+
+impl Crew {
+    /// Starts the threads and waits until all can begin.
+    fn hire(plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Result<Self, RunError> {
+        let (publish, published) = sync_channel(plan.workers * INTERVALS_PER_WORKER);
+        let (ready, all_ready) = sync_channel(plan.workers);
+        let mut crew = Self {
+            threads: Vec::new(),
+            progress: Vec::new(),
+            starters: Vec::new(),
+            spares: Vec::new(),
+            published,
+        };
+        for index in 0..plan.workers {
+            let progress = Arc::new(Progress::default());
+            let (starter, go) = sync_channel(1);
+            let (spare, spares) = sync_channel(INTERVALS_PER_WORKER);
+            for _ in 1..INTERVALS_PER_WORKER {
+                let interval = Box::new(empty_interval(plan));
+                spare.send(interval).expect("the receiver is still here");
+            }
+            let setup = Setup {
+                plan: plan.clone(),
+                share: Share {
+                    index: u32::try_from(index).expect("there are few workers"),
+                    of: u32::try_from(plan.workers).expect("there are few workers"),
+                },
+                progress: Arc::clone(&progress),
+                interrupt: Arc::clone(interrupt),
+                ready: ready.clone(),
+                go,
+                publish: publish.clone(),
+                spares,
+            };
+            let thread = thread::Builder::new()
+                .name(format!("worker {index}"))
+                .spawn(move || work(setup))
+                .map_err(RunError::Runtime)?;
+            crew.threads.push(thread);
+            crew.progress.push(progress);
+            crew.starters.push(starter);
+            crew.spares.push(spare);
+        }
+        drop((publish, ready));
+        for _ in 0..plan.workers {
+            if all_ready.recv().is_err() {
+                // One of them could not start: let the others go and tell why.
+                crew.starters.clear();
+                crew.dismiss()?;
+                return Err(RunError::Stopped);
+            }
+        }
+        Ok(crew)
+    }
+
+    fn go(&self, start: Instant) {
+        for starter in &self.starters {
+            let sent = starter.send(start);
+            debug_assert!(sent.is_ok(), "a worker that is ready waits for the start");
+        }
+    }
+
+    fn give_back(&self, worker: u32, spare: Box<Interval>) {
+        // A worker that has ended needs none.
+        drop(self.spares[worker as usize].try_send(spare));
+    }
+
+    /// Waits for all workers; the first error that is one of its own wins.
+    fn dismiss(self) -> Result<Vec<Report>, RunError> {
+        drop(self.starters);
+        let mut reports = Vec::new();
+        let mut failure = None;
+        for thread in self.threads {
+            match thread.join() {
+                Ok(Ok(report)) => reports.push(report),
+                Ok(Err(RunError::Stopped)) => {
+                    failure.get_or_insert(RunError::Stopped);
+                }
+                Ok(Err(error)) => failure = Some(error),
+                Err(panic) => {
+                    let text = panic
+                        .downcast_ref::<&str>()
+                        .map(ToString::to_string)
+                        .or_else(|| panic.downcast_ref::<String>().cloned());
+                    failure = Some(RunError::Panicked(text.unwrap_or_default()));
+                }
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(reports),
+        }
+    }
+}
+
+/// Samples of both sides at the ends of the measured window.
+struct Costs {
+    sampler: Sampler,
+    generator: Option<ProcessTree>,
+    progress: Vec<Arc<Progress>>,
+    start: Instant,
+    /// When the window starts and, if it is bounded by time, ends; taken when they are due.
+    due: Vec<Instant>,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    target: Option<ResourceSample>,
+    generator: Option<ResourceSample>,
+}
+
+/// What the two sides cost.
+struct Observed {
+    target: Option<(ResourceSample, ResourceSample)>,
+    generator: Option<(ResourceSample, ResourceSample)>,
+    samples: crate::target::Samples,
+}
+
+impl Costs {
+    fn start(
+        plan: &RunPlan,
+        target: Option<&dyn Target>,
+        crew: &Crew,
+        start: Instant,
+    ) -> Result<Self, RunError> {
+        let tree = target.map(Target::tree).transpose()?;
+        let progress = crew.progress.clone();
+        let sampler = Sampler::start(
+            tree,
+            ProcessTree::generator().ok(),
+            start,
+            plan.sample_every,
+            move || completed(&progress),
+        );
+        let window_start = start + plan.warm_up;
+        let mut due = vec![window_start];
+        due.extend(plan.stop.duration.map(|duration| window_start + duration));
+        Ok(Self {
+            sampler,
+            generator: ProcessTree::generator().ok(),
+            progress: crew.progress.clone(),
+            start,
+            due,
+            marks: Vec::with_capacity(2),
+        })
+    }
+
+    fn next_mark(&self) -> Option<Instant> {
+        self.due.get(self.marks.len()).copied()
+    }
+
+    /// Samples both sides if a mark is due.
+    fn mark(&mut self, now: Instant) {
+        if self.next_mark().is_some_and(|due| now >= due) {
+            self.sample(now);
+        }
+    }
+
+    fn sample(&mut self, now: Instant) {
+        let at = now.saturating_duration_since(self.start);
+        let completed = completed(&self.progress);
+        let generator = self
+            .generator
+            .as_mut()
+            .and_then(|tree| tree.sample(at, completed).ok());
+        self.marks.push(Mark {
+            target: self.sampler.sample_now(),
+            generator,
+        });
+    }
+
+    fn finish(mut self) -> Observed {
+        // A run that ended before its time, or is bounded by a number, ends the window now.
+        while self.marks.len() < 2 {
+            self.sample(SystemClock.now());
+        }
+        let (first, last) = (self.marks[0], self.marks[1]);
+        Observed {
+            target: first.target.zip(last.target),
+            generator: first.generator.zip(last.generator),
+            samples: self.sampler.stop(),
+        }
+    }
+}
+
+fn completed(progress: &[Arc<Progress>]) -> u64 {
+    progress.iter().map(|progress| progress.completed()).sum()
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one value")]
+fn summarise(
+    plan: &RunPlan,
+    mut total: Interval,
+    ticks: Vec<Tick>,
+    window: Duration,
+    busiest_worker_percent: f64,
+    observed: Observed,
+    target: Option<&dyn Target>,
+    conditions: plimsoll_model::Conditions,
+    interrupted: bool,
+) -> RunSummary {
+    total.counts.aborted = total.counts.started - total.counts.ok - total.counts.failed;
+    total
+        .failures
+        .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+    let unmet = plan
+        .expectations
+        .conditions()
+        .iter()
+        .zip(&total.unmet)
+        .filter(|(_, count)| **count > 0)
+        .map(|(condition, count)| (condition.text().to_owned(), *count))
+        .collect();
+    let latency = Latency {
+        from_started: total.from_started.clone(),
+        from_intended: total.from_intended.clone(),
+    };
+    let no_cost = Cost {
+        cpu: plimsoll_model::CpuTime::default(),
+        window,
+        exchanges: 0,
+    };
+    let is_open = total.from_intended.is_some();
+    let generator = Generator {
+        cost: observed
+            .generator
+            .map_or(no_cost, |(first, last)| Cost::between(&first, &last)),
+        peak_memory_bytes: observed.samples.generator_peak_memory_bytes,
+        busiest_worker_percent,
+        lag_p99: total.lag.quantile(0.99).unwrap_or_default(),
+        lag_max: total.lag.max().unwrap_or_default(),
+        saturated: saturation::judge(
+            busiest_worker_percent,
+            &total.lag,
+            latency.honest(),
+            is_open,
+        ),
+    };
+    let samples = observed.samples;
+    let server = observed
+        .target
+        .zip(target)
+        .map(|((first, last), target)| samples.cost(target.name(), &first, &last));
+    RunSummary {
+        load: shape(plan),
+        window,
+        counts: total.counts,
+        statuses: total.statuses().collect(),
+        failures: std::mem::take(&mut total.failures),
+        unmet,
+        bytes_sent: total.bytes_sent,
+        bytes_received: total.bytes_received,
+        connections_opened: total.connections_opened,
+        latency,
+        phases: total.into_phases(),
+        ticks,
+        target: server,
+        generator,
+        conditions,
+        interrupted,
+    }
+}
+
+fn shape(plan: &RunPlan) -> LoadShape {
+    let first = &plan.requests[0];
+    let endpoint = &plan.endpoints[first.endpoint];
+    LoadShape {
+        url: format!("{}{}", site(endpoint), endpoint.path_and_query()),
+        urls: plan.requests.len(),
+        method: first.request.method().to_owned(),
+        model: match plan.average_rate() {
+            None => LoadModel::Closed,
+            Some(rate) => LoadModel::Open { rate },
+        },
+        connections: plan.connections,
+        workers: plan.workers,
+        duration: plan.stop.duration,
+        requests: plan.stop.requests,
+        warm_up: plan.warm_up,
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether a run describes the target or the generator.
+//!
+//! Pure: judged from what the workers said of themselves.
+
+use std::time::Duration;
+
+use plimsoll_model::{Histogram, Saturation};
+
+/// A worker that uses this much of its core has no room left to be on time.
+const BUSY_PERCENT: f64 = 95.0;
+
+/// Timers later than this are noticed by whoever reads percentiles in milliseconds.
+const LATE: Duration = Duration::from_millis(1);
+
+/// Lateness below this share of the latency does not change what it says.
+const LATE_SHARE: f64 = 0.1;
+
+/// Why the generator was the limit, if it was.
+///
+/// - `lag`: how late timers fired.
+/// - `latency`: what was measured meanwhile.
+/// - `is_open`: whether lateness enters the figures; a closed loop has no schedule to miss.
+pub(crate) fn judge(
+    busiest_worker_percent: f64,
+    lag: &Histogram,
+    latency: &Histogram,
+    is_open: bool,
+) -> Option<Saturation> {
+    if busiest_worker_percent >= BUSY_PERCENT {
+        return Some(Saturation::Cpu {
+            percent: busiest_worker_percent,
+        });
+    }
+    let late = lag.quantile(0.99).filter(|p99| is_open && *p99 > LATE)?;
+    let matters = latency
+        .quantile(0.99)
+        .is_none_or(|p99| late > p99.mul_f64(LATE_SHARE));
+    matters.then_some(Saturation::Lag { p99: late })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(millis: u64) -> Histogram {
+        let mut histogram = Histogram::new();
+        histogram.record(Duration::from_millis(millis));
+        histogram
+    }
+
+    #[test]
+    fn a_busy_worker_is_the_limit() {
+        assert!(matches!(
+            judge(97.0, &all(0), &all(50), false),
+            Some(Saturation::Cpu { .. })
+        ));
+        assert_eq!(judge(60.0, &all(0), &all(50), false), None);
+    }
+
+    #[test]
+    fn lateness_counts_where_there_is_a_schedule_and_it_matters() {
+        assert!(matches!(
+            judge(60.0, &all(20), &all(50), true),
+            Some(Saturation::Lag { .. })
+        ));
+        assert_eq!(judge(60.0, &all(2), &all(50), true), None);
+        assert_eq!(judge(60.0, &all(20), &all(50), false), None);
+    }
+}

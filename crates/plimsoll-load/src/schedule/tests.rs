@@ -1,0 +1,121 @@
+use plimsoll_model::Rate;
+use proptest::prelude::*;
+
+use super::*;
+
+fn rate(per_second: f64) -> Rate {
+    Rate::new(per_second).unwrap()
+}
+
+fn stage(seconds: u64, level: f64) -> Stage {
+    Stage {
+        duration: Duration::from_secs(seconds),
+        level,
+    }
+}
+
+fn take(mut schedule: impl Schedule, count: usize) -> Vec<Duration> {
+    std::iter::from_fn(|| schedule.next_arrival())
+        .take(count)
+        .collect()
+}
+
+/// What every schedule promises.
+fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>) {
+    let profile = || RateProfile::stages(rate(0.0), &[stage(10, 100.0), stage(10, 0.0)]);
+    let all = |share| {
+        let mut schedule = make(profile(), share);
+        std::iter::from_fn(move || schedule.next_arrival()).collect::<Vec<_>>()
+    };
+    let one = all(Share::ALL);
+    assert!(one.is_sorted(), "ascending");
+    assert_eq!(one, all(Share::ALL), "the same again");
+    assert!(
+        one.iter()
+            .all(|arrival| *arrival <= Duration::from_secs(20))
+    );
+    let parts: usize = (0..3).map(|index| all(Share { index, of: 3 }).len()).sum();
+    // 1,000 are due; six standard deviations of a Poisson count are 190.
+    assert!((810..=1190).contains(&one.len()), "{}", one.len());
+    assert!((810..=1190).contains(&parts), "{parts}");
+    let mut ended = make(RateProfile::stages(rate(0.0), &[]), Share::ALL);
+    assert_eq!(ended.next_arrival(), None);
+    let mut silent = make(RateProfile::constant(rate(0.0)), Share::ALL);
+    assert_eq!(silent.next_arrival(), None);
+}
+
+#[test]
+fn even_arrivals_keep_the_contract() {
+    contract(|profile, share| Box::new(EvenArrivals::new(profile, share)));
+}
+
+#[test]
+fn poisson_arrivals_keep_the_contract() {
+    contract(|profile, share| Box::new(PoissonArrivals::new(profile, share, 7)));
+}
+
+#[test]
+fn even_arrivals_do_not_drift() {
+    let mut schedule = EvenArrivals::new(RateProfile::constant(rate(3000.0)), Share::ALL);
+    let last = std::iter::from_fn(|| schedule.next_arrival())
+        .nth(3_000 * 3_600)
+        .unwrap();
+    assert!(last.abs_diff(Duration::from_hours(1)) < Duration::from_nanos(10));
+}
+
+#[test]
+fn the_shares_of_even_arrivals_make_up_the_whole() {
+    let profile = || RateProfile::stages(rate(10.0), &[stage(5, 50.0), stage(5, 20.0)]);
+    let whole = take(EvenArrivals::new(profile(), Share::ALL), usize::MAX);
+    let mut parts: Vec<_> = (0..4)
+        .flat_map(|index| {
+            take(
+                EvenArrivals::new(profile(), Share { index, of: 4 }),
+                usize::MAX,
+            )
+        })
+        .collect();
+    parts.sort();
+    assert_eq!(parts, whole);
+    assert_eq!(whole.len(), 325);
+}
+
+#[test]
+fn a_ramp_integrates_to_its_area() {
+    let profile = RateProfile::stages(rate(0.0), &[stage(10, 100.0), stage(60, 100.0)]);
+    assert_eq!(profile.time_of(0.0), Some(Duration::ZERO));
+    assert_eq!(profile.time_of(125.0), Some(Duration::from_secs(5)));
+    assert_eq!(profile.time_of(500.0), Some(Duration::from_secs(10)));
+    assert_eq!(profile.time_of(600.0), Some(Duration::from_secs(11)));
+    assert_eq!(profile.time_of(6500.0), None);
+    assert_eq!(profile.average(Duration::from_secs(10)), rate(50.0));
+}
+
+#[test]
+fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
+    let arrivals = take(
+        PoissonArrivals::new(RateProfile::constant(rate(1000.0)), Share::ALL, 42),
+        100_000,
+    );
+    let gaps: Vec<f64> = arrivals
+        .windows(2)
+        .map(|pair| pair[1].abs_diff(pair[0]).as_secs_f64() * 1000.0)
+        .collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((mean - 1.0).abs() < 0.02, "{mean}");
+    assert!((variance - 1.0).abs() < 0.05, "{variance}");
+}
+
+proptest! {
+    #[test]
+    fn any_profile_gives_ascending_finite_times(
+        initial in 0.0_f64..1e4,
+        stages in prop::collection::vec((0_u64..100, 0.0_f64..1e4), 0..5),
+    ) {
+        let stages: Vec<_> = stages.into_iter().map(|(seconds, level)| stage(seconds, level)).collect();
+        let profile = RateProfile::stages(rate(initial), &stages);
+        let arrivals = take(EvenArrivals::new(profile, Share::ALL), 2_000);
+        prop_assert!(arrivals.is_sorted());
+    }
+}

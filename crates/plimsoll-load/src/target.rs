@@ -1,0 +1,42 @@
+//! What is behind the URL: the processes whose time, memory and descriptors a run costs.
+//!
+//! A [`Target`] says where they are; [`ProcessTree`] reads what they hold; [`Sampler`] does so ten
+//! times a second on a thread of its own. A target on another machine has none of this, and a run
+//! without it is a run all the same.
+
+mod tree;
+
+mod sampler;
+
+mod pid;
+
+mod spawned;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod contract;
+
+pub use pid::Pid;
+pub use sampler::{Sampler, Samples};
+pub use spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
+pub use tree::{AttachError, Ended, ProcessTree};
+
+/// Processes on this machine that answer the requests of a run.
+pub trait Target: Send + std::fmt::Debug {
+    /// How it was found, as the summary names it: `pid 4711`, `spawned nginx`, `embedded origin`.
+    fn name(&self) -> &str;
+
+    /// The id of the process at the root of its tree.
+    fn pid(&self) -> u32;
+
+    /// The cores that it is bound to; empty if the scheduler chooses.
+    fn cores(&self) -> &[usize];
+
+    /// Its process tree, to be sampled.
+    fn tree(&self) -> Result<ProcessTree, AttachError> {
+        ProcessTree::attach(self.pid())
+    }
+
+    /// Ends what was started for the run; leaves alone what was there before.
+    fn stop(self: Box<Self>);
+}

@@ -1,0 +1,169 @@
+//! What every [`Target`] keeps to, and how the variants differ.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::process::{Process, ProcessSpec};
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// - `name`: the name it must give; `outlives`: whether its process must still run once stopped.
+fn contract(target: Box<dyn Target>, name: &str, outlives: bool) {
+    assert_eq!(target.name(), name);
+    let pid = target.pid();
+    let mut tree = target.tree().unwrap();
+    let first = tree.sample(Duration::ZERO, 0).unwrap();
+    assert!(first.processes >= 1);
+    assert!(first.memory.total_bytes() > 0);
+    let second = tree.sample(Duration::from_secs(1), 5).unwrap();
+    assert!(second.cpu.total() >= first.cpu.total());
+    assert_eq!(second.completed, 5);
+    target.stop();
+    assert_eq!(ProcessTree::attach(pid).is_ok(), outlives);
+}
+
+fn plan(script: &str, ready: Readiness) -> SpawnedPlan {
+    SpawnedPlan {
+        name: None,
+        argv: vec!["/bin/sh".into(), "-c".into(), script.into()],
+        cores: Vec::new(),
+        ready,
+        timeout: LONG,
+        grace: LONG,
+    }
+}
+
+/// An address on which nothing listens.
+fn free_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+#[test]
+fn a_process_that_was_there_keeps_the_contract() {
+    let process = Process::spawn(&ProcessSpec {
+        argv: vec!["sleep".into(), "100".into()],
+        ..ProcessSpec::default()
+    })
+    .unwrap();
+    let name = format!("pid {}", process.id());
+    contract(Box::new(Pid::new(process.id()).unwrap()), &name, true);
+}
+
+#[test]
+fn the_cores_of_a_target_are_known() {
+    let core = *plimsoll_wire::cores::available().last().unwrap();
+    let mut plan = plan(
+        "echo listening on http://[::1]:1; exec sleep 100",
+        Readiness::Announces,
+    );
+    plan.cores = vec![core];
+    let spawned = Spawned::start(&plan).unwrap();
+    assert_eq!(spawned.cores(), [core]);
+    let seen = Pid::new(spawned.pid()).unwrap();
+    let alone = plimsoll_wire::cores::available().len() == 1;
+    assert_eq!(seen.cores(), if alone { vec![] } else { vec![core] });
+}
+
+#[test]
+fn a_spawned_program_keeps_the_contract() {
+    let script = "echo 'origin listening on http://127.0.0.1:4711 (pid 1)'; exec sleep 100";
+    let target = Spawned::start(&plan(script, Readiness::Announces)).unwrap();
+    assert_eq!(target.announced(), Some("http://127.0.0.1:4711"));
+    contract(Box::new(target), "spawned sh", false);
+}
+
+#[test]
+fn a_spawned_program_is_waited_for_until_it_accepts() {
+    let address = free_address();
+    let mut plan = plan("exec sleep 100.25", Readiness::Accepts(vec![address]));
+    plan.name = Some("embedded origin".into());
+    // The program itself cannot listen, so this test does, once the start has looked for others.
+    let mut listener = None;
+    std::thread::scope(|scope| {
+        let start = scope.spawn(|| Spawned::start(&plan));
+        let begun = SystemClock.now();
+        while !start.is_finished() {
+            assert!(begun.elapsed() < LONG);
+            if listener.is_none() && has_child_with("100.25") {
+                listener = TcpListener::bind(address).ok();
+            }
+            std::thread::yield_now();
+        }
+        let target = start.join().unwrap().unwrap();
+        assert_eq!(target.name(), "embedded origin");
+    });
+    assert!(listener.is_some());
+}
+
+/// Whether a process with that argument was started by this one.
+fn has_child_with(argument: &str) -> bool {
+    procfs::process::all_processes()
+        .expect("processes can be listed")
+        .flatten()
+        .filter(|process| {
+            process
+                .stat()
+                .is_ok_and(|stat| stat.ppid.unsigned_abs() == std::process::id())
+        })
+        .filter_map(|process| process.cmdline().ok())
+        .any(|words| words.iter().any(|word| word == argument))
+}
+
+#[test]
+fn a_program_that_ends_early_says_why() {
+    let script = "echo 'bind() to 0.0.0.0:80 failed' >&2; exit 3";
+    for ready in [
+        Readiness::Announces,
+        Readiness::Accepts(vec![free_address()]),
+    ] {
+        let error = Spawned::start(&plan(script, ready)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`/bin/sh` ended before it served (exit status: 3)\n  bind() to 0.0.0.0:80 failed"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_goes_into_the_background_is_told_how_not_to() {
+    let error = Spawned::start(&plan("exit 0", Readiness::Announces)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`/bin/sh` ended before it served (exit status: 0); if it went into the background, it \
+         still runs there: keep it in the foreground (nginx: `-g 'daemon off;'`)"
+    );
+}
+
+#[test]
+fn a_program_that_never_serves_is_given_up() {
+    let address = free_address();
+    let mut plan = plan("exec sleep 100", Readiness::Accepts(vec![address]));
+    plan.timeout = Duration::from_millis(50);
+    assert_eq!(
+        Spawned::start(&plan).unwrap_err().to_string(),
+        format!("`/bin/sh` does not accept connections on {address} after 0.05 s")
+    );
+    plan.ready = Readiness::Announces;
+    assert!(matches!(
+        Spawned::start(&plan).unwrap_err(),
+        NotReady::TimedOut { .. }
+    ));
+}
+
+#[test]
+fn somebody_else_is_not_taken_for_the_program() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let error = Spawned::start(&plan("exit 0", Readiness::Accepts(vec![address]))).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("something already listens on {address}, so `/bin/sh` was not started")
+    );
+}

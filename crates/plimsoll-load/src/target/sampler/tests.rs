@@ -1,0 +1,111 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_model::CpuTime;
+
+use super::*;
+
+fn work(interval: Duration) -> Work<fn() -> u64> {
+    Work {
+        target: None,
+        generator: None,
+        start: SystemClock.now(),
+        interval,
+        completed: || 0,
+        samples: Samples::default(),
+    }
+}
+
+#[test]
+fn deadlines_lie_on_a_fixed_grid() {
+    let work = work(Duration::from_millis(100));
+    let next = |ms| {
+        let now = work.start + Duration::from_millis(ms);
+        (work.next_deadline(now) - work.start).as_millis()
+    };
+    assert_eq!(next(0), 100);
+    assert_eq!(next(99), 100);
+    assert_eq!(next(100), 200);
+    assert_eq!(next(1_234), 1_300);
+}
+
+#[test]
+fn a_long_run_is_thinned_out_and_not_cut_off() {
+    let mut work = work(Duration::from_millis(100));
+    let count = MOST_SAMPLES as u64 * 4;
+    for number in 0..count {
+        work.keep(ResourceSample {
+            completed: number,
+            ..ResourceSample::default()
+        });
+    }
+    let kept = &work.samples.target;
+    assert!(kept.len() <= MOST_SAMPLES && kept.len() >= MOST_SAMPLES / 2);
+    assert_eq!(kept.first().unwrap().completed, 0);
+    assert_eq!(kept.last().unwrap().completed, count - 1);
+    assert!(kept.is_sorted_by_key(|sample| sample.completed));
+    assert!(work.interval >= Duration::from_millis(400));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_window_is_bounded_by_samples_asked_for() {
+    let completed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&completed);
+    let sampler = Sampler::start(
+        Some(ProcessTree::attach(std::process::id()).unwrap()),
+        Some(ProcessTree::generator().unwrap()),
+        SystemClock.now(),
+        Duration::from_millis(5),
+        move || count.load(Ordering::Relaxed),
+    );
+    let first = sampler.sample_now().unwrap();
+    completed.store(1_000, Ordering::Relaxed);
+    let last = sampler.sample_now().unwrap();
+    assert_eq!((first.completed, last.completed), (0, 1_000));
+    assert!(last.at > first.at);
+    let all = sampler.stop();
+    assert!(all.target.len() >= 4);
+    assert!(all.target.contains(&first) && all.target.contains(&last));
+    assert!(all.target.is_sorted_by_key(|sample| sample.at));
+    assert_eq!(all.target_ended, None);
+    assert!(
+        all.generator_peak_memory_bytes
+            .is_some_and(|bytes| bytes > 0)
+    );
+}
+
+#[test]
+fn without_a_target_there_are_no_samples() {
+    let start = SystemClock.now();
+    let sampler = Sampler::start(None, None, start, Duration::from_millis(5), || 0);
+    assert_eq!(sampler.sample_now(), None);
+    assert_eq!(sampler.stop(), Samples::default());
+}
+
+#[test]
+fn the_cost_lies_between_two_samples_and_the_peak_anywhere() {
+    let sample = |at, cpu, fds, completed| ResourceSample {
+        at: Duration::from_secs(at),
+        cpu: CpuTime {
+            user: Duration::from_secs(cpu),
+            system: Duration::ZERO,
+        },
+        fds,
+        completed,
+        ..ResourceSample::default()
+    };
+    let target = vec![
+        sample(0, 1, 900, 0),
+        sample(1, 2, 10, 1_000),
+        sample(3, 3, 20, 101_000),
+    ];
+    let samples = Samples {
+        target: target.clone(),
+        ..Samples::default()
+    };
+    let cost = samples.cost("pid 7", &target[1], &target[2]);
+    assert_eq!(cost.cost.cpu_us_per_request(), Some(10.0));
+    assert_eq!(cost.cost.cpu_percent(), Some(50.0));
+    assert_eq!((cost.fds, cost.peak_fds), (20, 900));
+}

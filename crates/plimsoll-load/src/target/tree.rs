@@ -1,0 +1,89 @@
+//! What a process and its descendants hold and have spent.
+//!
+//! Linux only, by proc(5); elsewhere attaching fails with [`AttachError::Unsupported`].
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as platform;
+
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(not(target_os = "linux"))]
+use other as platform;
+
+use std::io;
+use std::time::Duration;
+
+use plimsoll_model::ResourceSample;
+
+/// Why a process cannot be observed.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is none of that id, or it has ended and was not yet reaped.
+    #[error("there is no process {pid}")]
+    NoSuchProcess {
+        /// The id asked for.
+        pid: u32,
+    },
+    /// It belongs to somebody else, and this system hides it.
+    #[error("not permitted to observe process {pid}: run as its owner or as root")]
+    Permission {
+        /// The id asked for.
+        pid: u32,
+    },
+    /// Its state could not be read.
+    #[error("read the state of process {pid}")]
+    Unreadable {
+        /// The id asked for.
+        pid: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This platform has no proc file system.
+    #[error("processes can be observed on Linux only")]
+    Unsupported,
+}
+
+/// Every process of the tree has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("process {pid} and its children have ended")]
+pub struct Ended {
+    /// The process that was at the root of the tree.
+    pub pid: u32,
+}
+
+/// A process and its descendants, followed as they come and go.
+///
+/// A descendant stays in the tree when its parent ends, and what ended processes had spent stays in
+/// the sum: the processor time of successive samples never goes back.
+#[derive(Debug)]
+pub struct ProcessTree {
+    inner: platform::Tree,
+}
+
+impl ProcessTree {
+    /// The process `pid` and all its descendants, present and future.
+    pub fn attach(pid: u32) -> Result<Self, AttachError> {
+        platform::Tree::attach(pid, true).map(|inner| Self { inner })
+    }
+
+    /// This process, without those that it has started.
+    pub fn generator() -> Result<Self, AttachError> {
+        platform::Tree::attach(std::process::id(), false).map(|inner| Self { inner })
+    }
+
+    /// What the tree holds and has spent now.
+    ///
+    /// - `at`: time since the start of the run, `completed`: exchanges completed by now; both are
+    ///   copied into the sample.
+    ///
+    /// Descriptors of a process that may not be asked for them count as none.
+    pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
+        self.inner.sample(at, completed)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;

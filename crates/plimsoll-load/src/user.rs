@@ -1,0 +1,115 @@
+//! Who makes the exchanges of a run: one per connection, each a task of its worker.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_model::Exchange;
+
+use crate::pace::{Finished, Pacer, Start};
+use crate::plan::StatusSet;
+use crate::progress::Progress;
+use crate::recorder::Interval;
+
+use std::cell::{RefCell, RefMut};
+
+/// Makes exchanges, one at a time, whenever it is given leave.
+#[expect(async_fn_in_trait, reason = "a worker's tasks stay on its thread")]
+pub trait VirtualUser {
+    /// Makes one exchange and counts it with `recorder`.
+    async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished;
+}
+
+/// Lets `user` make exchanges until its pacer says that there are no more.
+pub(crate) async fn live<V: VirtualUser>(mut user: V, mut pacer: Pacer, recorder: Rc<Recorder>) {
+    let mut last = None;
+    while let Some(start) = pacer.next(last).await {
+        recorder.begin(&start);
+        last = Some(user.exchange(start, &recorder).await);
+    }
+}
+
+/// Where the virtual users of one worker count their exchanges.
+#[derive(Debug)]
+pub struct Recorder {
+    interval: RefCell<Box<Interval>>,
+    progress: Arc<Progress>,
+    fail_statuses: StatusSet,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        interval: Box<Interval>,
+        progress: Arc<Progress>,
+        fail_statuses: StatusSet,
+    ) -> Self {
+        Self {
+            interval: RefCell::new(interval),
+            progress,
+            fail_statuses,
+        }
+    }
+
+    #[inline]
+    fn begin(&self, start: &Start) {
+        self.progress.begin();
+        let mut interval = self.interval.borrow_mut();
+        if start.in_window {
+            interval.counts.started += 1;
+        }
+        if let Some(lag) = start.lag {
+            interval.record_lag(lag);
+        }
+    }
+
+    /// Counts an exchange that met all expectations, or failed.
+    #[inline]
+    pub fn finish(&self, start: &Start, exchange: &Exchange) {
+        self.finish_judged(start, exchange, std::iter::empty());
+    }
+
+    /// Counts an exchange.
+    ///
+    /// - `unmet`: the positions of the conditions that its response did not meet.
+    #[inline]
+    pub fn finish_judged(
+        &self,
+        start: &Start,
+        exchange: &Exchange,
+        unmet: impl Iterator<Item = usize>,
+    ) {
+        self.progress.complete();
+        let mut interval = self.interval.borrow_mut();
+        if !start.in_window {
+            interval.counts.warm_up += 1;
+            return;
+        }
+        interval.record(exchange);
+        if let Ok(status) = exchange.outcome {
+            let mut is_unmet = false;
+            for position in unmet {
+                interval.unmet[position] += 1;
+                is_unmet = true;
+            }
+            if self.fail_statuses.contains(status) {
+                interval.counts.failed_status += 1;
+            } else if is_unmet {
+                interval.counts.unmet += 1;
+            }
+        }
+    }
+
+    /// Counts a connection that was opened.
+    pub fn connection_opened(&self) {
+        self.interval.borrow_mut().connections_opened += 1;
+    }
+
+    /// The interval under way.
+    pub(crate) fn interval(&self) -> RefMut<'_, Box<Interval>> {
+        self.interval.borrow_mut()
+    }
+
+    /// Exchanges under way.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.progress.in_flight()
+    }
+}

@@ -1,0 +1,330 @@
+//! One worker: a thread, a runtime, its share of the connections.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::{Duration, Instant};
+
+use plimsoll_client::{Connector, ReadBuffer};
+use plimsoll_model::Clock;
+use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
+
+use crate::collector::Published;
+use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer};
+use crate::plain::{PlainUser, Shared};
+use crate::plan::{Pacing, RunPlan, Spacing};
+use crate::progress::{Interrupt, Progress};
+use crate::recorder::Interval;
+use crate::run::RunError;
+use crate::schedule::{EvenArrivals, PoissonArrivals, Schedule, Share};
+use crate::user::{Recorder, live};
+
+/// How often a worker looks up from its connections.
+const BEAT: Duration = Duration::from_millis(20);
+
+/// How often it hands over what it counted.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+
+/// What a worker thread is given.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) plan: RunPlan,
+    pub(crate) share: Share,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) interrupt: Arc<Interrupt>,
+    /// Told once the worker can start.
+    pub(crate) ready: SyncSender<()>,
+    /// Tells when the run starts.
+    pub(crate) go: Receiver<Instant>,
+    pub(crate) publish: SyncSender<Published>,
+    /// Intervals that were merged and may be filled again.
+    pub(crate) spares: Receiver<Box<Interval>>,
+}
+
+/// What a worker says of itself at the end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    /// When it began nothing more.
+    pub(crate) stopped: Instant,
+    /// Share of one core that it used in the measured window, in percent.
+    pub(crate) cpu_percent: f64,
+}
+
+/// Runs one worker to its end on the calling thread.
+pub(crate) fn work(setup: Setup) -> Result<Report, RunError> {
+    if let Some(core) = setup.plan.cores.get(setup.share.index as usize) {
+        cores::pin_thread(*core).map_err(RunError::Pin)?;
+    }
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(RunError::Runtime)?;
+    if setup.ready.send(()).is_err() {
+        return Err(RunError::Stopped);
+    }
+    let run_start = setup.go.recv().map_err(|_| RunError::Stopped)?;
+    runtime.block_on(Worker::new(setup, run_start).drive())
+}
+
+struct Worker {
+    plan: Rc<RunPlan>,
+    share: Share,
+    interrupt: Arc<Interrupt>,
+    publish: SyncSender<Published>,
+    spares: Receiver<Box<Interval>>,
+    gate: Rc<Gate>,
+    open: Option<Rc<OpenPacer>>,
+    recorder: Rc<Recorder>,
+    window_start: Instant,
+    /// Moment and processor time at the start of the measured window.
+    window_mark: Option<(Instant, Duration)>,
+    /// The same when it began nothing more.
+    stop_mark: Option<(Instant, Duration)>,
+    published: u32,
+}
+
+impl Worker {
+    fn new(setup: Setup, run_start: Instant) -> Self {
+        let plan = Rc::new(setup.plan);
+        let share = setup.share;
+        let window_start = run_start + plan.warm_up;
+        let end = plan.stop.duration.map(|duration| window_start + duration);
+        let budget = plan.stop.requests.map(|requests| part(requests, share));
+        let gate = Rc::new(Gate::new(run_start, window_start, end, budget));
+        let open = open_pacer(&plan, share, &gate);
+        let interval = Interval::new(plan.expectations.conditions().len(), open.is_some());
+        let recorder = Recorder::new(
+            Box::new(interval),
+            setup.progress,
+            plan.fail_statuses.clone(),
+        );
+        Self {
+            recorder: Rc::new(recorder),
+            interrupt: setup.interrupt,
+            publish: setup.publish,
+            spares: setup.spares,
+            window_mark: None,
+            stop_mark: None,
+            published: 0,
+            plan,
+            share,
+            gate,
+            open,
+            window_start,
+        }
+    }
+
+    async fn drive(mut self) -> Result<Report, RunError> {
+        let mut alarm = Alarm::new().map_err(RunError::Runtime)?;
+        let mut tasks = self.start_users();
+        let start = self.gate.run_start();
+        let mut beat = start + BEAT;
+        let mut publish_at = start + PUBLISH_EVERY;
+        loop {
+            tokio::select! {
+                biased;
+                beaten = alarm.until(beat, SystemClock.now()) => {
+                    beaten.map_err(RunError::Runtime)?;
+                    let now = SystemClock.now();
+                    self.recorder.interval().record_lag(now - beat);
+                    self.mark(now);
+                    let stops_now = self.stop_mark.is_none() && self.must_stop(now);
+                    if stops_now {
+                        self.stop(now);
+                    }
+                    if self.must_give_up(now) {
+                        break;
+                    }
+                    // The last second is handed over with what is still under way.
+                    if now >= publish_at && !stops_now {
+                        self.hand_over(now, false);
+                        publish_at += PUBLISH_EVERY;
+                    }
+                    while beat <= now {
+                        beat += BEAT;
+                    }
+                }
+                ended = tasks.join_next() => match ended {
+                    None => break,
+                    Some(Ok(result)) => result.map_err(RunError::Runtime)?,
+                    Some(Err(error)) => return Err(RunError::Panicked(error.to_string())),
+                },
+            }
+        }
+        // Whoever is still under way is aborted by being dropped.
+        drop(tasks);
+        let now = SystemClock.now();
+        self.mark(now);
+        self.stop(now);
+        self.count_missed();
+        self.hand_over(now, true);
+        Ok(self.report())
+    }
+
+    fn start_users(&self) -> JoinSet<std::io::Result<()>> {
+        let mut tasks = JoinSet::new();
+        let plan = &self.plan;
+        let shared = Rc::new(Shared {
+            plan: Rc::clone(plan),
+            connector: Connector::new(Arc::clone(&plan.connect)),
+            buffer: ReadBuffer::new(),
+        });
+        let ramp = match &plan.pacing {
+            Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),
+            Pacing::Open { .. } => None,
+        };
+        let connections = connections_of(plan.connections, self.share);
+        for seat in 0..connections {
+            // Numbered across workers, so that a ramp grows on all of them alike.
+            let index = seat * self.share.of as usize + self.share.index as usize;
+            let pacer = match (&plan.pacing, &self.open) {
+                (Pacing::Closed { think, .. }, _) => Pacer::Closed(ClosedPacer::new(
+                    Rc::clone(&self.gate),
+                    index,
+                    ramp.clone(),
+                    *think,
+                    plan.seed,
+                )),
+                (Pacing::Open { .. }, open) => {
+                    let open = open.as_ref().expect("an open loop has a shared pacer");
+                    Pacer::Open(open.user(seat))
+                }
+            };
+            let user = PlainUser::new(Rc::clone(&shared), index);
+            let recorder = Rc::clone(&self.recorder);
+            tasks.spawn_local(async move {
+                live(user, pacer, recorder).await;
+                Ok(())
+            });
+        }
+        if let Some(open) = self.open.clone() {
+            tasks.spawn_local(async move { open.dispatch().await });
+        }
+        tasks
+    }
+
+    /// Notes the processor time when the measured window starts.
+    fn mark(&mut self, now: Instant) {
+        if self.window_mark.is_none() && now >= self.window_start {
+            self.window_mark = Some((now, cpu_time::of_this_thread()));
+        }
+    }
+
+    fn must_stop(&self, now: Instant) -> bool {
+        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_asked()
+    }
+
+    fn must_give_up(&self, now: Instant) -> bool {
+        self.interrupt.is_urgent()
+            || self
+                .stop_mark
+                .is_some_and(|(stopped, _)| now >= stopped + self.plan.grace)
+    }
+
+    fn stop(&mut self, now: Instant) {
+        if self.stop_mark.is_none() {
+            self.stop_mark = Some((now, cpu_time::of_this_thread()));
+            match &self.open {
+                Some(open) => open.stop(now),
+                None => self.gate.stop(),
+            }
+        }
+    }
+
+    fn count_missed(&self) {
+        if let (Some(open), Some((stopped, _))) = (&self.open, self.stop_mark) {
+            self.recorder.interval().counts.missed += open.count_missed(stopped);
+        }
+    }
+
+    /// Hands over what was counted since the last time.
+    fn hand_over(&mut self, now: Instant, is_last: bool) {
+        let spare = match self.spares.try_recv() {
+            Ok(spare) => spare,
+            // The collector is behind: count on, and hand over more next time.
+            Err(_) if !is_last => return,
+            Err(_) => Box::new(Interval::new(
+                self.plan.expectations.conditions().len(),
+                self.open.is_some(),
+            )),
+        };
+        let mut interval = std::mem::replace(&mut *self.recorder.interval(), spare);
+        interval.in_flight = self.recorder.in_flight();
+        if let Some(open) = &self.open {
+            interval.counts.dropped += open.take_dropped();
+        }
+        self.published += 1;
+        let published = Published {
+            worker: self.share.index,
+            at: now - self.gate.run_start(),
+            is_last,
+            interval,
+        };
+        // The collector only goes away when the run has failed elsewhere.
+        drop(self.publish.send(published));
+    }
+
+    fn report(&self) -> Report {
+        let (stopped, cpu) = self
+            .stop_mark
+            .unwrap_or((SystemClock.now(), cpu_time::of_this_thread()));
+        let cpu_percent = self.window_mark.map_or(0.0, |(start, cpu_before)| {
+            let wall = stopped.saturating_duration_since(start).as_secs_f64();
+            let used = cpu.saturating_sub(cpu_before).as_secs_f64();
+            if wall > 0.0 { used / wall * 100.0 } else { 0.0 }
+        });
+        Report {
+            stopped,
+            cpu_percent,
+        }
+    }
+}
+
+fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPacer>> {
+    let Pacing::Open {
+        profile,
+        spacing,
+        on_full,
+    } = &plan.pacing
+    else {
+        return None;
+    };
+    let schedule: Box<dyn Schedule> = match spacing {
+        Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
+        Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+    };
+    Some(Rc::new(OpenPacer::new(
+        Rc::clone(gate),
+        schedule,
+        *on_full,
+        connections_of(plan.connections, share),
+    )))
+}
+
+/// The part of `total` that falls to `share`; the parts add up to the total.
+fn part(total: u64, share: Share) -> u64 {
+    let (index, of) = (u64::from(share.index), u64::from(share.of));
+    total / of + u64::from(index < total % of)
+}
+
+fn connections_of(total: usize, share: Share) -> usize {
+    let (index, of) = (share.index as usize, share.of as usize);
+    total / of + usize::from(index < total % of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        for total in [0, 1, 5, 64, 1001] {
+            for of in 1..6 {
+                let sum: u64 = (0..of).map(|index| part(total, Share { index, of })).sum();
+                assert_eq!(sum, total);
+            }
+        }
+    }
+}

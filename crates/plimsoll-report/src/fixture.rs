@@ -1,0 +1,350 @@
+//! Runs as they come out of the engine, with plausible figures, for the tests of every encoder.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::{Duration, UNIX_EPOCH};
+
+use plimsoll_model::{
+    Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
+    Latency, LoadAverage, LoadModel, LoadShape, Memory, Phase, Pinning, Rate, ResourceSample,
+    RunSummary, Saturation, ServerCost, Tick,
+};
+
+/// Each kind of run by name.
+pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
+    vec![
+        ("closed", closed()),
+        ("open", open()),
+        ("failing", failing()),
+        ("saturated", saturated()),
+        ("empty", empty()),
+        ("interrupted", interrupted()),
+    ]
+}
+
+/// 64 connections against a spawned server.
+pub(crate) fn closed() -> RunSummary {
+    static CLOSED: LazyLock<RunSummary> = LazyLock::new(make_closed);
+    CLOSED.clone()
+}
+
+/// Half a million values take their time; the other runs are made from this one.
+fn make_closed() -> RunSummary {
+    let latency = distribution(482_130, 1_180, 0.35);
+    let mut phases: [Histogram; 7] = Default::default();
+    phases[Phase::Connect.index()] = distribution(64, 210, 0.3);
+    phases[Phase::Send.index()] = distribution(482_130, 6, 0.3);
+    phases[Phase::Wait.index()] = distribution(482_130, 1_160, 0.35);
+    phases[Phase::Receive.index()] = distribution(482_130, 2, 0.4);
+    RunSummary {
+        load: LoadShape {
+            url: "http://127.0.0.1:8080/".into(),
+            urls: 1,
+            method: "GET".into(),
+            model: LoadModel::Closed,
+            connections: 64,
+            workers: 1,
+            duration: Some(Duration::from_secs(10)),
+            requests: None,
+            warm_up: Duration::from_secs(1),
+        },
+        window: Duration::from_millis(10_001),
+        counts: Counts {
+            started: 482_130,
+            ok: 482_130,
+            warm_up: 47_902,
+            ..Counts::default()
+        },
+        statuses: BTreeMap::from([(200, 482_130)]),
+        failures: Vec::new(),
+        unmet: BTreeMap::new(),
+        bytes_sent: 482_130 * 41,
+        bytes_received: 482_130 * 162,
+        connections_opened: 64,
+        latency: Latency {
+            from_started: latency,
+            from_intended: None,
+        },
+        phases,
+        ticks: (1..=3).map(|second| tick(second, second == 1)).collect(),
+        target: Some(ServerCost {
+            name: "spawned nginx".into(),
+            cost: Cost {
+                cpu: CpuTime {
+                    user: Duration::from_millis(1_520),
+                    system: Duration::from_millis(3_220),
+                },
+                window: Duration::from_millis(10_001),
+                exchanges: 482_130,
+            },
+            memory: Memory {
+                anonymous_bytes: 4_210_688,
+                file_bytes: 9_834_496,
+            },
+            peak_memory_bytes: 14_450_688,
+            fds: 83,
+            peak_fds: 83,
+            threads: 2,
+            processes: 2,
+            samples: (0..=30).map(sample).collect(),
+        }),
+        generator: Generator {
+            cost: Cost {
+                cpu: CpuTime {
+                    user: Duration::from_millis(610),
+                    system: Duration::from_millis(1_590),
+                },
+                window: Duration::from_millis(10_001),
+                exchanges: 482_130,
+            },
+            peak_memory_bytes: Some(9_842_688),
+            busiest_worker_percent: 22.0,
+            lag_p99: Duration::from_micros(61),
+            lag_max: Duration::from_micros(1_204),
+            saturated: None,
+        },
+        conditions: Conditions {
+            plimsoll: "0.1.0".into(),
+            command: vec![
+                "plimsoll".into(),
+                "load".into(),
+                "-c".into(),
+                "64".into(),
+                "--spawn".into(),
+                "nginx -g 'daemon off;'".into(),
+                "http://127.0.0.1:8080/".into(),
+            ],
+            started: UNIX_EPOCH + Duration::from_hours(500_000),
+            kernel: Some("Linux 6.12.9".into()),
+            cpu_model: Some("AMD EPYC 9R14".into()),
+            cores: 8,
+            governor: Some("performance".into()),
+            memory_bytes: Some(16_723_464_192),
+            load_before: Some(LoadAverage {
+                one: 0.32,
+                five: 0.41,
+                fifteen: 0.38,
+            }),
+            steal_percent: Some(0.04),
+            pinning: Pinning {
+                generator: vec![0],
+                target: vec![1],
+            },
+            co_located: Some(true),
+            warnings: Vec::new(),
+        },
+        interrupted: false,
+    }
+}
+
+/// 5000 arrivals a second at a server that stalled for a second.
+pub(crate) fn open() -> RunSummary {
+    let mut run = closed();
+    run.load.model = LoadModel::Open {
+        rate: Rate::new(5_000.0).unwrap(),
+    };
+    run.load.url = "https://shop.example.com/products?page=2".into();
+    let started = distribution(49_960, 310, 0.4);
+    let mut intended = distribution(44_960, 330, 0.4);
+    for late in 0..5_000 {
+        intended.record(Duration::from_micros(late * 200));
+    }
+    run.counts = Counts {
+        started: 49_966,
+        ok: 49_960,
+        aborted: 6,
+        dropped: 12,
+        missed: 28,
+        warm_up: 5_000,
+        ..Counts::default()
+    };
+    run.statuses = BTreeMap::from([(200, 49_960)]);
+    run.bytes_received = 49_960 * 2_048;
+    run.bytes_sent = 49_960 * 97;
+    run.latency = Latency {
+        from_started: started,
+        from_intended: Some(intended),
+    };
+    run.phases = Default::default();
+    run.phases[Phase::Blocked.index()] = distribution(49_960, 40, 0.9);
+    run.phases[Phase::Wait.index()] = distribution(49_960, 280, 0.4);
+    run.target = None;
+    run.generator.cost.exchanges = 49_960;
+    run.conditions.co_located = Some(false);
+    run.conditions.pinning = Pinning::default();
+    run
+}
+
+/// A server that refuses, breaks off, and answers wrongly.
+pub(crate) fn failing() -> RunSummary {
+    let mut run = closed();
+    run.target = None;
+    run.counts = Counts {
+        started: 10_000,
+        ok: 8_604,
+        failed: 1_396,
+        failed_status: 320,
+        unmet: 17,
+        ..Counts::default()
+    };
+    run.load.duration = None;
+    run.load.requests = Some(10_000);
+    run.load.warm_up = Duration::ZERO;
+    run.statuses = BTreeMap::from([(200, 8_201), (404, 83), (503, 320)]);
+    run.unmet = BTreeMap::from([("body contains \"ok\"".into(), 17)]);
+    run.latency.from_started = distribution(8_604, 2_100, 0.8);
+    run.phases[Phase::Send.index()] = distribution(8_796, 6, 0.3);
+    run.phases[Phase::Wait.index()] = distribution(8_616, 2_050, 0.8);
+    run.phases[Phase::Receive.index()] = distribution(8_604, 2, 0.4);
+    run.bytes_received = 8_604 * 162;
+    run.bytes_sent = 8_796 * 41;
+    run.window = Duration::from_millis(1_204);
+    run.failures = vec![
+        failure(
+            Phase::Connect,
+            FailureKind::Refused,
+            1_204,
+            Some("connection refused (os error 111)"),
+        ),
+        failure(Phase::Wait, FailureKind::Timeout, 180, None),
+        failure(
+            Phase::Receive,
+            FailureKind::Protocol,
+            12,
+            Some(
+                "the chunk size `zz` is not a hexadecimal number, after 17 chunks of 4096 bytes \
+                 each had been received without fault",
+            ),
+        ),
+    ];
+    run.conditions.warnings = vec![
+        "generator and target share cores: throughput and latency depend on both, the cpu time \
+         per request much less"
+            .into(),
+        "the machine was busy before the run: load average 5.20 on 8 cores".into(),
+    ];
+    run
+}
+
+/// The generator had no time left.
+pub(crate) fn saturated() -> RunSummary {
+    let mut run = closed();
+    run.generator.busiest_worker_percent = 99.42;
+    run.generator.saturated = Some(Saturation::Cpu { percent: 99.42 });
+    run
+}
+
+/// Nothing was answered, and little could be observed.
+pub(crate) fn empty() -> RunSummary {
+    let mut run = closed();
+    run.window = Duration::ZERO;
+    run.counts = Counts::default();
+    run.statuses.clear();
+    run.bytes_sent = 0;
+    run.bytes_received = 0;
+    run.connections_opened = 0;
+    run.latency.from_started = Histogram::new();
+    run.phases = Default::default();
+    run.ticks.clear();
+    let nothing = Cost {
+        cpu: CpuTime::default(),
+        window: Duration::ZERO,
+        exchanges: 0,
+    };
+    if let Some(target) = &mut run.target {
+        target.cost = nothing;
+        target.fds = 0;
+        target.peak_fds = 0;
+        target.samples.clear();
+    }
+    run.generator.cost = nothing;
+    run.generator.peak_memory_bytes = None;
+    run.generator.saturated = Some(Saturation::Lag {
+        p99: Duration::from_millis(12),
+    });
+    run.conditions = Conditions {
+        kernel: None,
+        cpu_model: None,
+        governor: None,
+        memory_bytes: None,
+        load_before: None,
+        steal_percent: None,
+        pinning: Pinning::default(),
+        co_located: None,
+        ..run.conditions
+    };
+    run
+}
+
+/// Ended by Ctrl-C after some seconds.
+pub(crate) fn interrupted() -> RunSummary {
+    let mut run = closed();
+    run.interrupted = true;
+    run.window = Duration::from_millis(3_412);
+    run.load.urls = 12;
+    run.counts.ok = 164_480;
+    run.counts.aborted = 64;
+    run.counts.started = run.counts.ok + run.counts.aborted;
+    run.statuses = BTreeMap::from([(200, run.counts.ok)]);
+    run
+}
+
+fn failure(phase: Phase, kind: FailureKind, count: u64, cause: Option<&str>) -> FailureCount {
+    let mut example = Failure::new(phase, kind);
+    example.cause = cause.map(str::to_owned);
+    FailureCount {
+        phase,
+        kind,
+        count,
+        example,
+    }
+}
+
+/// A logarithmic normal distribution: most values near the median, a tail to the right.
+///
+/// - `spread`: the standard deviation of the logarithm.
+fn distribution(count: u64, median_us: u64, spread: f64) -> Histogram {
+    let mut histogram = Histogram::new();
+    for number in 0..count {
+        let fraction = (number as f64 + 0.5) / count as f64;
+        // The logistic quantile stands in for the normal one; its tail is somewhat longer.
+        let deviation = (fraction / (1.0 - fraction)).ln() / 1.7;
+        let nanos = median_us as f64 * 1e3 * (spread * deviation).exp();
+        histogram.record(Duration::from_secs_f64(nanos / 1e9));
+    }
+    histogram
+}
+
+pub(crate) fn tick(second: u64, warm_up: bool) -> Tick {
+    Tick {
+        at: Duration::from_secs(second),
+        length: Duration::from_secs(1),
+        warm_up,
+        ok: 48_000 + second * 100,
+        failed: 0,
+        other_errors: 0,
+        bytes_received: 7_790_000,
+        in_flight: 64,
+        p50: Some(Duration::from_micros(1_180)),
+        p99: Some(Duration::from_micros(2_470)),
+        max: Some(Duration::from_micros(9_120)),
+    }
+}
+
+fn sample(number: u64) -> ResourceSample {
+    ResourceSample {
+        at: Duration::from_millis(number * 100 + 1),
+        cpu: CpuTime {
+            user: Duration::from_millis(15 * number),
+            system: Duration::from_millis(32 * number),
+        },
+        memory: Memory {
+            anonymous_bytes: 4_000_000 + number * 4_096,
+            file_bytes: 9_834_496,
+        },
+        fds: 19 + 64,
+        threads: 2,
+        processes: 2,
+        completed: number * 4_821,
+    }
+}

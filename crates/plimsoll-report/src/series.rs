@@ -1,0 +1,134 @@
+//! The course of a run as a table: one row a second.
+
+use std::time::Duration;
+
+use plimsoll_model::{Cost, ResourceSample, RunSummary, Tick};
+use serde::Serialize;
+
+use crate::document::{microseconds, rounded};
+
+/// One row for each tick, with the state of the target at its end where that was observed.
+///
+/// The names of the columns carry the units. `cpu_percent` is that of the target over the tick, 100
+/// being one core.
+pub fn series_csv(run: &RunSummary) -> String {
+    let samples = run
+        .target
+        .as_ref()
+        .map_or(&[][..], |target| &target.samples);
+    let mut writer = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(Vec::new());
+    writer.write_record(COLUMNS).expect(IN_MEMORY);
+    let mut before = samples.first();
+    for tick in &run.ticks {
+        // The sample that belongs to the end of a tick may be a few milliseconds late.
+        let taken = samples.partition_point(|sample| sample.at <= tick.at + LATE);
+        let after = samples.get(..taken).and_then(<[ResourceSample]>::last);
+        writer.serialize(row(tick, before, after)).expect(IN_MEMORY);
+        before = after.or(before);
+    }
+    let bytes = writer.into_inner().expect(IN_MEMORY);
+    String::from_utf8(bytes).expect("numbers are text")
+}
+
+const LATE: Duration = Duration::from_millis(20);
+
+const IN_MEMORY: &str = "writing to memory does not fail, and every row has the same columns";
+
+const COLUMNS: [&str; 18] = [
+    "at_us",
+    "length_us",
+    "warm_up",
+    "ok",
+    "failed",
+    "other_errors",
+    "received_bytes",
+    "in_flight",
+    "p50_us",
+    "p99_us",
+    "max_us",
+    "target_cpu_percent",
+    "target_memory_bytes",
+    "target_anonymous_bytes",
+    "target_file_bytes",
+    "target_fds",
+    "target_threads",
+    "target_processes",
+];
+
+/// In the order of [`COLUMNS`].
+#[derive(Serialize)]
+struct Row {
+    at_us: f64,
+    length_us: f64,
+    warm_up: bool,
+    ok: u64,
+    failed: u64,
+    other_errors: u64,
+    received_bytes: u64,
+    in_flight: u64,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    max_us: Option<f64>,
+    cpu_percent: Option<f64>,
+    memory_bytes: Option<u64>,
+    anonymous_bytes: Option<u64>,
+    file_bytes: Option<u64>,
+    fds: Option<u64>,
+    threads: Option<u64>,
+    processes: Option<u64>,
+}
+
+fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Row {
+    Row {
+        at_us: microseconds(tick.at),
+        length_us: microseconds(tick.length),
+        warm_up: tick.warm_up,
+        ok: tick.ok,
+        failed: tick.failed,
+        other_errors: tick.other_errors,
+        received_bytes: tick.bytes_received,
+        in_flight: tick.in_flight,
+        p50_us: tick.p50.map(microseconds),
+        p99_us: tick.p99.map(microseconds),
+        max_us: tick.max.map(microseconds),
+        cpu_percent: before
+            .zip(after)
+            .and_then(|(before, after)| Cost::between(before, after).cpu_percent())
+            .map(rounded),
+        memory_bytes: after.map(|sample| sample.memory.total_bytes()),
+        anonymous_bytes: after.map(|sample| sample.memory.anonymous_bytes),
+        file_bytes: after.map(|sample| sample.memory.file_bytes),
+        // Every server holds some; none means that they could not be counted.
+        fds: after.map(|sample| sample.fds).filter(|fds| *fds > 0),
+        threads: after.map(|sample| sample.threads),
+        processes: after.map(|sample| sample.processes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_row_holds_a_second_and_the_state_of_the_target() {
+        insta::assert_snapshot!(series_csv(&fixture::closed()));
+    }
+
+    #[test]
+    fn without_a_target_its_columns_are_empty() {
+        let csv = series_csv(&fixture::failing());
+        for line in csv.lines().skip(1) {
+            assert!(line.ends_with(",,,,,,,"), "{line}");
+            assert_eq!(line.split(',').count(), COLUMNS.len());
+        }
+        assert_eq!(csv.lines().count(), 1 + fixture::failing().ticks.len());
+    }
+
+    #[test]
+    fn an_empty_run_is_a_header() {
+        assert_eq!(series_csv(&fixture::empty()).lines().count(), 1);
+    }
+}

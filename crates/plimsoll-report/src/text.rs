@@ -1,0 +1,22 @@
+//! What a person reads: the summary after a run and the line while it goes on.
+//!
+//! Plain text of at most [`WIDTH`] columns, complete without colour.
+
+mod style;
+
+mod page;
+
+mod numbers;
+
+mod summary;
+
+mod spread;
+
+mod live;
+
+pub use live::{Progress, live};
+pub use style::Style;
+pub use summary::summary;
+
+/// Columns at most.
+pub const WIDTH: usize = 80;

@@ -1,0 +1,116 @@
+//! The line that tells how a run goes on.
+
+use std::time::Duration;
+
+use plimsoll_model::Tick;
+
+use super::WIDTH;
+use super::numbers::{count, duration, optional, rate};
+use super::page::shortened;
+use super::style::{Emphasis, Style};
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Length of the run, warm-up included, if it is bounded by time.
+    pub duration: Option<Duration>,
+    /// Requests in total, if it is bounded by number.
+    pub requests: Option<u64>,
+    /// Requests completed or failed so far.
+    pub done: u64,
+    /// Failures so far, failed statuses, unmet expectations and drops included.
+    pub errors: u64,
+}
+
+/// One line of at most 80 columns for the second that has just gone by, without a line feed.
+pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
+    let elapsed = clock(tick.at);
+    let position = match (progress.duration, progress.requests) {
+        (Some(duration), _) => format!("{elapsed}/{}", clock(duration)),
+        (None, Some(requests)) => {
+            format!("{elapsed}  {}/{}", count(progress.done), count(requests))
+        }
+        (None, None) => elapsed,
+    };
+    let seconds = tick.length.as_secs_f64();
+    let per_second = if seconds > 0.0 {
+        tick.ok as f64 / seconds
+    } else {
+        0.0
+    };
+    let warm_up = if tick.warm_up { "  warm-up" } else { "" };
+    let figures = format!(
+        "{position:>9}  {:>9} req/s  p50 {:>7}  p99 {:>7}{warm_up}",
+        rate(per_second),
+        optional(tick.p50),
+        optional(tick.p99),
+    );
+    let errors = match progress.errors {
+        0 => String::new(),
+        errors => format!("  {} failed", count(errors)),
+    };
+    let figures = shortened(&figures, WIDTH - errors.chars().count().min(WIDTH));
+    format!("{figures}{}", style.apply(Emphasis::Error, &errors))
+}
+
+/// Whole seconds up to two minutes, then what suits.
+fn clock(time: Duration) -> String {
+    let rounded = Duration::from_secs((time + Duration::from_millis(500)).as_secs());
+    if rounded < Duration::from_mins(2) {
+        format!("{}s", rounded.as_secs())
+    } else if rounded < Duration::from_hours(2) {
+        format!("{}m{:02}s", rounded.as_secs() / 60, rounded.as_secs() % 60)
+    } else {
+        duration(rounded).replace(' ', "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn lines() {
+        let tick = fixture::tick(3, false);
+        let bounded = Progress {
+            duration: Some(Duration::from_secs(10)),
+            ..Progress::default()
+        };
+        let failing = Progress {
+            errors: 1_204,
+            ..bounded
+        };
+        let numbered = Progress {
+            requests: Some(1_000_000),
+            done: 144_312,
+            ..Progress::default()
+        };
+        let mut silent = fixture::tick(4_000, false);
+        (silent.ok, silent.p50, silent.p99) = (0, None, None);
+        let lines = [
+            live(&fixture::tick(1, true), &bounded, Style::Plain),
+            live(&tick, &bounded, Style::Plain),
+            live(&tick, &failing, Style::Plain),
+            live(&tick, &failing, Style::Ansi).replace('\x1b', "ESC"),
+            live(&tick, &numbered, Style::Plain),
+            live(&silent, &Progress::default(), Style::Plain),
+        ];
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_line_fits_whatever_the_figures() {
+        let mut tick = fixture::tick(7_000_000, true);
+        tick.ok = u64::MAX;
+        let progress = Progress {
+            requests: Some(u64::MAX),
+            done: u64::MAX,
+            errors: u64::MAX,
+            ..Progress::default()
+        };
+        let line = live(&tick, &progress, Style::Plain);
+        assert!(line.chars().count() <= WIDTH, "{line}");
+        assert!(line.ends_with("failed"));
+    }
+}

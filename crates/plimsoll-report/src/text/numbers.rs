@@ -1,0 +1,101 @@
+//! Numbers as the summary shows them.
+
+use std::time::Duration;
+
+use plimsoll_model::{ByteSize, DurationText};
+
+/// Stands where there is nothing to show.
+pub(super) const NOTHING: &str = "-";
+
+/// `1,234,567`.
+pub(super) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Whole numbers from a hundred on, below that three figures.
+pub(super) fn rate(per_second: f64) -> String {
+    if per_second < 99.95 {
+        return figure(per_second);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is not negative and far below 2^64"
+    )]
+    count(per_second.round() as u64)
+}
+
+/// Three figures, as many decimals as they leave.
+pub(super) fn figure(value: f64) -> String {
+    if value < 9.995 {
+        format!("{value:.2}")
+    } else if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+/// `98.3 %`.
+pub(super) fn percent(value: f64) -> String {
+    format!("{} %", figure(value))
+}
+
+/// `part` of `whole` in percent; 100 only for all of it, 0 only for nothing.
+pub(super) fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return NOTHING.to_owned();
+    }
+    let value = part as f64 / whole as f64 * 100.0;
+    if part > 0 && value < 0.01 {
+        "< 0.01 %".to_owned()
+    } else if part < whole && value > 99.99 {
+        "> 99.99 %".to_owned()
+    } else {
+        percent(value)
+    }
+}
+
+pub(super) fn duration(value: Duration) -> String {
+    DurationText(value).to_string()
+}
+
+pub(super) fn optional(value: Option<Duration>) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), duration)
+}
+
+pub(super) fn bytes(value: u64) -> String {
+    ByteSize(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(rate(0.5), "0.50");
+        assert_eq!(rate(48_207.6), "48,208");
+    }
+
+    #[test]
+    fn a_share_is_not_rounded_to_all_or_nothing() {
+        assert_eq!(share(1, 1_000_000), "< 0.01 %");
+        assert_eq!(share(999_999, 1_000_000), "> 99.99 %");
+        assert_eq!(share(5, 5), "100 %");
+        assert_eq!(share(0, 5), "0.00 %");
+        assert_eq!(share(0, 0), "-");
+    }
+}

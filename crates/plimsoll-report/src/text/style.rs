@@ -1,0 +1,37 @@
+//! Emphasis, which never carries meaning of its own.
+
+/// Whether text may contain escape sequences; the caller knows where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// Characters only.
+    #[default]
+    Plain,
+    /// ANSI escape sequences for emphasis (ECMA-48, section 8.3.117).
+    Ansi,
+}
+
+/// What is to be emphasised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Emphasis {
+    /// A title or a principal figure.
+    Strong,
+    /// What explains.
+    Faint,
+    /// What a reader must not miss.
+    Warning,
+    /// What went wrong.
+    Error,
+}
+
+impl Style {
+    pub(super) fn apply(self, emphasis: Emphasis, text: &str) -> String {
+        let code = match (self, emphasis) {
+            (Self::Plain, _) => return text.to_owned(),
+            (Self::Ansi, Emphasis::Strong) => "1",
+            (Self::Ansi, Emphasis::Faint) => "2",
+            (Self::Ansi, Emphasis::Warning) => "33",
+            (Self::Ansi, Emphasis::Error) => "31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}

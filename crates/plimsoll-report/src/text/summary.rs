@@ -1,0 +1,496 @@
+//! The summary after a run.
+
+use plimsoll_model::{
+    Conditions, Cost, Generator, Histogram, LoadModel, LoadShape, Phase, RunSummary, Saturation,
+    ServerCost,
+};
+
+use super::WIDTH;
+use super::numbers::{NOTHING, bytes, count, duration, figure, optional, percent, rate, share};
+use super::page::{Page, shortened};
+use super::spread;
+use super::style::{Emphasis, Style};
+
+/// The whole run, the principal figures first.
+pub fn summary(run: &RunSummary, style: Style) -> String {
+    let mut page = Page::new(style);
+    title(&mut page, run);
+    principal(&mut page, run);
+    if let Some(target) = &run.target {
+        server(&mut page, target);
+    }
+    requests(&mut page, run);
+    latency(&mut page, run);
+    phases(&mut page, run);
+    statuses(&mut page, run);
+    failures(&mut page, run);
+    generator(&mut page, &run.generator);
+    conditions(&mut page, &run.conditions);
+    page.finish()
+}
+
+fn title(page: &mut Page, run: &RunSummary) {
+    let load = &run.load;
+    let others = match load.urls {
+        0 | 1 => String::new(),
+        urls => format!(
+            " and {}",
+            plural(urls as u64 - 1, "other url", "other urls")
+        ),
+    };
+    let url_columns = WIDTH.saturating_sub(load.method.len() + 1 + others.len());
+    let url = shortened(&load.url, url_columns);
+    let title = format!("{} {url}{others}", load.method);
+    let title = page.style().apply(Emphasis::Strong, &title);
+    page.line(&title);
+    page.wrapped(Emphasis::Faint, &shape(run));
+    if let Some(saturation) = &run.generator.saturated {
+        page.line("");
+        page.marked("!", Emphasis::Error, &saturated(saturation));
+    }
+    if run.interrupted {
+        page.line("");
+        page.marked(
+            "!",
+            Emphasis::Warning,
+            "interrupted: what was measured until then follows",
+        );
+    }
+}
+
+fn shape(run: &RunSummary) -> String {
+    let RunSummary { load, window, .. } = run;
+    let LoadShape {
+        connections,
+        workers,
+        ..
+    } = load;
+    let model = match load.model {
+        LoadModel::Closed => format!(
+            "closed loop, {}",
+            plural(*connections as u64, "connection", "connections")
+        ),
+        LoadModel::Open { rate: arrivals } => format!(
+            "open loop, {} arrivals/s on at most {}",
+            rate(arrivals.per_second()),
+            plural(*connections as u64, "connection", "connections")
+        ),
+    };
+    let measured = if window.is_zero() {
+        "nothing measured".to_owned()
+    } else {
+        format!("{} measured", duration(*window))
+    };
+    let warm_up = if load.warm_up.is_zero() {
+        String::new()
+    } else {
+        format!(" after {} of warm-up", duration(load.warm_up))
+    };
+    format!(
+        "{model}, {}; {measured}{warm_up}",
+        plural(*workers as u64, "worker", "workers"),
+    )
+}
+
+fn saturated(saturation: &Saturation) -> String {
+    let reason = match saturation {
+        Saturation::Cpu { percent: used } => {
+            format!("one of its workers used {} of a core", percent(*used))
+        }
+        Saturation::Lag { p99 } => format!(
+            "its timers fired late by {} (p99) although connections were free",
+            duration(*p99)
+        ),
+    };
+    format!(
+        "the generator was the limit: {reason}. throughput and latency below describe the \
+         generator, and the target may carry more; give it more threads (-t) or cores, or lower \
+         the load"
+    )
+}
+
+fn principal(page: &mut Page, run: &RunSummary) {
+    page.line("");
+    let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
+    let mut requests = strong(rate(run.requests_per_second()));
+    let mut view = "";
+    if let LoadModel::Open { rate: arrivals } = run.load.model {
+        requests = format!("{requests} of {} intended", rate(arrivals.per_second()));
+        view = ", from the intended start";
+    }
+    let mut rows = vec![("requests/s", requests)];
+    if let Some(target) = &run.target {
+        let per_request = match target.cost.cpu_us_per_request() {
+            Some(micros) => format!("{} µs", figure(micros)),
+            None => NOTHING.to_owned(),
+        };
+        rows.push((
+            "server cost",
+            format!("{} of cpu time per request", strong(per_request)),
+        ));
+    }
+    let honest = run.latency.honest();
+    let quantile = |fraction| optional(honest.quantile(fraction));
+    rows.push((
+        "latency",
+        format!(
+            "p50 {}, p99 {}, max {}{view}",
+            strong(quantile(0.5)),
+            strong(quantile(0.99)),
+            optional(honest.max())
+        ),
+    ));
+    rows.push(("errors", errors(run, page.style())));
+    // Not wrapped: each fits, and escape sequences have no width.
+    for (label, text) in rows {
+        page.line(&format!("  {label:<15}  {text}"));
+    }
+}
+
+fn errors(run: &RunSummary, style: Style) -> String {
+    match run.counts.errors() {
+        0 => "none".to_owned(),
+        errors => {
+            let arrivals = run.counts.started + run.counts.dropped;
+            let text = format!("{} ({})", count(errors), share(errors, arrivals));
+            style.apply(Emphasis::Error, &text)
+        }
+    }
+}
+
+fn server(page: &mut Page, target: &ServerCost) {
+    let cost = &target.cost;
+    page.heading(
+        "cost of the server",
+        &format!(
+            "{}, {}",
+            target.name,
+            plural(target.processes, "process", "processes")
+        ),
+    );
+    let memory = target.memory;
+    page.pairs(&[
+        ("cpu per request", per_request(cost)),
+        ("cpu", cpu_percent(cost)),
+        (
+            "memory",
+            format!(
+                "{} now ({} anonymous, {} files), {} peak",
+                bytes(memory.total_bytes()),
+                bytes(memory.anonymous_bytes),
+                bytes(memory.file_bytes),
+                bytes(target.peak_memory_bytes)
+            ),
+        ),
+        (
+            "descriptors",
+            // Every server holds some; none means that they could not be counted.
+            if target.peak_fds == 0 {
+                "unavailable".to_owned()
+            } else {
+                format!("{} now, {} peak", count(target.fds), count(target.peak_fds))
+            },
+        ),
+        ("threads", count(target.threads)),
+    ]);
+}
+
+/// `9.83 µs (3.15 user, 6.68 system)`.
+fn per_request(cost: &Cost) -> String {
+    let Some(total) = cost.cpu_us_per_request() else {
+        return format!("{NOTHING} (nothing was completed)");
+    };
+    let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / cost.exchanges as f64;
+    format!(
+        "{} µs ({} user, {} system)",
+        figure(total),
+        figure(micros(cost.cpu.user)),
+        figure(micros(cost.cpu.system))
+    )
+}
+
+fn cpu_percent(cost: &Cost) -> String {
+    cost.cpu_percent().map_or_else(
+        || NOTHING.to_owned(),
+        |value| format!("{} of one core", percent(value)),
+    )
+}
+
+fn requests(page: &mut Page, run: &RunSummary) {
+    let counts = &run.counts;
+    page.heading("requests", "");
+    let rows = [
+        ("started", counts.started, ""),
+        ("ok", counts.ok, ""),
+        ("failed", counts.failed, ""),
+        (
+            "aborted",
+            counts.aborted,
+            "still under way when the grace was over",
+        ),
+        (
+            "failed status",
+            counts.failed_status,
+            "of ok: named by --fail-status",
+        ),
+        ("unmet", counts.unmet, "of ok: an --expect did not hold"),
+        ("dropped", counts.dropped, "never begun: nothing was free"),
+        (
+            "missed",
+            counts.missed,
+            "due, but not begun when the run ended",
+        ),
+        ("in warm-up", counts.warm_up, "in none of the figures"),
+    ];
+    let always = ["started", "ok", "failed"];
+    let shown: Vec<(&str, String, &str)> = rows
+        .into_iter()
+        .filter(|(label, value, _)| *value > 0 || always.contains(label))
+        .map(|(label, value, remark)| (label, count(value), remark))
+        .collect();
+    page.remarks(&shown);
+    page.pairs(&[
+        (
+            "received",
+            format!(
+                "{}, {}/s",
+                bytes(run.bytes_received),
+                rate_of_bytes(run.bytes_received_per_second())
+            ),
+        ),
+        ("sent", bytes(run.bytes_sent)),
+        (
+            "connections",
+            format!("{} opened", count(run.connections_opened)),
+        ),
+    ]);
+}
+
+fn rate_of_bytes(per_second: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is not negative and far below 2^64"
+    )]
+    bytes(per_second.round() as u64)
+}
+
+const QUANTILES: [(&str, f64); 6] = [
+    ("p50", 0.5),
+    ("p75", 0.75),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+];
+
+fn latency(page: &mut Page, run: &RunSummary) {
+    let started = &run.latency.from_started;
+    let views: Vec<&Histogram> = run
+        .latency
+        .from_intended
+        .iter()
+        .chain(std::iter::once(started))
+        .collect();
+    page.heading("latency", "");
+    if views.iter().all(|view| view.is_empty()) {
+        page.line("  no exchange was completed");
+        return;
+    }
+    let mut rows = Vec::new();
+    if views.len() > 1 {
+        let cells = ["", "from intended start", "from actual start"];
+        rows.push(cells.map(str::to_owned).to_vec());
+    }
+    let mut row = |label: &str, value: &dyn Fn(&Histogram) -> String| {
+        let mut cells = vec![label.to_owned()];
+        cells.extend(views.iter().map(|view| value(view)));
+        rows.push(cells);
+    };
+    for (label, fraction) in QUANTILES {
+        row(label, &|view| optional(view.quantile(fraction)));
+    }
+    row("max", &|view| optional(view.max()));
+    row("mean", &|view| optional(view.mean()));
+    page.table(&rows);
+    if views.len() > 1 {
+        page.line("");
+        page.marked(
+            " ",
+            Emphasis::Faint,
+            "intended: what someone who came on schedule waited; actual: what one attempt took, \
+             the wait before it left out",
+        );
+    }
+    page.line("");
+    for bar in spread::bars(run.latency.honest()) {
+        page.line(&bar);
+    }
+}
+
+fn phases(page: &mut Page, run: &RunSummary) {
+    let mut rows = vec![
+        ["", "count", "p50", "p99", "max"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for phase in Phase::ALL {
+        let histogram = &run.phases[phase.index()];
+        if !histogram.is_empty() {
+            rows.push(vec![
+                phase.name().to_owned(),
+                count(histogram.len()),
+                optional(histogram.quantile(0.5)),
+                optional(histogram.quantile(0.99)),
+                optional(histogram.max()),
+            ]);
+        }
+    }
+    if rows.len() > 1 {
+        page.heading("phases", "");
+        page.table(&rows);
+    }
+}
+
+fn statuses(page: &mut Page, run: &RunSummary) {
+    if run.statuses.is_empty() {
+        return;
+    }
+    page.heading("statuses", "");
+    let rows: Vec<Vec<String>> = run
+        .statuses
+        .iter()
+        .map(|(status, number)| {
+            vec![
+                status.to_string(),
+                count(*number),
+                share(*number, run.counts.ok),
+            ]
+        })
+        .collect();
+    page.table(&rows);
+}
+
+fn failures(page: &mut Page, run: &RunSummary) {
+    if !run.failures.is_empty() {
+        page.heading("failures", "with the first cause of each");
+        for failure in &run.failures {
+            let text = format!("{} during {}", failure.kind, failure.phase);
+            let text = page.style().apply(Emphasis::Error, &text);
+            page.line(&format!("  {:>15}  {text}", count(failure.count)));
+            if let Some(cause) = &failure.example.cause {
+                let cause = shortened(cause, WIDTH - 19);
+                page.line(&format!("{:19}{cause}", ""));
+            }
+        }
+    }
+    if !run.unmet.is_empty() {
+        page.heading("unmet expectations", "");
+        for (condition, number) in &run.unmet {
+            let condition = shortened(condition, WIDTH - 19);
+            page.line(&format!("  {:>15}  {condition}", count(*number)));
+        }
+    }
+}
+
+fn generator(page: &mut Page, generator: &Generator) {
+    page.heading("generator", "its own cost, not part of the server's");
+    page.pairs(&[
+        ("cpu per request", per_request(&generator.cost)),
+        (
+            "busiest worker",
+            format!("{} of its core", percent(generator.busiest_worker_percent)),
+        ),
+        (
+            "timer lag",
+            format!(
+                "p99 {}, max {}",
+                duration(generator.lag_p99),
+                duration(generator.lag_max)
+            ),
+        ),
+        (
+            "memory",
+            generator.peak_memory_bytes.map_or_else(
+                || "unavailable".to_owned(),
+                |peak| format!("{} peak", bytes(peak)),
+            ),
+        ),
+    ]);
+}
+
+fn conditions(page: &mut Page, conditions: &Conditions) {
+    page.heading("conditions", "");
+    let started = humantime::format_rfc3339_seconds(conditions.started);
+    let mut run = vec![
+        format!("plimsoll {}", conditions.plimsoll),
+        started.to_string(),
+    ];
+    run.extend(conditions.kernel.clone());
+    let mut machine: Vec<String> = conditions.cpu_model.iter().cloned().collect();
+    machine.push(plural(conditions.cores as u64, "core", "cores"));
+    machine.extend(
+        conditions
+            .memory_bytes
+            .map(|size| format!("{} of memory", bytes(size))),
+    );
+    machine.extend(
+        conditions
+            .governor
+            .iter()
+            .map(|name| format!("governor {name}")),
+    );
+    let mut place: Vec<String> = Vec::new();
+    place.extend(conditions.co_located.map(|same| {
+        let text = if same {
+            "generator and target on one machine"
+        } else {
+            "target on another machine"
+        };
+        text.to_owned()
+    }));
+    let pinning = &conditions.pinning;
+    for (who, cores) in [
+        ("generator", &pinning.generator),
+        ("target", &pinning.target),
+    ] {
+        if !cores.is_empty() {
+            place.push(format!("{who} on {}", core_list(cores)));
+        }
+    }
+    place.extend(
+        conditions
+            .load_before
+            .map(|load| format!("load {:.2} before", load.one)),
+    );
+    place.extend(
+        conditions
+            .steal_percent
+            .map(|steal| format!("{} stolen", percent(steal))),
+    );
+    for facts in [run, machine, place] {
+        if !facts.is_empty() {
+            page.marked(" ", Emphasis::Faint, &facts.join(", "));
+        }
+    }
+    if !conditions.warnings.is_empty() {
+        page.line("");
+        for warning in &conditions.warnings {
+            page.marked("!", Emphasis::Warning, warning);
+        }
+    }
+}
+
+/// `core 3`, `cores 0+1`.
+fn core_list(cores: &[usize]) -> String {
+    let names: Vec<String> = cores.iter().map(ToString::to_string).collect();
+    let noun = if cores.len() == 1 { "core" } else { "cores" };
+    format!("{noun} {}", names.join("+"))
+}
+
+fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use super::*;
+use crate::fixture;
+
+fn plain(run: &RunSummary) -> String {
+    summary(run, Style::Plain)
+}
+
+#[test]
+fn closed() {
+    insta::assert_snapshot!(plain(&fixture::closed()));
+}
+
+#[test]
+fn open() {
+    insta::assert_snapshot!(plain(&fixture::open()));
+}
+
+#[test]
+fn failing() {
+    insta::assert_snapshot!(plain(&fixture::failing()));
+}
+
+#[test]
+fn saturated() {
+    insta::assert_snapshot!(plain(&fixture::saturated()));
+}
+
+#[test]
+fn empty() {
+    insta::assert_snapshot!(plain(&fixture::empty()));
+}
+
+#[test]
+fn interrupted() {
+    insta::assert_snapshot!(plain(&fixture::interrupted()));
+}
+
+#[test]
+fn no_line_is_too_wide() {
+    let mut runs = fixture::all();
+    for (_, run) in &mut runs {
+        run.load.url = format!("http://127.0.0.1/{}", "very-long/".repeat(40));
+        run.conditions.cpu_model = Some("a processor with a name ".repeat(8));
+        run.unmet.insert("condition ".repeat(30), 4_000_000_000);
+        if let Some(target) = &mut run.target {
+            target.name = "spawned something".repeat(8);
+        }
+    }
+    for (name, run) in runs {
+        for line in plain(&run).lines() {
+            assert!(line.chars().count() <= WIDTH, "{name}: {line}");
+            assert_eq!(line, line.trim_end(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_escapes() {
+    for (name, run) in fixture::all() {
+        let coloured = summary(&run, Style::Ansi);
+        assert!(coloured.contains("\x1b[1m"), "{name}");
+        let mut bare = String::new();
+        let mut parts = coloured.split('\x1b');
+        bare.push_str(parts.next().unwrap());
+        for part in parts {
+            bare.push_str(part.split_once('m').unwrap().1);
+        }
+        assert_eq!(bare, plain(&run), "{name}");
+    }
+}

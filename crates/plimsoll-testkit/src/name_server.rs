@@ -1,0 +1,186 @@
+//! A name server with a table of its own (RFC 1035), over UDP only.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use tokio::net::UdpSocket;
+
+use crate::background::Background;
+
+/// A name server on a port of its own that notes what it was asked for.
+#[derive(Debug)]
+pub struct NameServer {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    _background: Background,
+}
+
+impl NameServer {
+    /// One that knows no name.
+    pub fn builder() -> NameServerBuilder {
+        NameServerBuilder::default()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The questions until now, in order, such as `a.test A`.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("no holder panics").clone()
+    }
+}
+
+/// A name server to be set up.
+#[derive(Debug, Default)]
+pub struct NameServerBuilder {
+    records: Vec<Record>,
+    is_silent: bool,
+}
+
+#[derive(Debug)]
+struct Record {
+    name: String,
+    address: IpAddr,
+    ttl: u32,
+}
+
+impl NameServerBuilder {
+    /// Answers that `name` (without a dot at its end) has `address`, to be kept for `ttl` seconds.
+    #[must_use]
+    pub fn record(mut self, name: &str, address: impl Into<IpAddr>, ttl: u32) -> Self {
+        self.records.push(Record {
+            name: name.to_ascii_lowercase(),
+            address: address.into(),
+            ttl,
+        });
+        self
+    }
+
+    /// Takes questions but never answers.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.is_silent = true;
+        self
+    }
+
+    /// Binds and serves.
+    pub fn start(self) -> NameServer {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        socket.set_nonblocking(true).expect("a socket can be set");
+        let address = socket.local_addr().expect("a bound socket has an address");
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let questions = Arc::clone(&asked);
+        let background = Background::run("name server", async move {
+            let socket = UdpSocket::from_std(socket).expect("it is non-blocking");
+            let mut packet = [0; 1500];
+            while let Ok((length, client)) = socket.recv_from(&mut packet).await {
+                let Some(question) = Question::parse(&packet[..length]) else {
+                    continue;
+                };
+                let text = format!("{} {}", question.name, question.type_name());
+                questions.lock().expect("no holder panics").push(text);
+                if !self.is_silent {
+                    let answer = answer(&question, &self.records);
+                    socket.send_to(&answer, client).await.ok();
+                }
+            }
+        });
+        NameServer {
+            address,
+            asked,
+            _background: background,
+        }
+    }
+}
+
+const TYPE_A: u16 = 1;
+const TYPE_AAAA: u16 = 28;
+const HEADER: usize = 12;
+
+struct Question<'a> {
+    id: [u8; 2],
+    name: String,
+    record_type: u16,
+    /// Name, type and class as they came.
+    bytes: &'a [u8],
+}
+
+impl<'a> Question<'a> {
+    /// The only question of `packet`; nothing if there is none.
+    fn parse(packet: &'a [u8]) -> Option<Self> {
+        let id = packet.get(..2)?.try_into().ok()?;
+        let mut labels = Vec::new();
+        let mut at = HEADER;
+        loop {
+            let length = usize::from(*packet.get(at)?);
+            at += 1;
+            if length == 0 {
+                break;
+            }
+            let label = packet.get(at..at + length)?;
+            labels.push(String::from_utf8_lossy(label).to_ascii_lowercase());
+            at += length;
+        }
+        let record_type = u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?);
+        Some(Self {
+            id,
+            name: labels.join("."),
+            record_type,
+            bytes: packet.get(HEADER..at + 4)?,
+        })
+    }
+
+    fn type_name(&self) -> String {
+        match self.record_type {
+            TYPE_A => "A".to_owned(),
+            TYPE_AAAA => "AAAA".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    fn is_answered_by(&self, record: &Record) -> bool {
+        self.name == record.name
+            && match record.address {
+                IpAddr::V4(_) => self.record_type == TYPE_A,
+                IpAddr::V6(_) => self.record_type == TYPE_AAAA,
+            }
+    }
+}
+
+fn answer(question: &Question<'_>, records: &[Record]) -> Vec<u8> {
+    const NO_ERROR: u8 = 0;
+    const NO_SUCH_NAME: u8 = 3;
+    let is_known = records.iter().any(|record| record.name == question.name);
+    let code = if is_known { NO_ERROR } else { NO_SUCH_NAME };
+    let matching: Vec<&Record> = records
+        .iter()
+        .filter(|record| question.is_answered_by(record))
+        .collect();
+    let count = u8::try_from(matching.len()).expect("a test has few records");
+
+    let mut packet = Vec::new();
+    packet.extend(question.id);
+    // A response, recursion desired and available; one question, `count` answers.
+    packet.extend([0x81, 0x80 | code, 0, 1, 0, count, 0, 0, 0, 0]);
+    packet.extend(question.bytes);
+    for record in matching {
+        // The name is the question's, by its place in the packet; class IN.
+        packet.extend([0xc0, 12]);
+        packet.extend(question.record_type.to_be_bytes());
+        packet.extend([0, 1]);
+        packet.extend(record.ttl.to_be_bytes());
+        match record.address {
+            IpAddr::V4(address) => {
+                packet.extend([0, 4]);
+                packet.extend(address.octets());
+            }
+            IpAddr::V6(address) => {
+                packet.extend([0, 16]);
+                packet.extend(address.octets());
+            }
+        }
+    }
+    packet
+}

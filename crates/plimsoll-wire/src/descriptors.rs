@@ -1,0 +1,108 @@
+//! How many files this process may hold open: each connection is one of them.
+
+use std::fmt;
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// `RLIMIT_NOFILE` of this process; an absent limit is `u64::MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// What holds now.
+    pub soft: u64,
+    /// What a process without privileges may raise it to.
+    pub hard: u64,
+}
+
+/// More descriptors are needed than the process may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "needs {needed} open files, but the limit is {} (hard limit {}): raise it with `ulimit -n {needed}`, as root \
+     beyond the hard limit",
+    Limit(limit.soft),
+    Limit(limit.hard)
+)]
+pub struct TooFewDescriptors {
+    /// How many are needed.
+    pub needed: u64,
+    /// The limits that hold.
+    pub limit: DescriptorLimit,
+}
+
+/// The limits that hold now.
+pub fn limit() -> DescriptorLimit {
+    let limit = getrlimit(Resource::Nofile);
+    DescriptorLimit {
+        soft: limit.current.unwrap_or(u64::MAX),
+        hard: limit.maximum.unwrap_or(u64::MAX),
+    }
+}
+
+/// Raises the soft limit to the hard one and returns what holds then.
+pub fn raise() -> io::Result<DescriptorLimit> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: limit.maximum,
+                maximum: limit.maximum,
+            },
+        )?;
+    }
+    Ok(self::limit())
+}
+
+/// Makes sure that `needed` files can be open at once, raising the soft limit if that helps.
+pub fn ensure(needed: u64) -> Result<DescriptorLimit, TooFewDescriptors> {
+    let mut limit = limit();
+    if limit.soft < needed {
+        // A system that will not raise it leaves the limit that the error then names.
+        limit = raise().unwrap_or(limit);
+    }
+    if limit.soft < needed {
+        return Err(TooFewDescriptors { needed, limit });
+    }
+    Ok(limit)
+}
+
+struct Limit(u64);
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            u64::MAX => f.write_str("none"),
+            limit => write!(f, "{limit}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_can_be_raised_to_the_hard_one() {
+        let before = limit();
+        let after = raise().unwrap();
+        assert_eq!(after.hard, before.hard);
+        assert_eq!(after.soft, after.hard);
+        assert_eq!(ensure(3), Ok(after));
+    }
+
+    #[test]
+    fn the_error_says_which_limit_and_how_to_raise_it() {
+        let error = TooFewDescriptors {
+            needed: 10_100,
+            limit: DescriptorLimit {
+                soft: 4_096,
+                hard: 4_096,
+            },
+        };
+        assert_eq!(
+            error.to_string(),
+            "needs 10100 open files, but the limit is 4096 (hard limit 4096): raise it with \
+             `ulimit -n 10100`, as root beyond the hard limit"
+        );
+    }
+}

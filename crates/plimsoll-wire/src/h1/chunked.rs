@@ -1,0 +1,252 @@
+//! The chunked transfer coding (RFC 9112, section 7.1), as a state machine over byte slices.
+
+use crate::h1::DecodeError;
+
+/// Decodes one chunked body, whatever the pieces it arrives in.
+///
+/// Line ends are CR LF and nothing else: a lone LF is how one intermediary reads a body that
+/// another does not. Extensions and trailers are skipped within one limit for both.
+#[derive(Debug, Clone)]
+pub struct ChunkedDecoder {
+    state: State,
+    /// Extension and trailer bytes that may still come.
+    overhead_left: usize,
+    overhead_limit: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The first digit of a size must come.
+    SizeStart,
+    /// Further digits, an extension or the line end.
+    Size {
+        size: u64,
+    },
+    Extension {
+        size: u64,
+    },
+    SizeLf {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
+    DataCr,
+    DataLf,
+    /// At the start of a trailer line, or of the final empty line.
+    TrailerStart,
+    /// In a field name: a colon must come before the line ends.
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    EndLf,
+    Done,
+}
+
+/// What [`ChunkedDecoder::decode`] found at the front of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many bytes of framing to skip; the input is used up.
+    Framing,
+    /// Content at this range of the input; call again with what follows.
+    Content { start: usize, end: usize },
+    /// The body ended after so many bytes.
+    End { consumed: usize },
+}
+
+impl ChunkedDecoder {
+    /// A decoder at the start of a body; `overhead_limit` bounds all extensions and trailers.
+    pub fn new(overhead_limit: usize) -> Self {
+        Self {
+            state: State::SizeStart,
+            overhead_left: overhead_limit,
+            overhead_limit,
+        }
+    }
+
+    /// Whether the final line was seen.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Takes framing up to the next content, or all of `input`.
+    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<Piece, DecodeError> {
+        let mut at = 0;
+        while at < input.len() {
+            if let State::Data { left } = self.state {
+                let available = (input.len() - at) as u64;
+                let taken = available.min(left);
+                self.state = match left - taken {
+                    0 => State::DataCr,
+                    left => State::Data { left },
+                };
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "no more than the length of the input"
+                )]
+                let end = at + taken as usize;
+                return Ok(Piece::Content { start: at, end });
+            }
+            self.state = self.step(input[at])?;
+            at += 1;
+            if self.state == State::Done {
+                return Ok(Piece::End { consumed: at });
+            }
+        }
+        Ok(Piece::Framing)
+    }
+
+    #[expect(
+        clippy::match_same_arms,
+        reason = "one arm per line of the grammar, in its order"
+    )]
+    fn step(&mut self, byte: u8) -> Result<State, DecodeError> {
+        let next = match (self.state, byte) {
+            (State::SizeStart, _) => State::Size {
+                size: u64::from(hex_digit(byte).ok_or(DecodeError::Chunk)?),
+            },
+            (State::Size { size }, b'\r') => State::SizeLf { size },
+            // Blanks before an extension are "bad whitespace" that recipients must accept.
+            (State::Size { size }, b';' | b' ' | b'\t') => State::Extension { size },
+            (State::Size { size }, _) => {
+                let digit = hex_digit(byte).ok_or(DecodeError::Chunk)?;
+                let size = size.checked_mul(16).ok_or(DecodeError::Chunk)? + u64::from(digit);
+                State::Size { size }
+            }
+            (State::Extension { size }, b'\r') => State::SizeLf { size },
+            (State::Extension { size }, _) if is_text(byte) => {
+                self.count_overhead()?;
+                State::Extension { size }
+            }
+            (State::SizeLf { size: 0 }, b'\n') => State::TrailerStart,
+            (State::SizeLf { size }, b'\n') => State::Data { left: size },
+            (State::DataCr, b'\r') => State::DataLf,
+            (State::DataLf, b'\n') => State::SizeStart,
+            (State::TrailerStart, b'\r') => State::EndLf,
+            (State::TrailerStart | State::TrailerName, _) if is_token(byte) => {
+                self.count_overhead()?;
+                State::TrailerName
+            }
+            (State::TrailerName, b':') => State::TrailerValue,
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerValue, _) if is_text(byte) => {
+                self.count_overhead()?;
+                State::TrailerValue
+            }
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::EndLf, b'\n') => State::Done,
+            _ => return Err(DecodeError::Chunk),
+        };
+        Ok(next)
+    }
+
+    fn count_overhead(&mut self) -> Result<(), DecodeError> {
+        self.overhead_left =
+            self.overhead_left
+                .checked_sub(1)
+                .ok_or(DecodeError::ChunkOverhead {
+                    limit: self.overhead_limit,
+                })?;
+        Ok(())
+    }
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// What may stand in an extension or a field value: no control but the tab.
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// What may stand in a field name (RFC 9110, section 5.6.2).
+pub(crate) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(mut input: &[u8]) -> Result<(Vec<u8>, bool, usize), DecodeError> {
+        let mut decoder = ChunkedDecoder::new(64);
+        let mut content = Vec::new();
+        loop {
+            match decoder.decode(input)? {
+                Piece::Framing => return Ok((content, false, 0)),
+                Piece::Content { start, end } => {
+                    content.extend_from_slice(&input[start..end]);
+                    input = &input[end..];
+                }
+                Piece::End { consumed } => return Ok((content, true, input.len() - consumed)),
+            }
+        }
+    }
+
+    #[test]
+    fn bodies_with_extensions_and_trailers() {
+        let whole = |text: &str| {
+            let (content, done, left) = decode(text.as_bytes()).unwrap();
+            (String::from_utf8(content).unwrap(), done, left)
+        };
+        assert_eq!(whole("5\r\nhello\r\n0\r\n\r\n"), ("hello".into(), true, 0));
+        assert_eq!(
+            whole("5;a=b;c=\"d\"\r\nhello\r\n0 \r\n\r\n"),
+            ("hello".into(), true, 0)
+        );
+        assert_eq!(
+            whole("0\r\nx-sum: 1\r\ny:\r\n\r\nHTTP"),
+            (String::new(), true, 4)
+        );
+        assert_eq!(
+            whole("A\r\n0123456789\r\n0"),
+            ("0123456789".into(), false, 0)
+        );
+    }
+
+    #[test]
+    fn what_intermediaries_disagree_on_is_refused() {
+        for bad in [
+            "\r\n",
+            "5\nhello\r\n0\r\n\r\n",
+            "5\r\nhelloX0\r\n\r\n",
+            "5\r\nhello\n0\r\n\r\n",
+            "-5\r\n",
+            "0x5\r\n",
+            "+5\r\n",
+            "5;a\nb\r\n",
+            "11111111111111111\r\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\n: empty name\r\n\r\n",
+            "0\r\n\n",
+        ] {
+            assert_eq!(decode(bad.as_bytes()), Err(DecodeError::Chunk), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_bounded() {
+        let long = format!("5;{}\r\n", "x".repeat(65));
+        assert_eq!(
+            decode(long.as_bytes()),
+            Err(DecodeError::ChunkOverhead { limit: 64 })
+        );
+        let long = format!("0\r\na: {}\r\n", "x".repeat(65));
+        assert_eq!(
+            decode(long.as_bytes()),
+            Err(DecodeError::ChunkOverhead { limit: 64 })
+        );
+    }
+
+    #[test]
+    fn the_largest_size_does_not_overflow() {
+        assert!(decode(b"ffffffffffffffff\r\nx").is_ok());
+        assert_eq!(decode(b"fffffffffffffffff\r\n"), Err(DecodeError::Chunk));
+    }
+}

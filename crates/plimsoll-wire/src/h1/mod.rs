@@ -1,0 +1,23 @@
+//! HTTP/1 on the wire, without sockets: bytes in, events out (RFC 9112).
+//!
+//! The client side is a [`RequestHead`] that is written once and sent many times, and a
+//! [`ResponseDecoder`] that is fed whatever the socket had and copies only what a read cut in two.
+//! The server side is a [`RequestDecoder`] of the same kind.
+
+mod request;
+
+mod response;
+
+mod server;
+
+mod framing;
+
+mod chunked;
+
+mod error;
+
+pub use crate::h1::chunked::ChunkedDecoder;
+pub use crate::h1::error::DecodeError;
+pub use crate::h1::request::{HeadError, RequestHead};
+pub use crate::h1::response::{Decoded, Limits, ResponseDecoder, ResponseHead, ResponseSink};
+pub use crate::h1::server::{ReceivedHead, RequestDecoder};

@@ -1,0 +1,123 @@
+//! A request head, checked and written once, sent as often as needed.
+
+use crate::h1::chunked::is_token;
+
+/// Everything before the body of a request.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    bytes: Vec<u8>,
+}
+
+/// Why a head cannot be written: it would be read as something else.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// The method is not a token.
+    #[error("method `{0}` is not a token such as GET")]
+    Method(String),
+    /// The target has a blank or a control character in it.
+    #[error("target `{0}` contains a blank or a control character; encode it with %XX")]
+    Target(String),
+    /// The field name is not a token.
+    #[error("header name `{0}` contains a character that header names may not have")]
+    Name(String),
+    /// The field value contains a control character.
+    #[error("value of header `{0}` contains a control character")]
+    Value(String),
+    /// The field decides where the body ends, which is not the caller's to say.
+    #[error("header `{0}` is set from the body and cannot be given")]
+    Framing(String),
+}
+
+impl RequestHead {
+    /// Writes the request line.
+    ///
+    /// - `target`: origin-form (`/path?query`) or absolute-form (RFC 9112, section 3.2).
+    pub fn new(method: &str, target: &str) -> Result<Self, HeadError> {
+        if method.is_empty() || !method.bytes().all(is_token) {
+            return Err(HeadError::Method(method.to_owned()));
+        }
+        if target.is_empty() || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(HeadError::Target(target.to_owned()));
+        }
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(method.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(target.as_bytes());
+        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        Ok(Self { bytes })
+    }
+
+    /// Adds one header field; `content-length` and `transfer-encoding` are refused.
+    pub fn field(&mut self, name: &str, value: &str) -> Result<(), HeadError> {
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(HeadError::Name(name.to_owned()));
+        }
+        if ["content-length", "transfer-encoding"]
+            .iter()
+            .any(|framing| name.eq_ignore_ascii_case(framing))
+        {
+            return Err(HeadError::Framing(name.to_owned()));
+        }
+        if value
+            .bytes()
+            .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+        {
+            return Err(HeadError::Value(name.to_owned()));
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend_from_slice(value.as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Ends the head and appends `body`: the bytes of one whole request.
+    ///
+    /// - `body`: `None` sends no `content-length`; `Some(&[])` announces a length of zero.
+    pub fn finish(mut self, body: Option<&[u8]>) -> Vec<u8> {
+        if let Some(body) = body {
+            let length = format!("content-length: {}\r\n\r\n", body.len());
+            self.bytes.extend_from_slice(length.as_bytes());
+            self.bytes.extend_from_slice(body);
+        } else {
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_written_as_rfc_9112_says() {
+        let mut head = RequestHead::new("POST", "/a?b=c").unwrap();
+        head.field("host", "example.org").unwrap();
+        head.field("x-note", "").unwrap();
+        assert_eq!(
+            String::from_utf8(head.finish(Some(b"hi"))).unwrap(),
+            "POST /a?b=c HTTP/1.1\r\nhost: example.org\r\nx-note: \r\ncontent-length: 2\r\n\r\nhi"
+        );
+    }
+
+    #[test]
+    fn what_would_split_a_request_is_refused() {
+        assert!(RequestHead::new("GE T", "/").is_err());
+        assert!(RequestHead::new("GET", "/a b").is_err());
+        assert!(RequestHead::new("GET", "").is_err());
+        let mut head = RequestHead::new("GET", "/").unwrap();
+        assert_eq!(
+            head.field("a\r\nb", "c"),
+            Err(HeadError::Name("a\r\nb".into()))
+        );
+        assert_eq!(
+            head.field("a", "c\r\nb: d"),
+            Err(HeadError::Value("a".into()))
+        );
+        assert_eq!(
+            head.field("Transfer-Encoding", "chunked"),
+            Err(HeadError::Framing("Transfer-Encoding".into()))
+        );
+    }
+}

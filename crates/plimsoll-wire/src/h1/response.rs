@@ -1,0 +1,415 @@
+//! Responses as a client reads them, fed piece by piece.
+
+use std::mem::MaybeUninit;
+
+use httparse::Header;
+
+use crate::h1::chunked::Piece;
+use crate::h1::framing::{Framing, TransferEncoding};
+use crate::h1::{ChunkedDecoder, DecodeError};
+
+/// Bounds on one response; all are on by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the head, status line and final empty line included.
+    pub head_bytes: usize,
+    /// Header fields, at most [`Limits::MOST_HEADERS`].
+    pub headers: usize,
+    /// Bytes of content.
+    pub body_bytes: u64,
+    /// Interim (1xx) responses before the final one.
+    pub interim: usize,
+    /// Bytes of chunk extensions and trailers together.
+    pub chunk_overhead_bytes: usize,
+}
+
+impl Limits {
+    /// The highest limit on header fields that can be set.
+    pub const MOST_HEADERS: usize = 256;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_bytes: 64 * 1024,
+            headers: 128,
+            body_bytes: 1 << 40,
+            interim: 16,
+            chunk_overhead_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// The head of a final response, borrowed from the bytes it was read from.
+#[derive(Debug)]
+pub struct ResponseHead<'a> {
+    /// The status, 200–999.
+    pub status: u16,
+    /// The minor version of HTTP/1: 0 or 1.
+    pub minor_version: u8,
+    /// The header fields in the order they came.
+    pub headers: &'a [Header<'a>],
+}
+
+impl ResponseHead<'_> {
+    /// The value of the first field of that name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| header.value)
+    }
+}
+
+/// Whoever wants to see more of a response than that it is complete.
+pub trait ResponseSink {
+    /// The final head; called once, before any content.
+    fn head(&mut self, head: &ResponseHead<'_>);
+
+    /// A piece of the content, without framing.
+    fn content(&mut self, piece: &[u8]);
+}
+
+/// Sees nothing.
+impl ResponseSink for () {
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
+
+    fn content(&mut self, _piece: &[u8]) {}
+}
+
+/// Decodes the responses of one connection, one after the other.
+///
+/// It keeps no bytes except those of a head that a read cut in two. Call [`begin`] before each
+/// request, [`decode`] with whatever arrives until it says complete, and [`end_of_stream`] when the
+/// peer has closed.
+///
+/// [`begin`]: Self::begin
+/// [`decode`]: Self::decode
+/// [`end_of_stream`]: Self::end_of_stream
+#[derive(Debug)]
+pub struct ResponseDecoder {
+    limits: Limits,
+    state: State,
+    /// The part of a head that came without its end.
+    partial_head: Vec<u8>,
+    head_request: bool,
+    status: u16,
+    interim_seen: usize,
+    content_bytes: u64,
+    persistent: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Head,
+    Length { left: u64 },
+    Chunked(ChunkedDecoder),
+    UntilClose,
+    Complete,
+}
+
+/// How far one call of [`ResponseDecoder::decode`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded {
+    /// Bytes of the input that belong to this response.
+    pub consumed: usize,
+    /// Whether the response is complete.
+    pub complete: bool,
+}
+
+/// A head this short is parsed again with every piece, so that garbage is noticed at once; a longer
+/// one only when its end has come, so that a trickle of bytes costs linear time.
+const EAGER_HEAD_BYTES: usize = 1024;
+
+impl ResponseDecoder {
+    /// A decoder for a new connection.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits: Limits {
+                headers: limits.headers.min(Limits::MOST_HEADERS),
+                ..limits
+            },
+            state: State::Complete,
+            partial_head: Vec::new(),
+            head_request: false,
+            status: 0,
+            interim_seen: 0,
+            content_bytes: 0,
+            persistent: true,
+        }
+    }
+
+    /// Expects the response to a request that is about to be sent.
+    ///
+    /// - `head_request`: the method is HEAD, so a length announces content that does not come.
+    pub fn begin(&mut self, head_request: bool) {
+        self.state = State::Head;
+        self.partial_head.clear();
+        self.head_request = head_request;
+        self.status = 0;
+        self.interim_seen = 0;
+        self.content_bytes = 0;
+    }
+
+    /// The status of the final response, 0 before its head came.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Bytes of content so far.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Whether the final head was seen.
+    pub fn has_head(&self) -> bool {
+        !matches!(self.state, State::Head)
+    }
+
+    /// Whether the connection may carry another request once this response is complete.
+    pub fn is_persistent(&self) -> bool {
+        self.persistent && matches!(self.state, State::Complete)
+    }
+
+    /// Takes what the connection delivered.
+    ///
+    /// Bytes beyond `consumed` of a complete response belong to nobody: no request is outstanding,
+    /// and the connection must not be used again (RFC 9112, section 9.2).
+    pub fn decode<S: ResponseSink>(
+        &mut self,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Decoded, DecodeError> {
+        let mut consumed = 0;
+        while matches!(self.state, State::Head) {
+            match self.decode_head(&input[consumed..], sink)? {
+                Some(taken) => consumed += taken,
+                None => {
+                    return Ok(Decoded {
+                        consumed: input.len(),
+                        complete: false,
+                    });
+                }
+            }
+        }
+        consumed += self.decode_content(&input[consumed..], sink)?;
+        Ok(Decoded {
+            consumed,
+            complete: matches!(self.state, State::Complete),
+        })
+    }
+
+    /// The peer closed its side: fine where that ends the content, an error elsewhere.
+    pub fn end_of_stream(&mut self) -> Result<(), DecodeError> {
+        match &self.state {
+            State::Complete => Ok(()),
+            State::UntilClose => {
+                self.state = State::Complete;
+                Ok(())
+            }
+            State::Head if self.partial_head.is_empty() => Err(DecodeError::ClosedBeforeHead),
+            State::Head => {
+                // What came may be garbage rather than half a head.
+                let partial = std::mem::take(&mut self.partial_head);
+                self.parse_head(&partial, &mut ())?;
+                Err(DecodeError::ClosedInHead)
+            }
+            State::Length { .. } | State::Chunked(_) => Err(DecodeError::ClosedInBody),
+        }
+    }
+
+    /// Reads one head; returns the bytes of `input` it took, `None` if it needs more than there is.
+    fn decode_head<S: ResponseSink>(
+        &mut self,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Option<usize>, DecodeError> {
+        if self.partial_head.is_empty() {
+            let taken = self.parse_head(input, sink)?;
+            if taken.is_none() {
+                self.partial_head.extend_from_slice(input);
+            }
+            return Ok(taken);
+        }
+        let before = self.partial_head.len();
+        let room = self.limits.head_bytes - before;
+        self.partial_head
+            .extend_from_slice(&input[..input.len().min(room)]);
+        let worth_parsing = self.partial_head.len() <= EAGER_HEAD_BYTES
+            || self.partial_head.len() == self.limits.head_bytes
+            || ends_in(&self.partial_head, before);
+        if !worth_parsing {
+            return Ok(None);
+        }
+        let partial = std::mem::take(&mut self.partial_head);
+        let taken = self.parse_head(&partial, sink)?;
+        self.partial_head = partial;
+        Ok(taken.map(|length| {
+            self.partial_head.clear();
+            length - before
+        }))
+    }
+
+    /// Parses a head at the start of `bytes`; returns its length, `None` if it is not all there.
+    fn parse_head<S: ResponseSink>(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut S,
+    ) -> Result<Option<usize>, DecodeError> {
+        let limit = self.limits.head_bytes;
+        let mut storage = [const { MaybeUninit::<Header<'_>>::uninit() }; Limits::MOST_HEADERS];
+        let mut response = httparse::Response::new(&mut []);
+        let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+            &mut response,
+            &bytes[..bytes.len().min(limit)],
+            &mut storage[..self.limits.headers],
+        );
+        let length = match parsed {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if bytes.len() >= limit => {
+                return Err(DecodeError::HeadTooLarge { limit });
+            }
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(httparse::Error::TooManyHeaders) => {
+                return Err(DecodeError::TooManyHeaders {
+                    limit: self.limits.headers,
+                });
+            }
+            Err(error) => return Err(DecodeError::Head(error)),
+        };
+        let head = ResponseHead {
+            status: response.code.expect("a complete head has a status"),
+            minor_version: response.version.expect("a complete head has a version"),
+            headers: response.headers,
+        };
+        match head.status {
+            0..100 => return Err(DecodeError::Status(head.status)),
+            101 => return Err(DecodeError::Upgrade),
+            100..200 => {
+                self.interim_seen += 1;
+                if self.interim_seen > self.limits.interim {
+                    return Err(DecodeError::TooManyInterim {
+                        limit: self.limits.interim,
+                    });
+                }
+            }
+            _ => {
+                self.state = self.content_of(&head)?;
+                self.status = head.status;
+                sink.head(&head);
+            }
+        }
+        Ok(Some(length))
+    }
+
+    /// Decides where the content ends (RFC 9112, section 6.3) and whether the connection persists
+    /// (section 9.3).
+    fn content_of(&mut self, head: &ResponseHead<'_>) -> Result<State, DecodeError> {
+        let framing = Framing::of(head.headers)?;
+        self.persistent =
+            !framing.connection_close && (head.minor_version == 1 || framing.connection_keep_alive);
+        if framing.transfer_encoding.is_some() {
+            if head.minor_version == 0 {
+                return Err(DecodeError::TransferEncoding);
+            }
+            // Both fields at once are an attempt at smuggling or a broken peer: use it no more.
+            self.persistent &= framing.content_length.is_none();
+        }
+        if self.head_request || matches!(head.status, 204 | 304) {
+            return Ok(State::Complete);
+        }
+        match (framing.transfer_encoding, framing.content_length) {
+            (Some(TransferEncoding::Chunked), _) => Ok(State::Chunked(ChunkedDecoder::new(
+                self.limits.chunk_overhead_bytes,
+            ))),
+            (None, Some(0)) => Ok(State::Complete),
+            (None, Some(left)) => {
+                if left > self.limits.body_bytes {
+                    return Err(self.body_too_large());
+                }
+                Ok(State::Length { left })
+            }
+            (Some(TransferEncoding::Other), _) | (None, None) => {
+                self.persistent = false;
+                Ok(State::UntilClose)
+            }
+        }
+    }
+
+    /// Takes content from `input`; returns how many bytes belonged to it.
+    fn decode_content<S: ResponseSink>(
+        &mut self,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<usize, DecodeError> {
+        match &mut self.state {
+            State::Head | State::Complete => Ok(0),
+            State::Length { left } => {
+                let taken =
+                    usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= taken as u64;
+                if *left == 0 {
+                    self.state = State::Complete;
+                }
+                self.content(&input[..taken], sink)?;
+                Ok(taken)
+            }
+            State::UntilClose => {
+                self.content(input, sink)?;
+                Ok(input.len())
+            }
+            State::Chunked(_) => self.decode_chunks(input, sink),
+        }
+    }
+
+    fn decode_chunks<S: ResponseSink>(
+        &mut self,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<usize, DecodeError> {
+        let mut at = 0;
+        while let State::Chunked(chunked) = &mut self.state {
+            match chunked.decode(&input[at..])? {
+                Piece::Framing => return Ok(input.len()),
+                Piece::Content { start, end } => {
+                    self.content(&input[at + start..at + end], sink)?;
+                    at += end;
+                }
+                Piece::End { consumed } => {
+                    self.state = State::Complete;
+                    at += consumed;
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn content<S: ResponseSink>(&mut self, piece: &[u8], sink: &mut S) -> Result<(), DecodeError> {
+        self.content_bytes += piece.len() as u64;
+        if self.content_bytes > self.limits.body_bytes {
+            return Err(self.body_too_large());
+        }
+        if !piece.is_empty() {
+            sink.content(piece);
+        }
+        Ok(())
+    }
+
+    fn body_too_large(&self) -> DecodeError {
+        DecodeError::BodyTooLarge {
+            limit: self.limits.body_bytes,
+        }
+    }
+}
+
+/// Whether an empty line ends within `head`, looking only at what came after `before`.
+fn ends_in(head: &[u8], before: usize) -> bool {
+    let from = before.saturating_sub(3);
+    let fresh = &head[from..];
+    fresh.windows(2).any(|pair| pair == b"\n\n")
+        || fresh.windows(4).any(|four| four == b"\r\n\r\n")
+        || fresh.windows(3).any(|three| three == b"\n\r\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,388 @@
+use plimsoll_model::FailureKind;
+use proptest::prelude::*;
+
+use super::*;
+
+/// What came of feeding bytes to a decoder and closing the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Outcome {
+    status: u16,
+    content: Vec<u8>,
+    result: Result<bool, DecodeError>,
+    persistent: bool,
+    /// Bytes that belong to no response.
+    surplus: usize,
+}
+
+#[derive(Default)]
+struct Keep(Vec<u8>);
+
+impl ResponseSink for Keep {
+    fn head(&mut self, _head: &ResponseHead<'_>) {
+        assert!(self.0.is_empty(), "the head comes before the content");
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.extend_from_slice(piece);
+    }
+}
+
+fn small() -> Limits {
+    Limits {
+        head_bytes: 2048,
+        headers: 8,
+        body_bytes: 4096,
+        interim: 2,
+        chunk_overhead_bytes: 64,
+    }
+}
+
+fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_request: bool) -> Outcome {
+    let mut decoder = ResponseDecoder::new(small());
+    decoder.begin(head_request);
+    let mut keep = Keep::default();
+    let mut surplus = 0;
+    let mut result = Ok(false);
+    for piece in pieces {
+        if result != Ok(false) {
+            surplus += piece.len();
+            continue;
+        }
+        result = decoder.decode(piece, &mut keep).map(|decoded| {
+            surplus += piece.len() - decoded.consumed;
+            decoded.complete
+        });
+    }
+    if result == Ok(false) {
+        result = decoder.end_of_stream().map(|()| true);
+    }
+    if result.is_err() {
+        // How much was left over when an error was noticed depends on the reads.
+        surplus = 0;
+        keep.0.clear();
+    }
+    Outcome {
+        status: decoder.status(),
+        content: keep.0,
+        persistent: result.is_ok() && decoder.is_persistent(),
+        surplus,
+        result,
+    }
+}
+
+fn whole(text: &str) -> Outcome {
+    feed([text.as_bytes()], false)
+}
+
+#[track_caller]
+fn complete(text: &str, status: u16, content: &str, persistent: bool) {
+    assert_eq!(
+        whole(text),
+        Outcome {
+            status,
+            content: content.into(),
+            result: Ok(true),
+            persistent,
+            surplus: 0
+        },
+        "{text:?}"
+    );
+}
+
+#[track_caller]
+fn refused(text: &str, error: DecodeError) {
+    assert_eq!(whole(text).result, Err(error), "{text:?}");
+}
+
+#[test]
+fn content_by_length() {
+    complete(
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+        200,
+        "hello",
+        true,
+    );
+    complete(
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        200,
+        "",
+        true,
+    );
+    complete(
+        "HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nhi",
+        200,
+        "hi",
+        true,
+    );
+    complete(
+        "HTTP/1.1 404\r\nContent-Length: 2\r\n\r\nno",
+        404,
+        "no",
+        true,
+    );
+}
+
+#[test]
+fn content_by_chunks() {
+    complete(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n3\r\n...\r\n0\r\nt: 1\r\n\r\n",
+        200,
+        "hello...",
+        true,
+    );
+}
+
+#[test]
+fn content_until_close() {
+    complete("HTTP/1.1 200 OK\r\n\r\nhello", 200, "hello", false);
+    complete("HTTP/1.0 200 OK\r\n\r\n", 200, "", false);
+    complete(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nxyz",
+        200,
+        "xyz",
+        false,
+    );
+}
+
+#[test]
+fn statuses_without_content() {
+    complete("HTTP/1.1 204 No Content\r\n\r\n", 204, "", true);
+    complete(
+        "HTTP/1.1 304 Not Modified\r\ncontent-length: 99\r\n\r\n",
+        304,
+        "",
+        true,
+    );
+    let head = feed(
+        [&b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n"[..]],
+        true,
+    );
+    assert_eq!((head.result, head.persistent), (Ok(true), true));
+}
+
+#[test]
+fn interim_responses_are_passed_over() {
+    complete(
+        "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+        200,
+        "ok",
+        true,
+    );
+    refused(
+        &"HTTP/1.1 100 Continue\r\n\r\n".repeat(3),
+        DecodeError::TooManyInterim { limit: 2 },
+    );
+    refused(
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        DecodeError::Upgrade,
+    );
+}
+
+#[test]
+fn persistence() {
+    let persistent = |head: &str| whole(&format!("{head}content-length: 0\r\n\r\n")).persistent;
+    assert!(persistent("HTTP/1.1 200 OK\r\n"));
+    assert!(!persistent("HTTP/1.1 200 OK\r\nConnection: foo, Close\r\n"));
+    assert!(!persistent("HTTP/1.0 200 OK\r\n"));
+    assert!(persistent("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n"));
+}
+
+#[test]
+fn length_and_chunked_together_end_the_connection() {
+    complete(
+        "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        200,
+        "",
+        false,
+    );
+}
+
+#[test]
+fn bytes_after_the_response_are_surplus() {
+    let outcome = whole("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 500");
+    assert_eq!((outcome.result, outcome.surplus), (Ok(true), 12));
+}
+
+#[test]
+fn malformed_answers_are_typed() {
+    refused(
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        DecodeError::Head(httparse::Error::Version),
+    );
+    refused(
+        "HTTP/1.1 20x OK\r\n\r\n",
+        DecodeError::Head(httparse::Error::Status),
+    );
+    refused("HTTP/1.1 099 No\r\n\r\n", DecodeError::Status(99));
+    refused(
+        "HTTP/2 200\r\n\r\n",
+        DecodeError::Head(httparse::Error::Version),
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n",
+        DecodeError::Head(httparse::Error::HeaderName),
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        DecodeError::ContentLength,
+    );
+    refused(
+        "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        DecodeError::TransferEncoding,
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+        DecodeError::Chunk,
+    );
+}
+
+#[test]
+fn limits_are_kept() {
+    refused(
+        &format!("HTTP/1.1 200 OK\r\na: {}\r\n\r\n", "x".repeat(2048)),
+        DecodeError::HeadTooLarge { limit: 2048 },
+    );
+    refused(
+        &format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(9)),
+        DecodeError::TooManyHeaders { limit: 8 },
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\ncontent-length: 4097\r\n\r\n",
+        DecodeError::BodyTooLarge { limit: 4096 },
+    );
+    refused(
+        &format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(4097)),
+        DecodeError::BodyTooLarge { limit: 4096 },
+    );
+    assert_eq!(
+        DecodeError::BodyTooLarge { limit: 1 }.kind(),
+        FailureKind::TooLarge
+    );
+}
+
+#[test]
+fn an_early_end_says_where() {
+    refused("", DecodeError::ClosedBeforeHead);
+    refused("HTTP/1.1 200 OK\r\nconte", DecodeError::ClosedInHead);
+    refused(
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhell",
+        DecodeError::ClosedInBody,
+    );
+    refused(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+        DecodeError::ClosedInBody,
+    );
+}
+
+#[test]
+fn a_decoder_is_reused_without_memory_of_the_last_response() {
+    let mut decoder = ResponseDecoder::new(small());
+    decoder.begin(true);
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n";
+    assert!(decoder.decode(head, &mut ()).unwrap().complete);
+    decoder.begin(false);
+    assert_eq!(decoder.status(), 0);
+    assert!(!decoder.decode(head, &mut ()).unwrap().complete);
+    assert!(decoder.decode(b"hello", &mut ()).unwrap().complete);
+    assert_eq!(decoder.content_bytes(), 5);
+}
+
+#[test]
+fn a_head_that_trickles_in_is_parsed_in_linear_time() {
+    // Would take minutes if every byte parsed the whole head again.
+    let mut decoder = ResponseDecoder::new(Limits {
+        head_bytes: 1 << 20,
+        ..Limits::default()
+    });
+    decoder.begin(false);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\na: {}\r\ncontent-length: 0\r\n\r\n",
+        "x".repeat(900_000)
+    );
+    let mut complete = false;
+    for byte in head.as_bytes() {
+        complete = decoder
+            .decode(std::slice::from_ref(byte), &mut ())
+            .unwrap()
+            .complete;
+    }
+    assert!(complete);
+}
+
+/// Texts near real responses: valid parts in any order, with a few bytes damaged.
+fn response() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop::sample::select(vec![
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.0 200 OK\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n",
+        "HTTP/1.1 304 Not Modified\r\n",
+        "content-length: 5\r\n",
+        "content-length: 12\r\n",
+        "content-length: 99999\r\n",
+        "transfer-encoding: chunked\r\n",
+        "connection: close\r\n",
+        "x: y\n",
+        "\r\n",
+        "\n",
+        "5\r\nhello\r\n",
+        "0\r\n\r\n",
+        "0\r\nt: 1\r\n\r\n",
+        "hello",
+        "\r",
+    ]);
+    (
+        prop::collection::vec(part, 0..10),
+        prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        prop::bool::ANY,
+    )
+        .prop_map(|(parts, damage, valid_start)| {
+            let mut bytes = if valid_start {
+                b"HTTP/1.1 200 OK\r\n".to_vec()
+            } else {
+                Vec::new()
+            };
+            bytes.extend(parts.concat().into_bytes());
+            for (index, byte) in damage {
+                if !bytes.is_empty() {
+                    let at = index.index(bytes.len());
+                    bytes[at] = byte;
+                }
+            }
+            bytes
+        })
+}
+
+fn split(bytes: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
+    let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    at.push(0);
+    at.push(bytes.len());
+    at.sort_unstable();
+    at.windows(2)
+        .filter(|pair| pair[0] < pair[1])
+        .map(|pair| bytes[pair[0]..pair[1]].to_vec())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_split_into_reads_gives_the_same_result(
+        bytes in response(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        head_request in prop::bool::ANY,
+    ) {
+        let at_once = feed([&bytes[..]], head_request);
+        let pieces = split(&bytes, &cuts);
+        let in_pieces = feed(pieces.iter().map(Vec::as_slice), head_request);
+        prop_assert_eq!(&at_once, &in_pieces);
+        let by_byte = feed(bytes.chunks(1), head_request);
+        prop_assert_eq!(&at_once, &by_byte);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        feed([&bytes[..]], false);
+    }
+}

@@ -1,0 +1,301 @@
+//! Programs that plimsoll starts and must not leave behind.
+//!
+//! Each runs in a process group of its own, so that a Ctrl-C on the terminal does not reach it, and
+//! so that stopping it also reaches the processes it has started. A process that leaves its group
+//! (a daemon) is out of reach.
+
+mod output;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll_model::Clock;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::SystemClock;
+use crate::cores::{PinError, Rebound};
+use output::Tail;
+
+/// What to start, and how.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessSpec {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Cores to bind it to; empty leaves it to the scheduler.
+    pub cores: Vec<usize>,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+}
+
+/// Where a stream of a started program goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Nowhere.
+    #[default]
+    Null,
+    /// Where ours goes.
+    Inherit,
+    /// Into memory, of which the last few kilobytes are kept.
+    Captured,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The command line has no words.
+    #[error("the command is empty")]
+    Empty,
+    /// No file of that name, in the directories of `PATH` if it has no slash.
+    #[error("program `{program}` not found")]
+    NotFound {
+        /// The first word of the command line.
+        program: String,
+    },
+    /// It could not be bound to the cores asked for.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// The system refused.
+    #[error("start `{program}`")]
+    Refused {
+        /// The first word of the command line.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A started program; dropping it kills its process group and reaps it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    status: Option<ExitStatus>,
+    shared: Arc<Shared>,
+}
+
+impl Process {
+    /// Starts `spec.argv` with an empty standard input.
+    pub fn spawn(spec: &ProcessSpec) -> Result<Self, SpawnError> {
+        let (program, arguments) = spec.argv.split_first().ok_or(SpawnError::Empty)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(spec.stdout.stdio())
+            .stderr(spec.stderr.stdio());
+        // A child inherits the cores of the thread that starts it.
+        let bound = match spec.cores.as_slice() {
+            [] => None,
+            cores => Some(Rebound::to(cores)?),
+        };
+        let mut child = command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => SpawnError::NotFound {
+                program: program.clone(),
+            },
+            _ => SpawnError::Refused {
+                program: program.clone(),
+                source,
+            },
+        })?;
+        drop(bound);
+        let shared = Arc::new(Shared::default());
+        if let Some(stdout) = child.stdout.take() {
+            shared.lock().stdout.open = true;
+            output::read(stdout, Arc::clone(&shared), |state| &mut state.stdout);
+        }
+        if let Some(stderr) = child.stderr.take() {
+            shared.lock().stderr.open = true;
+            output::read(stderr, Arc::clone(&shared), |state| &mut state.stderr);
+        }
+        watch(child.id(), Arc::clone(&shared));
+        Ok(Self {
+            child,
+            status: None,
+            shared,
+        })
+    }
+
+    /// The process id; it names this process until it is dropped or stopped.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What the program left on its standard error, if that is captured: the last few kilobytes.
+    pub fn stderr_tail(&self) -> String {
+        self.shared.lock().stderr.text()
+    }
+
+    /// Waits until the program has ended, `timeout` at most; `None` if it still runs then.
+    ///
+    /// Captured output is complete afterwards, unless a process it has started still holds it open.
+    pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.shared
+                .wait_for(timeout, |state| state.ended.then_some(()))?;
+            self.reap();
+            self.shared.wait_for(OUTPUT_GRACE, |state| {
+                (!state.stdout.open && !state.stderr.open).then_some(())
+            });
+        }
+        self.status
+    }
+
+    /// Waits for a line of captured standard output for which `find` has an answer, `timeout` at
+    /// most; `None` if it did not come, or the program ended first.
+    pub fn stdout_line<T>(
+        &self,
+        timeout: Duration,
+        mut find: impl FnMut(&str) -> Option<T>,
+    ) -> Option<T> {
+        let mut find = |state: &State| state.stdout.text().lines().find_map(&mut find);
+        let found = self.shared.wait_for(timeout, |state| {
+            find(state)
+                .map(Some)
+                .or_else(|| state.ended.then_some(None))
+        })?;
+        // The end may be seen before the last line is.
+        found.or_else(|| {
+            self.shared
+                .wait_for(OUTPUT_GRACE, |state| {
+                    find(state)
+                        .map(Some)
+                        .or_else(|| (!state.stdout.open).then_some(None))
+                })
+                .flatten()
+        })
+    }
+
+    /// Asks the group to end (`SIGTERM`), waits for the program, `grace` at most, and kills whatever
+    /// of the group is left.
+    pub fn stop(mut self, grace: Duration) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.signal(Signal::TERM);
+            self.shared
+                .wait_for(grace, |state| state.ended.then_some(()));
+        }
+        self.kill();
+        self.status
+    }
+
+    fn kill(&mut self) {
+        if self.status.is_none() {
+            // Not yet reaped, so the group's id cannot have been given to anyone else.
+            self.signal(Signal::KILL);
+            self.reap();
+        }
+    }
+
+    fn reap(&mut self) {
+        self.status = self.child.wait().ok();
+    }
+
+    /// A group that is gone has nothing left to be told.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = pid(self.child.id()) {
+            kill_process_group(group, signal).ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How long the readers may take to see the end of a stream after the program has ended.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
+
+impl Output {
+    fn stdio(self) -> Stdio {
+        match self {
+            Self::Null => Stdio::null(),
+            Self::Inherit => Stdio::inherit(),
+            Self::Captured => Stdio::piped(),
+        }
+    }
+}
+
+/// What the threads that watch a program have seen.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The program has ended; it may not have been reaped yet.
+    ended: bool,
+    stdout: Tail,
+    stderr: Tail,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Asks `answer` after each change until it has one or `timeout` is over.
+    fn wait_for<T>(
+        &self,
+        timeout: Duration,
+        mut answer: impl FnMut(&State) -> Option<T>,
+    ) -> Option<T> {
+        let deadline: Option<Instant> = SystemClock.now().checked_add(timeout);
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = answer(&state) {
+                return Some(found);
+            }
+            let left = match deadline {
+                Some(deadline) => deadline.saturating_duration_since(SystemClock.now()),
+                None => timeout,
+            };
+            if left.is_zero() {
+                return None;
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+/// Notes the end of the program without reaping it: its id must stay its own until the owner has
+/// signalled its group for the last time.
+fn watch(id: u32, shared: Arc<Shared>) {
+    thread::spawn(move || {
+        if let Some(pid) = pid(id) {
+            loop {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                match waitid(WaitId::Pid(pid), options) {
+                    Err(rustix::io::Errno::INTR) => {}
+                    // An error means that the owner has reaped it already.
+                    Ok(_) | Err(_) => break,
+                }
+            }
+        }
+        shared.update(|state| state.ended = true);
+    });
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! What a client trusts, who it says it is, and what a failed handshake means.
+//!
+//! rustls with ring, handed over explicitly: nothing here installs or reads a process default.
+
+mod settings;
+
+mod roots;
+
+mod pem;
+
+mod verify;
+
+mod failure;
+
+pub use rustls::ClientConfig;
+
+pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io};
+pub use crate::tls::pem::MaterialError;
+pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};

@@ -1,0 +1,143 @@
+//! Client TLS settings, compiled into what rustls runs on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::tls::pem::{self, MaterialError};
+use crate::tls::roots;
+use crate::tls::verify::{AcceptAny, Explaining};
+
+/// What the user said about TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// Which servers are believed.
+    pub trust: Trust,
+    /// The certificate to show to servers that ask for one (`--cert`, `--key`).
+    pub identity: Option<IdentityFiles>,
+    /// Protocols to offer by ALPN (RFC 7301), best first, e.g. `http/1.1`; none offers nothing.
+    pub alpn: Vec<Vec<u8>>,
+}
+
+/// Which servers are believed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those whose chain ends in a root of Mozilla's programme or of this system.
+    #[default]
+    PublicRoots,
+    /// Those whose chain ends in a certificate of this PEM file, and no others (`--cacert`).
+    Only(PathBuf),
+    /// All. Only that the peer holds the key of the certificate it shows is checked (`--insecure`).
+    Anyone,
+}
+
+/// PEM files of a client certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityFiles {
+    /// The certificate, then its intermediates.
+    pub certificate: PathBuf,
+    /// Its private key (PKCS #8, PKCS #1 or SEC1, unencrypted); absent means that the key is in
+    /// the certificate's file.
+    pub key: Option<PathBuf>,
+}
+
+impl TlsSettings {
+    /// Reads the files and builds the configuration, which connections share.
+    ///
+    /// [`Trust::PublicRoots`] reads the system's certificates, once per process; since that takes
+    /// tens of milliseconds, compile only when there is an `https://` target.
+    pub fn compile(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let verifier = self.trust.verifier(&provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring offers suites for TLS 1.2 and 1.3")
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(files) => {
+                let chain = pem::certificates(&files.certificate)?;
+                let key_file = files.key.as_ref().unwrap_or(&files.certificate);
+                let key = pem::private_key(key_file)?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|source| TlsError::Identity {
+                        certificate: files.certificate.clone(),
+                        key: key_file.clone(),
+                        reason: identity_problem(&source),
+                        source: Box::new(source),
+                    })?
+            }
+        };
+        config.alpn_protocols.clone_from(&self.alpn);
+        Ok(Arc::new(config))
+    }
+}
+
+impl Trust {
+    fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        let (roots, given) = match self {
+            Self::Anyone => return Ok(Arc::new(AcceptAny::new(provider))),
+            Self::PublicRoots => (roots::public(), Vec::new()),
+            Self::Only(file) => {
+                let given = pem::certificates(file)?;
+                let mut roots = RootCertStore::empty();
+                for certificate in &given {
+                    roots
+                        .add(certificate.clone())
+                        .map_err(|source| TlsError::Root {
+                            file: file.clone(),
+                            source: Box::new(source),
+                        })?;
+                }
+                (Arc::new(roots), given)
+            }
+        };
+        Ok(Arc::new(Explaining::new(roots, given, provider)))
+    }
+}
+
+/// Why the TLS settings cannot be used; each message names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be used at all.
+    #[error(transparent)]
+    Material(#[from] MaterialError),
+    /// A certificate of a `--cacert` file cannot be a root.
+    #[error("a certificate in `{}` cannot be used as a root: {source}", file.display())]
+    Root {
+        /// The file of the certificate.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: Box<rustls::Error>,
+    },
+    /// Certificate and key do not make an identity.
+    #[error("`{}` and `{}` cannot be used together: {reason}", certificate.display(), key.display())]
+    Identity {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+        /// What rustls said.
+        source: Box<rustls::Error>,
+    },
+}
+
+fn identity_problem(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            "the key is not the certificate's; give the key that the certificate was issued for"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,54 @@
+//! The command line as a whole.
+
+use clap::Parser;
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
+
+use crate::commands::Command;
+
+/// Finds the load line of HTTP services.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plimsoll",
+    version,
+    about,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    styles = STYLES
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_is_documented() {
+        fn check(command: &clap::Command) {
+            for argument in command.get_arguments() {
+                let documented = argument
+                    .get_help()
+                    .is_some_and(|help| !help.to_string().is_empty());
+                assert!(documented, "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

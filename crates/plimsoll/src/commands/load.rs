@@ -1,0 +1,127 @@
+//! `plimsoll load`: puts load on a URL.
+
+mod args;
+
+mod compile;
+
+mod target;
+
+mod output;
+
+use plimsoll_load::conditions::RunFacts;
+use plimsoll_load::target::Target;
+use plimsoll_load::{Observation, RunError, Watch, check_reachable};
+use plimsoll_model::{Pinning, RunSummary};
+
+pub(crate) use self::args::Args;
+use self::compile::Surroundings;
+use self::output::{LiveLine, ResultFolder};
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::signals;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let folder = args
+        .output
+        .out
+        .as_deref()
+        .map(ResultFolder::prepare)
+        .transpose()?;
+    let is_embedded = args.url.is_none() && args.request.urls.is_none();
+    let surroundings = Surroundings {
+        cores: target::worker_cores(args, is_embedded),
+        variables: proxy_variables(),
+    };
+    // Everything that can be told without the target is told before it is started.
+    let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
+    let url = args.url.as_deref().or(placeholder);
+    let mut plan = compile::compile(args, url, &surroundings)?;
+    let started = target::start(args, is_embedded, &plan, &interrupt)?;
+    if let Some(url) = &started.url {
+        plan = compile::compile(args, Some(url), &surroundings)?;
+    }
+    let result = measure(args, &plan, started.target.as_deref(), &interrupt);
+    if let Some(target) = started.target {
+        target.stop();
+    }
+    let summary = result?;
+    output::print(args, &summary)?;
+    if let Some(folder) = folder {
+        folder.write(&summary)?;
+    }
+    Ok(verdict(&summary))
+}
+
+fn measure(
+    args: &Args,
+    plan: &plimsoll_load::RunPlan,
+    target: Option<&dyn Target>,
+    interrupt: &std::sync::Arc<plimsoll_load::Interrupt>,
+) -> Result<RunSummary, Failed> {
+    check_reachable(plan).map_err(|error| failed(&error))?;
+    let observation = Observation {
+        target,
+        facts: RunFacts {
+            plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+            command: output::masked_command(std::env::args()),
+            pinning: Pinning {
+                generator: plan.cores.clone(),
+                target: target
+                    .map(|target| target.cores().to_vec())
+                    .unwrap_or_default(),
+            },
+            co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
+        },
+    };
+    let mut live = LiveLine::new(args, plan);
+    let mut watch = Watch {
+        interrupt: std::sync::Arc::clone(interrupt),
+        on_tick: &mut |tick| live.show(tick),
+    };
+    let result = plimsoll_load::run(plan, observation, &mut watch);
+    live.clear();
+    result.map_err(|error| failed(&error))
+}
+
+fn failed(error: &RunError) -> Failed {
+    let problem = match error {
+        RunError::Descriptors(_) => Problem::with("-c", error),
+        RunError::Pin(_) => Problem::with("--cores", error),
+        RunError::Target(_) => Problem::with("--pid", error),
+        _ => Problem::new(error),
+    };
+    problem.could_not_run()
+}
+
+fn verdict(summary: &RunSummary) -> Exit {
+    let counts = &summary.counts;
+    if summary.interrupted {
+        Exit::Interrupted
+    } else if counts.failed_status + counts.unmet > 0 || (counts.ok == 0 && counts.started > 0) {
+        Exit::Objective
+    } else {
+        Exit::Fine
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the binary")]
+fn proxy_variables() -> Vec<(String, String)> {
+    const NAMES: [&str; 8] = [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "no_proxy",
+        "NO_PROXY",
+    ];
+    NAMES
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+        .collect()
+}

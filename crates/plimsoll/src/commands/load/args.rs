@@ -1,0 +1,269 @@
+//! The flags of `plimsoll load`, as they were written.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use plimsoll_model::{Rate, parse_duration, parse_rate};
+
+/// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
+/// the server.
+///
+/// Without a URL it drives a small origin of its own, started on a core of its own, so that it says
+/// something about any machine.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Where to send requests; without one, an embedded origin is started
+    #[arg(value_name = "URL")]
+    pub(super) url: Option<String>,
+
+    #[command(flatten)]
+    pub(super) shape: ShapeArgs,
+
+    #[command(flatten)]
+    pub(super) request: RequestArgs,
+
+    #[command(flatten)]
+    pub(super) judge: JudgeArgs,
+
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    #[command(flatten)]
+    pub(super) connection: ConnectionArgs,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll load
+  plimsoll load -c 64 -z 30s http://127.0.0.1:8080/
+  plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
+  plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
+  plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct ShapeArgs {
+    /// Connections; each carries one request at a time [default: 50]
+    #[arg(short, long, value_name = "N")]
+    pub(super) connections: Option<usize>,
+
+    /// Requests to make in all, instead of a duration
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) requests: Option<u64>,
+
+    /// How long to run [default: 10s]
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) duration: Option<Duration>,
+
+    /// Requests per second in all, on a schedule that does not wait for answers
+    #[arg(short = 'q', long, value_name = "RATE", value_parser = parse_rate)]
+    pub(super) rate: Option<Rate>,
+
+    /// How scheduled requests are spaced
+    #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
+    pub(super) arrivals: Arrivals,
+
+    /// Stages such as `10s:100,1m:1000`: connections, or rates if they end in `/s` or -q is given
+    #[arg(long, value_name = "TIME:LEVEL,…", conflicts_with_all = ["duration", "ramp_up"])]
+    pub(super) stages: Option<String>,
+
+    /// Bring the connections in over this time instead of all at once
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
+    pub(super) ramp_up: Option<Duration>,
+
+    /// Run for this time first, without counting
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    pub(super) warm_up: Duration,
+
+    /// Worker threads [default: one per core, not counting that of an embedded origin]
+    #[arg(short, long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+
+    /// Pause of each connection between two requests: `100ms`, or `50ms..200ms` at random
+    #[arg(long, value_name = "TIME", conflicts_with = "rate")]
+    pub(super) think: Option<String>,
+
+    /// Requests under way at most, on a schedule [default: the connections]
+    #[arg(long, value_name = "N")]
+    pub(super) max_in_flight: Option<usize>,
+
+    /// What becomes of a scheduled request when no connection is free
+    #[arg(long, value_enum, default_value_t = OnFull::Queue)]
+    pub(super) on_full: OnFull,
+
+    /// How long one request may take, opening a connection included
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    pub(super) timeout: Duration,
+
+    /// How long requests under way at the end may still take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
+    pub(super) grace: Duration,
+
+    /// Seed of everything random, for a run that can be repeated
+    #[arg(long, value_name = "N", default_value_t = 0x5eed)]
+    pub(super) seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Arrivals {
+    /// As evenly as possible
+    Fixed,
+    /// At random, as users who do not know of one another
+    Poisson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnFull {
+    /// It is made late, and its intended start is kept
+    Queue,
+    /// It is given up and counted as an error
+    Drop,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Request")]
+pub(crate) struct RequestArgs {
+    /// Request method [default: GET, or POST with a body]
+    #[arg(short, long, value_name = "METHOD")]
+    pub(super) method: Option<String>,
+
+    /// Header field, repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(super) headers: Vec<String>,
+
+    /// Body
+    #[arg(
+        short = 'd',
+        long = "data",
+        value_name = "TEXT",
+        conflicts_with = "data_file"
+    )]
+    pub(super) data: Option<String>,
+
+    /// Body from a file
+    #[arg(short = 'D', long, value_name = "FILE")]
+    pub(super) data_file: Option<PathBuf>,
+
+    /// Content type of the body
+    #[arg(short = 'T', long, value_name = "TYPE")]
+    pub(super) content_type: Option<String>,
+
+    /// Basic authentication
+    #[arg(short = 'a', long, value_name = "USER:PASSWORD")]
+    pub(super) basic_auth: Option<String>,
+
+    /// Host header, in place of that of the URL
+    #[arg(long, value_name = "HOST")]
+    pub(super) host: Option<String>,
+
+    /// Open a new connection for each request
+    #[arg(long)]
+    pub(super) disable_keepalive: bool,
+
+    /// File with one URL a line, requested in turn
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub(super) urls: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Judgement")]
+pub(crate) struct JudgeArgs {
+    /// Condition on every response, repeatable: `status == 200`, `body contains 'ok'`,
+    /// `time < 300ms`, `size < 64KiB`, `header.etag exists`
+    #[arg(long, value_name = "CONDITION")]
+    pub(super) expect: Vec<String>,
+
+    /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`
+    #[arg(long, value_name = "STATUSES")]
+    pub(super) fail_status: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cost of the server")]
+pub(crate) struct ServerArgs {
+    /// Process whose cost is measured, with its children
+    #[arg(long, value_name = "PID", conflicts_with = "spawn")]
+    pub(super) pid: Option<u32>,
+
+    /// Command to start before the run, measure, and stop after it
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) spawn: Option<String>,
+
+    /// How long the started command may take to accept connections
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub(super) spawn_timeout: Duration,
+
+    /// Cores for the started command or the embedded origin, such as `0` or `0,1`
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pub(super) server_cores: Vec<usize>,
+
+    /// Cores for the workers, one each
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pub(super) cores: Vec<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Address for a host and port, in place of a name lookup; repeatable
+    #[arg(long, value_name = "HOST:PORT:ADDRESS")]
+    pub(super) resolve: Vec<String>,
+
+    /// Use IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub(super) ipv4: bool,
+
+    /// Use IPv6 only
+    #[arg(short = '6', long)]
+    pub(super) ipv6: bool,
+
+    /// Local address to connect from
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) source: Option<IpAddr>,
+
+    /// Unix socket to connect to, whatever the host
+    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
+    pub(super) unix_socket: Option<PathBuf>,
+
+    /// Proxy: `http://`, `https://`, `socks5://`, `socks5h://` [default: from *_PROXY]
+    #[arg(short = 'x', long, value_name = "URL")]
+    pub(super) proxy: Option<String>,
+
+    /// Believe any certificate
+    #[arg(short = 'k', long, conflicts_with = "cacert")]
+    pub(super) insecure: bool,
+
+    /// Believe only certificates signed by those in this PEM file
+    #[arg(long, value_name = "FILE")]
+    pub(super) cacert: Option<PathBuf>,
+
+    /// Client certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Key of the client certificate, PEM [default: in its file]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(super) key: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// No live line while it runs
+    #[arg(long)]
+    pub(super) no_tui: bool,
+
+    /// Folder for the result files; must not hold any yet
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}

@@ -1,0 +1,642 @@
+//! From flags to a run plan: everything is checked, and every problem is told at once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::check::{Condition, Expectations};
+use plimsoll_client::{
+    AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyRules,
+    ProxyScheme, Request, RequestForm, basic_authorization,
+};
+use plimsoll_load::schedule::{RateProfile, Stage};
+use plimsoll_load::{
+    OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
+};
+use plimsoll_model::{Rate, Secret, parse_duration, parse_rate};
+use plimsoll_wire::h1::Limits;
+use plimsoll_wire::tls::{IdentityFiles, TlsSettings, Trust};
+
+use super::args::{self, Args};
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+
+const DEFAULT_CONNECTIONS: usize = 50;
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+
+/// No generator on one machine starts more than this, and a schedule of it would be meaningless.
+const HIGHEST_RATE: f64 = 10_000_000.0;
+
+/// Bodies and URL lists are held in memory.
+const LARGEST_FILE: u64 = 1 << 30;
+
+const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+
+/// What the machine and the environment add to the flags.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    /// Cores that workers may use.
+    pub(super) cores: Vec<usize>,
+    /// Environment variables, for the proxies.
+    pub(super) variables: Vec<(String, String)>,
+}
+
+/// Makes a plan of the flags.
+///
+/// - `url`: that of the command line, or of the embedded origin.
+pub(super) fn compile(
+    args: &Args,
+    url: Option<&str>,
+    surroundings: &Surroundings,
+) -> Result<RunPlan, Failed> {
+    let mut compiler = Compiler {
+        args,
+        problems: Vec::new(),
+    };
+    let plan = compiler.plan(url, surroundings);
+    match plan {
+        Some(plan) if compiler.problems.is_empty() => Ok(plan),
+        _ => Err(Failed {
+            exit: Exit::Usage,
+            problems: compiler.problems,
+        }),
+    }
+}
+
+struct Compiler<'a> {
+    args: &'a Args,
+    problems: Vec<Problem>,
+}
+
+impl Compiler<'_> {
+    fn plan(&mut self, url: Option<&str>, surroundings: &Surroundings) -> Option<RunPlan> {
+        let urls = self.urls(url);
+        let expectations = self.expectations();
+        let fail_statuses = self.fail_statuses();
+        let shape = self.shape();
+        let headers = self.headers();
+        let body = self.body();
+        let connect = self.connect(urls.as_deref().unwrap_or_default(), surroundings);
+        let cores = self.cores(&surroundings.cores);
+        let (urls, shape, connect) = (urls?, shape?, connect?);
+        let (endpoints, requests) = self.requests(&urls, &connect, &headers, body.as_deref())?;
+        let workers = self.workers(shape.connections, &surroundings.cores)?;
+        Some(RunPlan {
+            endpoints,
+            requests,
+            connect: Arc::new(connect),
+            pacing: shape.pacing,
+            connections: shape.connections,
+            workers,
+            cores,
+            stop: shape.stop,
+            warm_up: self.args.shape.warm_up,
+            grace: self.args.shape.grace,
+            timeout: self.args.shape.timeout,
+            keep_alive: !self.args.request.disable_keepalive,
+            limits: Limits::default(),
+            expectations: Arc::new(expectations),
+            fail_statuses,
+            seed: self.args.shape.seed,
+            sample_every: Duration::from_millis(100),
+        })
+    }
+
+    fn problem(&mut self, flag: &str, message: impl ToString) {
+        self.problems.push(Problem::with(flag, message));
+    }
+
+    /// Notes the problem of an `Err` and goes on.
+    fn value<T, E: ToString>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
+        result
+            .map_err(|error| self.problem(flag, error.to_string()))
+            .ok()
+    }
+
+    fn urls(&mut self, url: Option<&str>) -> Option<Vec<Endpoint>> {
+        let Some(path) = &self.args.request.urls else {
+            let endpoint = self.value("URL", Endpoint::parse(url?))?;
+            return Some(vec![endpoint]);
+        };
+        let bytes = self.file("--urls", path)?;
+        let mut endpoints = Vec::new();
+        let before = self.problems.len();
+        for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = format!("--urls: {}:{}", path.display(), number + 1);
+            endpoints.extend(self.value(&place, Endpoint::parse(line)));
+        }
+        if endpoints.is_empty() && self.problems.len() == before {
+            self.problem("--urls", format!("{} holds no URL", path.display()));
+        }
+        (!endpoints.is_empty()).then_some(endpoints)
+    }
+
+    fn file(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        let read = fs::metadata(path).and_then(|metadata| {
+            if metadata.len() > LARGEST_FILE {
+                return Err(std::io::Error::other("larger than 1 GiB"));
+            }
+            fs::read(path)
+        });
+        self.value(
+            flag,
+            read.map_err(|error| format!("cannot read {}: {error}", path.display())),
+        )
+    }
+
+    fn expectations(&mut self) -> Expectations {
+        let conditions = self.args.judge.expect.iter();
+        let conditions = conditions
+            .filter_map(|text| self.value("--expect", Condition::parse(text)))
+            .collect();
+        Expectations::new(conditions)
+    }
+
+    fn fail_statuses(&mut self) -> StatusSet {
+        let set = self.args.judge.fail_status.as_deref().map(StatusSet::parse);
+        set.and_then(|set| self.value("--fail-status", set))
+            .unwrap_or_default()
+    }
+
+    fn shape(&mut self) -> Option<Shape> {
+        let shape = &self.args.shape;
+        for (flag, zero) in [
+            ("-c", shape.connections == Some(0)),
+            ("-n", shape.requests == Some(0)),
+            ("-t", shape.threads == Some(0)),
+            ("--max-in-flight", shape.max_in_flight == Some(0)),
+            ("-z", shape.duration == Some(Duration::ZERO)),
+            ("--timeout", shape.timeout.is_zero()),
+            (
+                "-q",
+                shape.rate.is_some_and(|rate| rate.per_second() == 0.0),
+            ),
+        ] {
+            if zero {
+                self.problem(flag, "must be more than zero");
+            }
+        }
+        let stages = match &shape.stages {
+            None => None,
+            Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
+        };
+        let is_open = shape.rate.is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
+        if is_open {
+            self.open_shape(stages.as_ref())
+        } else {
+            self.closed_shape(stages.as_ref())
+        }
+    }
+
+    fn open_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
+        let shape = &self.args.shape;
+        let initial = shape
+            .rate
+            .unwrap_or(Rate::new(0.0).expect("zero is a rate"));
+        let highest = stages
+            .iter()
+            .flat_map(|stages| stages.list.iter().map(|stage| stage.level))
+            .fold(initial.per_second(), f64::max);
+        if highest > HIGHEST_RATE {
+            let flag = if shape.rate.is_some() {
+                "-q"
+            } else {
+                "--stages"
+            };
+            self.problem(
+                flag,
+                format!("{highest} requests a second is more than one machine can start (at most {HIGHEST_RATE})"),
+            );
+            return None;
+        }
+        if shape.think.is_some() {
+            self.problem("--think", "has no meaning on a schedule");
+        }
+        let connections = match (shape.connections, shape.max_in_flight) {
+            (Some(connections), Some(most)) if most > connections => {
+                self.problems.push(
+                    Problem::with(
+                        "--max-in-flight",
+                        format!("{most} requests cannot be under way on {connections} connections"),
+                    )
+                    .hint("over HTTP/1 a connection carries one request at a time: raise -c"),
+                );
+                return None;
+            }
+            (_, Some(most)) => most,
+            (Some(connections), None) => connections,
+            (None, None) => DEFAULT_CONNECTIONS,
+        };
+        let stop = self.stop(stages);
+        Some(Shape {
+            pacing: Pacing::Open {
+                profile: match stages {
+                    None => RateProfile::constant(initial),
+                    Some(stages) => RateProfile::stages(initial, &stages.list),
+                },
+                spacing: match shape.arrivals {
+                    args::Arrivals::Fixed => Spacing::Even,
+                    args::Arrivals::Poisson => Spacing::Poisson,
+                },
+                on_full: match shape.on_full {
+                    args::OnFull::Queue => OnFull::Queue,
+                    args::OnFull::Drop => OnFull::Drop,
+                },
+            },
+            connections: self.fit(connections, shape.connections.is_some())?,
+            stop,
+        })
+    }
+
+    fn closed_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
+        let shape = &self.args.shape;
+        for (flag, given) in [
+            ("--max-in-flight", shape.max_in_flight.is_some()),
+            ("--on-full", shape.on_full != args::OnFull::Queue),
+            ("--arrivals", shape.arrivals != args::Arrivals::Fixed),
+        ] {
+            if given {
+                self.problems.push(
+                    Problem::with(flag, "needs a schedule")
+                        .hint("give a rate with -q, or stages such as `10s:100/s`"),
+                );
+            }
+        }
+        let think = match &shape.think {
+            None => None,
+            Some(text) => Some(self.value("--think", parse_think(text))?),
+        };
+        let stop = self.stop(stages);
+        let (ramp, connections) = match (stages, shape.ramp_up) {
+            (Some(stages), _) => {
+                let ramp = Ramp::stages(&stages.list);
+                let most = ramp.most();
+                if most == 0 {
+                    self.problem("--stages", "never reaches a connection");
+                    return None;
+                }
+                if shape.connections.is_some() {
+                    self.problem("-c", "the stages say how many connections there are");
+                }
+                (Some(ramp), most)
+            }
+            (None, ramp_up) => {
+                let asked = shape.connections.unwrap_or(DEFAULT_CONNECTIONS);
+                let connections = self.fit(asked, shape.connections.is_some())?;
+                (ramp_up.map(|time| Ramp::up(connections, time)), connections)
+            }
+        };
+        Some(Shape {
+            pacing: Pacing::Closed { ramp, think },
+            connections,
+            stop,
+        })
+    }
+
+    /// Fewer requests than connections: the default gives way, a number that was given does not.
+    fn fit(&mut self, connections: usize, is_given: bool) -> Option<usize> {
+        let requests = self.args.shape.requests.unwrap_or(u64::MAX);
+        if connections as u64 <= requests {
+            return Some(connections);
+        }
+        if is_given {
+            self.problems.push(
+                Problem::with(
+                    "-n",
+                    format!("{requests} requests do not need {connections} connections"),
+                )
+                .hint("lower -c or raise -n"),
+            );
+            return None;
+        }
+        usize::try_from(requests).ok()
+    }
+
+    fn stop(&self, stages: Option<&Stages>) -> StopRule {
+        let shape = &self.args.shape;
+        let stage_time = stages.map(|stages| stages.list.iter().map(|stage| stage.duration).sum());
+        let duration = stage_time.or(shape.duration);
+        StopRule {
+            requests: shape.requests,
+            duration: match (duration, shape.requests) {
+                (None, None) => Some(DEFAULT_DURATION),
+                (duration, _) => duration,
+            },
+        }
+    }
+
+    fn workers(&mut self, connections: usize, cores: &[usize]) -> Option<usize> {
+        let given = self.args.server.cores.len();
+        match self.args.shape.threads {
+            Some(threads) if threads > connections => {
+                self.problem(
+                    "-t",
+                    format!("{threads} threads have nothing to do with {connections} connections"),
+                );
+                None
+            }
+            Some(threads) if given > 0 && given != threads => {
+                self.problem(
+                    "--cores",
+                    format!("names {given} cores for {threads} threads; each gets one"),
+                );
+                None
+            }
+            Some(threads) => Some(threads),
+            None if given > 0 => Some(given.min(connections)),
+            None => Some(cores.len().clamp(1, connections)),
+        }
+    }
+
+    fn cores(&mut self, available: &[usize]) -> Vec<usize> {
+        let cores = self.args.server.cores.clone();
+        let all = plimsoll_wire::cores::available();
+        for core in &cores {
+            if !all.contains(core) {
+                self.problem(
+                    "--cores",
+                    format!("there is no core {core} for this process"),
+                );
+            }
+        }
+        if cores.is_empty() && available.len() < all.len() {
+            // The embedded origin has a core of its own: stay off it.
+            return available.to_vec();
+        }
+        cores
+    }
+
+    fn headers(&mut self) -> Vec<(String, String)> {
+        let request = &self.args.request;
+        let mut headers = Vec::new();
+        for text in &request.headers {
+            match text.split_once(':') {
+                Some((name, value)) => {
+                    headers.push((name.trim().to_owned(), value.trim().to_owned()));
+                }
+                None => self.problem("-H", format!("`{text}` is not of the form `Name: value`")),
+            }
+        }
+        let mut add = |name: &str, value: Option<String>| {
+            let is_given = headers
+                .iter()
+                .any(|(given, _)| given.eq_ignore_ascii_case(name));
+            if let Some(value) = value.filter(|_| !is_given) {
+                headers.push((name.to_owned(), value));
+            }
+        };
+        let has_body = request.data.is_some() || request.data_file.is_some();
+        let content_type = request
+            .content_type
+            .clone()
+            .or_else(|| has_body.then(|| "application/x-www-form-urlencoded".to_owned()));
+        add("host", request.host.clone());
+        add("user-agent", Some(USER_AGENT.to_owned()));
+        add("accept", Some("*/*".to_owned()));
+        add("content-type", content_type);
+        add(
+            "connection",
+            request.disable_keepalive.then(|| "close".to_owned()),
+        );
+        if let Some(text) = &request.basic_auth {
+            match text.split_once(':') {
+                Some((user, password)) => {
+                    let value = basic_authorization(user, &Secret::new(password));
+                    headers.push(("authorization".to_owned(), value.expose().to_owned()));
+                }
+                None => self.problem("-a", "write it as `user:password`"),
+            }
+        }
+        headers
+    }
+
+    fn body(&mut self) -> Option<Vec<u8>> {
+        let request = &self.args.request;
+        match (&request.data, &request.data_file) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(path)) => self.file("-D", path),
+            (None, None) => None,
+        }
+    }
+
+    fn requests(
+        &mut self,
+        urls: &[Endpoint],
+        connect: &ConnectPlan,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
+        let default_method = if body.is_some() { "POST" } else { "GET" };
+        let method = self
+            .args
+            .request
+            .method
+            .as_deref()
+            .unwrap_or(default_method);
+        let mut endpoints: Vec<Endpoint> = Vec::new();
+        let mut positions = HashMap::new();
+        let mut requests = Vec::new();
+        for url in urls {
+            let site = (url.scheme(), url.authority().to_owned());
+            let endpoint = *positions.entry(site).or_insert_with(|| {
+                endpoints.push(url.clone());
+                endpoints.len() - 1
+            });
+            let mut headers = headers.to_vec();
+            if let Some((user, password)) = url.credentials()
+                && self.args.request.basic_auth.is_none()
+            {
+                let value = basic_authorization(user, password);
+                headers.push(("authorization".to_owned(), value.expose().to_owned()));
+            }
+            let target = match connect.request_form(url) {
+                RequestForm::Origin => url.path_and_query().to_owned(),
+                RequestForm::Absolute {
+                    proxy_authorization,
+                } => {
+                    if let Some(value) = proxy_authorization {
+                        let value = value.expose().to_owned();
+                        headers.push(("proxy-authorization".to_owned(), value));
+                    }
+                    format!(
+                        "{}://{}{}",
+                        url.scheme().name(),
+                        url.authority(),
+                        url.path_and_query()
+                    )
+                }
+            };
+            let request = Request::encode(method, &target, url.authority(), &headers, body);
+            let request = self.value("request", request)?;
+            requests.push(PlannedRequest { endpoint, request });
+        }
+        Some((endpoints, requests))
+    }
+
+    fn connect(
+        &mut self,
+        endpoints: &[Endpoint],
+        surroundings: &Surroundings,
+    ) -> Option<ConnectPlan> {
+        let connection = &self.args.connection;
+        let overrides: Vec<_> = connection
+            .resolve
+            .iter()
+            .filter_map(|text| self.value("--resolve", text.parse()))
+            .collect();
+        let proxies = self.proxies(surroundings)?;
+        let settings = TlsSettings {
+            trust: match &connection.cacert {
+                Some(file) => Trust::Only(file.clone()),
+                None if connection.insecure => Trust::Anyone,
+                None => Trust::PublicRoots,
+            },
+            identity: connection.cert.clone().map(|certificate| IdentityFiles {
+                certificate,
+                key: connection.key.clone(),
+            }),
+            alpn: vec![b"http/1.1".to_vec()],
+        };
+        let mut tls = None;
+        if endpoints.iter().any(Endpoint::is_tls) {
+            tls = Some(self.tls(&settings)?);
+        }
+        let mut proxy_tls = None;
+        if proxies
+            .proxies()
+            .any(|proxy| proxy.scheme() == ProxyScheme::Https)
+        {
+            proxy_tls = Some(self.tls(&settings)?);
+        }
+        let plan = ConnectPlan::new(ConnectOptions {
+            overrides: Overrides::new(overrides),
+            family: match (connection.ipv4, connection.ipv6) {
+                (true, _) => AddressFamily::Ipv4,
+                (_, true) => AddressFamily::Ipv6,
+                _ => AddressFamily::default(),
+            },
+            source: connection.source,
+            keepalive: None,
+            unix_socket: connection.unix_socket.clone(),
+            name_servers: Vec::new(),
+            proxies,
+            tls,
+            proxy_tls,
+            timeout: Some(self.args.shape.timeout),
+        });
+        self.value("--source", plan)
+    }
+
+    fn tls(&mut self, settings: &TlsSettings) -> Option<Arc<plimsoll_wire::tls::ClientConfig>> {
+        let flag = match (&settings.identity, &settings.trust) {
+            (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
+            (Some(_), _) => "--cert, --key",
+            (None, Trust::Only(_)) => "--cacert",
+            (None, _) => "TLS",
+        };
+        self.value(flag, settings.compile())
+    }
+
+    fn proxies(&mut self, surroundings: &Surroundings) -> Option<ProxyRules> {
+        match &self.args.connection.proxy {
+            // As with curl, an empty proxy means none, whatever the environment says.
+            Some(text) if text.is_empty() => Some(ProxyRules::none()),
+            Some(text) => {
+                let proxy = self.value("-x", text.parse::<Proxy>())?;
+                Some(ProxyRules::always(proxy))
+            }
+            None => {
+                let variables = surroundings.variables.iter();
+                let rules = ProxyRules::from_variables(
+                    variables.map(|(name, value)| (name.as_str(), value.as_str())),
+                );
+                self.value("environment", rules)
+            }
+        }
+    }
+}
+
+/// How starts follow from one another, and when they end.
+struct Shape {
+    pacing: Pacing,
+    connections: usize,
+    stop: StopRule,
+}
+
+/// Stages as written: levels of connections or of rates.
+#[derive(Debug, PartialEq)]
+struct Stages {
+    list: Vec<Stage>,
+    rates: bool,
+}
+
+/// Parses `TIME:LEVEL,…`; all levels are of one kind.
+fn parse_stages(text: &str, are_rates: bool) -> Result<Stages, String> {
+    let mut list = Vec::new();
+    let mut kinds = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (time, level) = part
+            .split_once(':')
+            .ok_or_else(|| format!("`{part}` is not of the form `10s:100`"))?;
+        let duration = parse_duration(time).map_err(|error| format!("`{part}`: {error}"))?;
+        let rate = parse_rate(level).map_err(|error| format!("`{part}`: {error}"))?;
+        kinds.push(are_rates || level.contains('/'));
+        list.push(Stage {
+            duration,
+            level: rate.per_second(),
+        });
+    }
+    let rates = kinds[0];
+    if kinds.iter().any(|kind| *kind != rates) {
+        return Err("write `/s` behind all levels (rates) or none (connections)".to_owned());
+    }
+    if list.iter().all(|stage| stage.duration.is_zero()) {
+        return Err("the stages take no time".to_owned());
+    }
+    Ok(Stages { list, rates })
+}
+
+/// Parses `TIME` or `TIME..TIME`.
+fn parse_think(text: &str) -> Result<ThinkTime, String> {
+    let bound = |text: &str| parse_duration(text).map_err(|error| error.to_string());
+    let (least, most) = match text.split_once("..") {
+        None => (bound(text)?, bound(text)?),
+        Some((least, most)) => (bound(least)?, bound(most)?),
+    };
+    if least > most {
+        return Err(format!("`{text}` ends before it starts"));
+    }
+    Ok(ThinkTime { least, most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_connections_or_rates() {
+        let stages = parse_stages("10s:100,1m:1000", false).unwrap();
+        assert!(!stages.rates);
+        assert_eq!(stages.list.len(), 2);
+        assert!(parse_stages("10s:100", true).unwrap().rates);
+        assert!(parse_stages("10s:100/s,1m:1k/s", false).unwrap().rates);
+        for wrong in ["", "10s", "10s:x", "x:10", "10s:1/s,10s:2", "0s:5"] {
+            assert!(parse_stages(wrong, false).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn think_time_is_a_time_or_a_range() {
+        let think = parse_think("50ms..200ms").unwrap();
+        assert_eq!(think.most, Duration::from_millis(200));
+        assert_eq!(parse_think("1s").unwrap().least, Duration::from_secs(1));
+        assert!(parse_think("2s..1s").is_err());
+        assert!(parse_think("soon").is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! Exit codes, all of them.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All is well.
+    Fine,
+    /// What was measured did not meet its objective.
+    Objective,
+    /// The command line or a file is wrong.
+    Usage,
+    /// It could not be run: port taken, target unreachable, permission missing.
+    CouldNotRun,
+    /// The user ended it early; what was measured was printed.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Objective => 1,
+            Exit::Usage => 2,
+            Exit::CouldNotRun => 3,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Prints what the parser of the command line has to say: help, the version, or a mistake.
+pub(crate) fn after_parsing(error: &clap::Error) -> ExitCode {
+    // A closed standard output is nobody's concern here.
+    drop(error.print());
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Fine.into()
+    }
+}

@@ -1,0 +1,60 @@
+//! What went wrong, for people: which flag, what about it, what to do.
+
+use crate::exit::Exit;
+
+/// A command that did not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) exit: Exit,
+    /// At least one.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The flag or file it is about.
+    pub(crate) about: Option<String>,
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl ToString) -> Self {
+        Self {
+            about: None,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// A problem with what was given for `flag`.
+    pub(crate) fn with(flag: &str, message: impl ToString) -> Self {
+        Self {
+            about: Some(flag.to_owned()),
+            ..Self::new(message)
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure of a command that could not be run because of this.
+    pub(crate) fn could_not_run(self) -> Failed {
+        Failed {
+            exit: Exit::CouldNotRun,
+            problems: vec![self],
+        }
+    }
+
+    /// The failure of a command that was asked for wrongly.
+    pub(crate) fn usage(self) -> Failed {
+        Failed {
+            exit: Exit::Usage,
+            problems: vec![self],
+        }
+    }
+}
