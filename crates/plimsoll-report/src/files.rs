@@ -17,6 +17,15 @@ pub const LATENCY_HDR: &str = "latency.hdr";
 /// The conditions alone.
 pub const CONDITIONS_JSON: &str = "conditions.json";
 
+/// All of them.
+pub const NAMES: [&str; 5] = [
+    SUMMARY_JSON,
+    SUMMARY_TEXT,
+    SERIES_CSV,
+    LATENCY_HDR,
+    CONDITIONS_JSON,
+];
+
 /// A file's name and content.
 pub type NamedFile = (&'static str, Vec<u8>);
 

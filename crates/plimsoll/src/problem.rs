@@ -21,6 +21,10 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers hand over an error or a text that they have no further use for"
+    )]
     pub(crate) fn new(message: impl ToString) -> Self {
         Self {
             about: None,

@@ -8,8 +8,13 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use super::*;
+use crate::Interrupt;
 
 const LONG: Duration = Duration::from_secs(20);
+
+fn start(plan: &SpawnedPlan) -> Result<Spawned, NotReady> {
+    Spawned::start(plan, &Interrupt::default())
+}
 
 /// - `name`: the name it must give; `outlives`: whether its process must still run once stopped.
 fn contract(target: Box<dyn Target>, name: &str, outlives: bool) {
@@ -64,7 +69,7 @@ fn the_cores_of_a_target_are_known() {
         Readiness::Announces,
     );
     plan.cores = vec![core];
-    let spawned = Spawned::start(&plan).unwrap();
+    let spawned = start(&plan).unwrap();
     assert_eq!(spawned.cores(), [core]);
     let seen = Pid::new(spawned.pid()).unwrap();
     let alone = plimsoll_wire::cores::available().len() == 1;
@@ -74,7 +79,7 @@ fn the_cores_of_a_target_are_known() {
 #[test]
 fn a_spawned_program_keeps_the_contract() {
     let script = "echo 'origin listening on http://127.0.0.1:4711 (pid 1)'; exec sleep 100";
-    let target = Spawned::start(&plan(script, Readiness::Announces)).unwrap();
+    let target = start(&plan(script, Readiness::Announces)).unwrap();
     assert_eq!(target.announced(), Some("http://127.0.0.1:4711"));
     contract(Box::new(target), "spawned sh", false);
 }
@@ -87,7 +92,7 @@ fn a_spawned_program_is_waited_for_until_it_accepts() {
     // The program itself cannot listen, so this test does, once the start has looked for others.
     let mut listener = None;
     std::thread::scope(|scope| {
-        let start = scope.spawn(|| Spawned::start(&plan));
+        let start = scope.spawn(|| start(&plan));
         let begun = SystemClock.now();
         while !start.is_finished() {
             assert!(begun.elapsed() < LONG);
@@ -123,7 +128,7 @@ fn a_program_that_ends_early_says_why() {
         Readiness::Announces,
         Readiness::Accepts(vec![free_address()]),
     ] {
-        let error = Spawned::start(&plan(script, ready)).unwrap_err();
+        let error = start(&plan(script, ready)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "`/bin/sh` ended before it served (exit status: 3)\n  bind() to 0.0.0.0:80 failed"
@@ -133,7 +138,7 @@ fn a_program_that_ends_early_says_why() {
 
 #[test]
 fn a_program_that_goes_into_the_background_is_told_how_not_to() {
-    let error = Spawned::start(&plan("exit 0", Readiness::Announces)).unwrap_err();
+    let error = start(&plan("exit 0", Readiness::Announces)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`/bin/sh` ended before it served (exit status: 0); if it went into the background, it \
@@ -147,12 +152,12 @@ fn a_program_that_never_serves_is_given_up() {
     let mut plan = plan("exec sleep 100", Readiness::Accepts(vec![address]));
     plan.timeout = Duration::from_millis(50);
     assert_eq!(
-        Spawned::start(&plan).unwrap_err().to_string(),
+        start(&plan).unwrap_err().to_string(),
         format!("`/bin/sh` does not accept connections on {address} after 0.05 s")
     );
     plan.ready = Readiness::Announces;
     assert!(matches!(
-        Spawned::start(&plan).unwrap_err(),
+        start(&plan).unwrap_err(),
         NotReady::TimedOut { .. }
     ));
 }
@@ -161,9 +166,22 @@ fn a_program_that_never_serves_is_given_up() {
 fn somebody_else_is_not_taken_for_the_program() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let error = Spawned::start(&plan("exit 0", Readiness::Accepts(vec![address]))).unwrap_err();
+    let error = start(&plan("exit 0", Readiness::Accepts(vec![address]))).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("something already listens on {address}, so `/bin/sh` was not started")
     );
+}
+
+#[test]
+fn an_interrupted_wait_stops_the_program() {
+    let interrupt = Interrupt::default();
+    interrupt.ask();
+    for ready in [
+        Readiness::Announces,
+        Readiness::Accepts(vec![plimsoll_testkit::refused_address()]),
+    ] {
+        let error = Spawned::start(&plan("sleep 60", ready), &interrupt).unwrap_err();
+        assert!(matches!(error, NotReady::Interrupted { .. }), "{error}");
+    }
 }

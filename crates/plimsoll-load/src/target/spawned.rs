@@ -10,6 +10,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec, SpawnError};
 
 use super::Target;
+use crate::Interrupt;
 
 /// What to start and how to tell that it serves.
 #[derive(Debug, Clone)]
@@ -61,6 +62,12 @@ pub enum NotReady {
         /// The end of what it wrote on its standard error.
         stderr: String,
     },
+    /// The user ended the run while it was waited for.
+    #[error("interrupted while waiting for `{program}`")]
+    Interrupted {
+        /// The program, which was stopped.
+        program: String,
+    },
     /// It runs, but does not serve in time.
     #[error("`{program}` does not {awaited} after {} s{}", timeout.as_secs_f64(), Stderr(stderr))]
     TimedOut {
@@ -86,8 +93,8 @@ pub struct Spawned {
 }
 
 impl Spawned {
-    /// Starts the program and blocks until it serves.
-    pub fn start(plan: &SpawnedPlan) -> Result<Self, NotReady> {
+    /// Starts the program and blocks until it serves, or the run is interrupted.
+    pub fn start(plan: &SpawnedPlan, interrupt: &Interrupt) -> Result<Self, NotReady> {
         let program = plan.argv.first().cloned().unwrap_or_default();
         if let Readiness::Accepts(addresses) = &plan.ready
             && let Some(address) = addresses.iter().find(|address| accepts(**address))
@@ -106,7 +113,7 @@ impl Spawned {
             },
             stderr: Output::Captured,
         })?;
-        let announced = wait(&mut process, &program, plan)?;
+        let announced = wait(&mut process, &program, plan, interrupt)?;
         Ok(Self {
             name: plan
                 .name
@@ -152,6 +159,9 @@ impl Target for Spawned {
 /// How often an address is tried; the wait ends early if the program does.
 const RETRY: Duration = Duration::from_millis(20);
 
+/// How long a line of output is waited for before looking whether the run was interrupted.
+const LISTEN: Duration = Duration::from_millis(100);
+
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_millis(500);
 
@@ -160,19 +170,28 @@ fn wait(
     process: &mut Process,
     program: &str,
     plan: &SpawnedPlan,
+    interrupt: &Interrupt,
 ) -> Result<Option<String>, NotReady> {
     let deadline = SystemClock.now() + plan.timeout;
     let left = || deadline.saturating_duration_since(SystemClock.now());
     let awaited = match &plan.ready {
         Readiness::Announces => {
-            let url = process.stdout_line(left(), announced_url);
-            if url.is_some() {
-                return Ok(url);
+            while !left().is_zero() && !interrupt.is_asked() {
+                let url = process.stdout_line(LISTEN.min(left()), announced_url);
+                if url.is_some() {
+                    return Ok(url);
+                }
+                if process.wait(Duration::ZERO).is_some() {
+                    break;
+                }
             }
             "announce its address (`listening on …`)".to_owned()
         }
         Readiness::Accepts(addresses) => {
-            while process.wait(RETRY.min(left())).is_none() && !left().is_zero() {
+            while process.wait(RETRY.min(left())).is_none()
+                && !left().is_zero()
+                && !interrupt.is_asked()
+            {
                 // A program that goes into the background ends just when its child begins to serve.
                 if addresses.iter().any(|address| accepts(*address))
                     && process.wait(RETRY).is_none()
@@ -184,6 +203,9 @@ fn wait(
         }
     };
     Err(match process.wait(Duration::ZERO) {
+        _ if interrupt.is_asked() => NotReady::Interrupted {
+            program: program.to_owned(),
+        },
         Some(status) => NotReady::Exited {
             program: program.to_owned(),
             status,

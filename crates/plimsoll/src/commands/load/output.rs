@@ -1,7 +1,7 @@
 //! What `plimsoll load` shows while it runs and leaves behind when it is done.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use plimsoll_load::RunPlan;
@@ -125,10 +125,12 @@ impl ResultFolder {
     }
 }
 
+const MASK: &str = "…";
+/// A URL would encode the mask itself.
+const MASK_IN_URL: &str = "masked-password";
+
 /// The command line without the secrets that stand in it.
 pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    const MASK: &str = "…";
-
     let mut masked = Vec::new();
     let mut previous = String::new();
     for argument in arguments {
@@ -175,11 +177,15 @@ fn is_secret_header(header: &str) -> bool {
 
 /// A URL without the password in it; anything else as it is.
 fn without_password(argument: &str) -> String {
-    match url::Url::parse(argument) {
-        Ok(mut url) if url.password().is_some() && url.set_password(Some("…")).is_ok() => {
-            url.to_string().replace("%E2%80%A6", "…")
-        }
-        _ => argument.to_owned(),
+    let Some(mut url) = url::Url::parse(argument)
+        .ok()
+        .filter(|url| url.password().is_some())
+    else {
+        return argument.to_owned();
+    };
+    match url.set_password(Some(MASK_IN_URL)) {
+        Ok(()) => url.to_string().replace(MASK_IN_URL, MASK),
+        Err(()) => argument.to_owned(),
     }
 }
 

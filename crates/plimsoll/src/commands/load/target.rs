@@ -1,15 +1,15 @@
 //! What the load is put on: something that runs, something to be started, or our own origin.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
-use plimsoll_load::target::{Pid, Readiness, Spawned, SpawnedPlan, Target};
+use plimsoll_load::target::{NotReady, Pid, Readiness, Spawned, SpawnedPlan, Target};
 use plimsoll_load::{Interrupt, RunPlan};
 use plimsoll_wire::cores;
 
 use super::Args;
+use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
 /// Stands for the embedded origin until its port is known.
@@ -55,7 +55,7 @@ pub(super) fn start(
     args: &Args,
     is_embedded: bool,
     plan: &RunPlan,
-    interrupt: &Arc<Interrupt>,
+    interrupt: &Interrupt,
 ) -> Result<Started, Failed> {
     if let Some(pid) = args.server.pid {
         let target =
@@ -84,9 +84,13 @@ pub(super) fn start(
         },
         None => return Ok(Started::default()),
     };
-    let target = Spawned::start(&spawned)
-        .map_err(|error| Problem::with("--spawn", error).could_not_run())?;
-    let _ = interrupt;
+    let target = Spawned::start(&spawned, interrupt).map_err(|error| Failed {
+        exit: match error {
+            NotReady::Interrupted { .. } => Exit::Interrupted,
+            _ => Exit::CouldNotRun,
+        },
+        problems: vec![Problem::with("--spawn", error)],
+    })?;
     Ok(Started {
         url: target.announced().map(str::to_owned),
         target: Some(Box::new(target)),
