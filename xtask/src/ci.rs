@@ -8,7 +8,7 @@ use crate::step::{self, cargo};
 use crate::{Failure, Outcome, test, tidy};
 
 /// Version of cargo-deny that is installed where there is none.
-const CARGO_DENY: &str = "0.20";
+const CARGO_DENY: &str = "0.20.2";
 
 type Step = (&'static str, fn(&Path) -> Outcome);
 
