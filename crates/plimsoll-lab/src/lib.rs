@@ -17,5 +17,3 @@ pub mod counts;
 mod process;
 
 mod probe;
-
-mod machine;

@@ -161,15 +161,6 @@ impl Comparison {
                 warnings.extend(self.saturated_driver(operand));
             }
         }
-        if let Some(percent) = self
-            .conditions
-            .steal_percent
-            .filter(|&percent| percent >= 1.0)
-        {
-            warnings.push(format!(
-                "the hypervisor took {percent:.1} % of the machine's time away"
-            ));
-        }
         warnings
     }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
+use plimsoll_load::conditions::{Before, RunFacts};
 use plimsoll_model::{Clock, Pinning};
 use plimsoll_wire::SystemClock;
 
@@ -15,7 +16,6 @@ use super::plan::{ComparePlan, Operand, parse_url};
 use super::server::{self, ServerError};
 use super::template::Values;
 use super::trial::{Generator, Observed, Trial, TrialError};
-use crate::machine::{self, Steal};
 use crate::process::ProcessGroup;
 use crate::statistics::RatioError;
 
@@ -102,8 +102,7 @@ pub fn compare(
     observe: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Comparison, CompareError> {
     let options = &plan.options;
-    let conditions = machine::conditions(&options.version, &options.command, pinning(plan));
-    let steal_before = Steal::now();
+    let machine = Before::observe(SystemClock.wall());
     let mut run = Run::start(plan, interrupt)?;
     if run.server.is_some() {
         observe(&Event::ServerReady);
@@ -134,8 +133,13 @@ pub fn compare(
         trials.push(trial);
     }
 
-    let mut conditions = conditions;
-    conditions.steal_percent = steal_before.percent_until(Steal::now());
+    let conditions = machine.after(RunFacts {
+        plimsoll: options.version.clone(),
+        command: options.command.clone(),
+        pinning: pinning(plan),
+        // Of a server that is not ours nothing is known.
+        co_located: (options.server.is_some() || options.drive.is_some()).then_some(true),
+    });
     Comparison::from_trials(plan, trials, conditions)
 }
 
