@@ -1,2 +1,80 @@
-//! placeholder
-fn main() {}
+//! Development tasks: test, ci, bench, tidy.
+//!
+//! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
+//! external command is printed before it is run.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a task runner talks to the person at the terminal"
+)]
+
+mod bench;
+mod ci;
+mod packages;
+mod step;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Development tasks of plimsoll
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Every test, after installing what they need
+    Test(test::Arguments),
+    /// What continuous integration runs: fmt, clippy, deny, docs, tidy, test
+    Ci,
+    /// Facts about the workspace that nothing else checks
+    Tidy,
+    /// A benchmark of bench/, by plimsoll compare
+    Bench(bench::Arguments),
+}
+
+/// A failed task; its message has been, or is, shown.
+type Outcome = Result<(), Failure>;
+
+/// Why a task did not succeed.
+#[derive(Debug)]
+struct Failure(String);
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(message: T) -> Self {
+        Self(message.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let root = root();
+    let outcome = match Cli::parse().task {
+        Task::Test(arguments) => test::run(&root, &arguments),
+        Task::Ci => ci::run(&root),
+        Task::Tidy => tidy::run(&root),
+        Task::Bench(arguments) => bench::run(&root, &arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's directory, which holds this crate's.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+        .to_owned()
+}

@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+mod compare;
+
 mod load;
 
 mod origin;
@@ -12,6 +14,7 @@ use crate::problem::Failed;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
+    Compare(Box<compare::Args>),
     #[command(hide = true)]
     Origin(origin::Args),
 }
@@ -20,6 +23,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Origin(args) => origin::run(&args),
     }
 }

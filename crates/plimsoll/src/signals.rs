@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks a run to end, the second does not wait.
+//! Ctrl-C, SIGTERM and a terminal that goes away: the first asks a run to end, the second does not wait.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,11 +13,12 @@ pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
-    let (mut interrupted, mut terminated) = {
+    let (mut interrupted, mut terminated, mut hung_up) = {
         let _guard = runtime.enter();
         (
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
         )
     };
     thread::Builder::new()
@@ -28,6 +29,7 @@ pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
                     tokio::select! {
                         _ = interrupted.recv() => {}
                         _ = terminated.recv() => {}
+                        _ = hung_up.recv() => {}
                     }
                     asked.ask();
                 }

@@ -1,0 +1,239 @@
+//! What a comparison found.
+
+use plimsoll_model::Conditions;
+
+use super::metric::{Metric, Verdict};
+use super::order::Turn;
+use super::plan::ComparePlan;
+use super::run::CompareError;
+use super::trial::Trial;
+use crate::statistics::{
+    Bootstrap, Interval, Pairing, RatioError, RatioEstimate, coverage_limit, median, range,
+    ratio_of_medians,
+};
+
+/// Everything that a comparison found, as plain values.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// What the verdict is about.
+    pub metric: Metric,
+    /// Measured trials of each operand.
+    pub trials: u32,
+    /// Length of a trial as asked for, in seconds.
+    pub seconds: u32,
+    /// Connections as asked for.
+    pub connections: u32,
+    /// Whether the operands are servers.
+    pub operands_are_servers: bool,
+    /// How intervals were computed.
+    pub bootstrap: Bootstrap,
+    /// The order in which the trials ran, warm-ups included.
+    pub order: Vec<Turn>,
+    /// The operands, the one under judgement first.
+    pub operands: Vec<OperandResult>,
+    /// The first operand against each of the others.
+    pub pairs: Vec<PairResult>,
+    /// Under which conditions this was measured.
+    pub conditions: Conditions,
+}
+
+/// One operand's trials.
+#[derive(Debug, Clone)]
+pub struct OperandResult {
+    /// Its short name.
+    pub label: String,
+    /// Its command, placeholders not replaced.
+    pub command: Vec<String>,
+    /// Its measured trials by round.
+    pub trials: Vec<Trial>,
+}
+
+impl OperandResult {
+    /// Median of `metric` over the trials that have it.
+    pub fn median(&self, metric: Metric) -> Option<f64> {
+        median(&self.values(metric))
+    }
+
+    /// Smallest and largest value of `metric`.
+    pub fn range(&self, metric: Metric) -> Option<Interval> {
+        range(&self.values(metric))
+    }
+
+    fn values(&self, metric: Metric) -> Vec<f64> {
+        let values = self.trials.iter().filter_map(|trial| trial.value(metric));
+        values.collect()
+    }
+}
+
+/// The first operand against one other.
+#[derive(Debug, Clone)]
+pub struct PairResult {
+    /// Index of the peer among the operands.
+    pub peer: usize,
+    /// The metric that the verdict is about.
+    pub verdict: MetricResult,
+    /// Every metric that both sides have, in the order of [`Metric::ALL`].
+    pub metrics: Vec<MetricResult>,
+}
+
+/// One metric of a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MetricResult {
+    /// Which one.
+    pub metric: Metric,
+    /// Our median.
+    pub ours: f64,
+    /// The peer's median.
+    pub peer: f64,
+    /// Ours / peer.
+    pub estimate: RatioEstimate,
+    /// What the interval says.
+    pub verdict: Verdict,
+}
+
+impl MetricResult {
+    /// Whether ours is worse by more than the fraction `allowed`, beyond doubt by the interval.
+    pub fn is_slower_than(&self, allowed: f64) -> bool {
+        self.verdict == Verdict::Slower && self.metric.worse_by(self.estimate.ratio) > 1.0 + allowed
+    }
+}
+
+impl Comparison {
+    /// Sorts `trials` to their operands, drops the warm-ups and compares.
+    pub(super) fn from_trials(
+        plan: &ComparePlan,
+        trials: Vec<Trial>,
+        conditions: Conditions,
+    ) -> Result<Self, CompareError> {
+        let options = &plan.options;
+        let order = trials.iter().map(|trial| trial.turn).collect();
+        let mut operands: Vec<OperandResult> = options
+            .operands
+            .iter()
+            .map(|operand| OperandResult {
+                label: operand.label.clone(),
+                command: operand.command.words().to_vec(),
+                trials: Vec::new(),
+            })
+            .collect();
+        for trial in trials
+            .into_iter()
+            .filter(|trial| trial.turn.round.is_some())
+        {
+            operands[trial.turn.operand].trials.push(trial);
+        }
+        let pairs = (1..operands.len())
+            .map(|peer| pair(&operands, peer, options.metric, &options.bootstrap))
+            .collect::<Result<_, _>>()?;
+        let mut comparison = Self {
+            metric: options.metric,
+            trials: options.trials,
+            seconds: options.seconds,
+            connections: options.connections,
+            operands_are_servers: options.drive.is_some(),
+            bootstrap: options.bootstrap,
+            order,
+            operands,
+            pairs,
+            conditions,
+        };
+        comparison.conditions.warnings.extend(comparison.warnings());
+        Ok(comparison)
+    }
+
+    /// What a reader should know before trusting the figures.
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let trials = self.trials as usize;
+        if coverage_limit(trials) < self.bootstrap.level {
+            warnings.push(format!(
+                "with {trials} trials no interval covers the true ratio of medians more often than \
+                 {:.1} % of the time",
+                coverage_limit(trials) * 100.0
+            ));
+        }
+        for operand in &self.operands {
+            let failed: u64 = operand.trials.iter().map(|trial| trial.failed).sum();
+            if failed > 0 {
+                warnings.push(format!("{}: {failed} requests failed", operand.label));
+            }
+            if self.operands_are_servers {
+                warnings.extend(self.saturated_driver(operand));
+            }
+        }
+        warnings
+    }
+
+    /// A driver that used all of its cores was the limit, not the server.
+    fn saturated_driver(&self, operand: &OperandResult) -> Option<String> {
+        let cores = self.conditions.pinning.generator.len();
+        if cores == 0 {
+            return None;
+        }
+        let saturated = operand.trials.iter().filter(|trial| {
+            trial.other_end_cpu.is_some_and(|cpu| {
+                cpu.total().as_secs_f64() > 0.95 * cores as f64 * trial.length.as_secs_f64()
+            })
+        });
+        let saturated = saturated.count();
+        (saturated > 0).then(|| {
+            format!(
+                "{}: the driver used all of its cores in {saturated} of {} trials; rate and latency \
+                 are the driver's",
+                operand.label, self.trials
+            )
+        })
+    }
+}
+
+fn pair(
+    operands: &[OperandResult],
+    peer: usize,
+    metric: Metric,
+    bootstrap: &Bootstrap,
+) -> Result<PairResult, CompareError> {
+    let (ours, theirs) = (&operands[0], &operands[peer]);
+    for operand in [ours, theirs] {
+        if operand.values(metric).is_empty() {
+            return Err(CompareError::NoFigure {
+                label: operand.label.clone(),
+                metric,
+            });
+        }
+    }
+    let verdict = metric_result(ours, theirs, metric, bootstrap)
+        .map_err(|cause| CompareError::NoRatio { metric, cause })?;
+    let metrics = Metric::ALL
+        .into_iter()
+        .filter_map(|metric| metric_result(ours, theirs, metric, bootstrap).ok())
+        .collect();
+    Ok(PairResult {
+        peer,
+        verdict,
+        metrics,
+    })
+}
+
+fn metric_result(
+    ours: &OperandResult,
+    peer: &OperandResult,
+    metric: Metric,
+    bootstrap: &Bootstrap,
+) -> Result<MetricResult, RatioError> {
+    let (our_values, peer_values) = (ours.values(metric), peer.values(metric));
+    // Trials stand in order of their rounds; a figure missing in one of them breaks the pairs.
+    let complete = our_values.len() == ours.trials.len() && peer_values.len() == peer.trials.len();
+    let pairing = if complete && our_values.len() == peer_values.len() {
+        Pairing::Blocks
+    } else {
+        Pairing::Independent
+    };
+    let estimate = ratio_of_medians(&our_values, &peer_values, pairing, bootstrap)?;
+    Ok(MetricResult {
+        metric,
+        ours: median(&our_values).ok_or(RatioError::Empty)?,
+        peer: median(&peer_values).ok_or(RatioError::Empty)?,
+        estimate,
+        verdict: metric.verdict(estimate.interval, our_values.len().min(peer_values.len())),
+    })
+}

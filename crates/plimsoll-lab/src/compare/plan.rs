@@ -1,0 +1,292 @@
+//! What is to be compared, checked before anything is started.
+
+use url::Url;
+
+use super::metric::Metric;
+use super::template::{Template, TemplateError, Values};
+use crate::statistics::Bootstrap;
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub struct CompareOptions {
+    /// The one under judgement first; at least two.
+    pub operands: Vec<Operand>,
+    /// Measured trials of each operand.
+    pub trials: u32,
+    /// Length of a trial, for `{seconds}`.
+    pub seconds: u32,
+    /// Connections, for `{connections}`.
+    pub connections: u32,
+    /// Cores of the operands; none means that the scheduler chooses.
+    pub pin: Vec<usize>,
+    /// A server that all trials share.
+    pub server: Option<Server>,
+    /// Set if the operands are servers.
+    pub drive: Option<Drive>,
+    /// For `{url}`; without it the driven URL, or the one by which the server shows itself ready.
+    pub url: Option<String>,
+    /// For `{port}`; without it a free one: per trial if operands are servers, else per run.
+    pub port: Option<u16>,
+    /// A `stub_status` page by which requests are counted instead of by the tool's output.
+    pub count_from: Option<String>,
+    /// What the verdict is about.
+    pub metric: Metric,
+    /// How intervals are computed.
+    pub bootstrap: Bootstrap,
+    /// plimsoll's version, for the record.
+    pub version: String,
+    /// plimsoll's command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operand {
+    /// A short name for tables.
+    pub label: String,
+    /// The command.
+    pub command: Template,
+}
+
+/// A server that is started once and shared by all trials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// A command that stays in the foreground.
+    pub command: Template,
+    /// Its cores; none means that the scheduler chooses.
+    pub pin: Vec<usize>,
+    /// It is ready once this URL answers.
+    pub ready: String,
+}
+
+/// How operands that are servers are driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drive {
+    /// An operand is ready once this URL answers; also what `{url}` stands for.
+    pub url: String,
+    /// A load generator whose output is known.
+    pub command: Template,
+    /// Its cores; none means that the scheduler chooses.
+    pub pin: Vec<usize>,
+}
+
+/// Why nothing can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Fewer than two operands.
+    #[error("there are {0} operands; comparing takes at least two")]
+    Operands(usize),
+    /// A number that must be positive.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// A command that cannot be used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A URL that is none.
+    #[error("{flag}: `{text}` is not an http or https URL")]
+    Url {
+        /// The flag it came from.
+        flag: &'static str,
+        /// What was given.
+        text: String,
+    },
+    /// Two ways at once.
+    #[error("--server and --drive exclude each other: with --drive the operands are the servers")]
+    ServerAndDrive,
+}
+
+/// A comparison that can be run.
+#[derive(Debug, Clone)]
+pub struct ComparePlan {
+    pub(super) options: CompareOptions,
+    pub(super) url: Option<String>,
+}
+
+impl ComparePlan {
+    /// Most operands, trials and seconds are not limited: whoever asks for hours waits for hours.
+    pub fn new(options: CompareOptions) -> Result<Self, PlanError> {
+        if options.operands.len() < 2 {
+            return Err(PlanError::Operands(options.operands.len()));
+        }
+        for (number, flag) in [
+            (options.trials, "--trials"),
+            (options.seconds, "--seconds"),
+            (options.connections, "--connections"),
+        ] {
+            if number == 0 {
+                return Err(PlanError::Zero(flag));
+            }
+        }
+        if options.server.is_some() && options.drive.is_some() {
+            return Err(PlanError::ServerAndDrive);
+        }
+        let url = options
+            .url
+            .clone()
+            .or_else(|| options.drive.as_ref().map(|drive| drive.url.clone()))
+            .or_else(|| options.server.as_ref().map(|server| server.ready.clone()));
+        let plan = Self { options, url };
+        plan.check_urls()?;
+        plan.check_templates()?;
+        Ok(plan)
+    }
+
+    /// How many trials there are, warm-ups included.
+    pub fn turns(&self) -> usize {
+        self.options.operands.len() * (self.options.trials as usize + 1)
+    }
+
+    /// The least time that the trials take, in seconds.
+    pub fn least_seconds(&self) -> u64 {
+        self.turns() as u64 * u64::from(self.options.seconds)
+    }
+
+    /// What placeholders stand for when `port` is the port.
+    pub(super) fn values(&self, port: u16) -> Values {
+        Values {
+            seconds: self.options.seconds,
+            connections: self.options.connections,
+            url: self.url.clone(),
+            port,
+        }
+    }
+
+    fn check_urls(&self) -> Result<(), PlanError> {
+        let options = &self.options;
+        let drive = options.drive.as_ref().map(|drive| drive.url.as_str());
+        let ready = options.server.as_ref().map(|server| server.ready.as_str());
+        for (flag, text) in [
+            ("--url", options.url.as_deref()),
+            ("--drive", drive),
+            ("--ready", ready),
+            ("--count-from", options.count_from.as_deref()),
+        ] {
+            let Some(text) = text else { continue };
+            let usable = parse_url(&self.values(1).fill(text))
+                .is_some_and(|url| flag != "--count-from" || url.scheme() == "http");
+            if !usable {
+                return Err(PlanError::Url {
+                    flag,
+                    text: text.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_templates(&self) -> Result<(), PlanError> {
+        if self.url.is_some() {
+            return Ok(());
+        }
+        let mut commands = self.options.operands.iter().map(|operand| &operand.command);
+        match commands.find_map(Template::needs_url) {
+            Some(text) => Err(PlanError::Template(TemplateError::NoUrl {
+                text: text.to_owned(),
+            })),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An http or https URL with a host.
+pub(super) fn parse_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &str) -> Template {
+        Template::new(line.split(' ').map(str::to_owned).collect()).unwrap()
+    }
+
+    fn options(lines: &[&str]) -> CompareOptions {
+        CompareOptions {
+            operands: lines
+                .iter()
+                .map(|line| Operand {
+                    label: (*line).to_owned(),
+                    command: command(line),
+                })
+                .collect(),
+            trials: 5,
+            seconds: 3,
+            connections: 50,
+            pin: vec![],
+            server: None,
+            drive: None,
+            url: None,
+            port: None,
+            count_from: None,
+            metric: Metric::CpuUsPerRequest,
+            bootstrap: Bootstrap::default(),
+            version: "0".to_owned(),
+            command: vec![],
+        }
+    }
+
+    fn error(options: CompareOptions) -> String {
+        ComparePlan::new(options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        assert!(error(options(&["a"])).contains("at least two"));
+        let none = CompareOptions {
+            trials: 0,
+            ..options(&["a", "b"])
+        };
+        assert_eq!(error(none), "--trials must be at least 1");
+        assert_eq!(
+            error(options(&["a", "b {url}"])),
+            "`{url}` uses {url}, but no URL is given; name it with --url"
+        );
+        let status = Some("https://127.0.0.1/status".to_owned());
+        let page = CompareOptions {
+            count_from: status,
+            ..options(&["a", "b"])
+        };
+        assert!(error(page).starts_with("--count-from: "));
+        let both = CompareOptions {
+            server: Some(Server {
+                command: command("s"),
+                pin: vec![],
+                ready: "http://h/".to_owned(),
+            }),
+            drive: Some(Drive {
+                url: "http://h/".to_owned(),
+                command: command("d"),
+                pin: vec![],
+            }),
+            ..options(&["a", "b"])
+        };
+        assert!(error(both).contains("exclude"));
+    }
+
+    #[test]
+    fn the_url_is_the_servers_unless_given() {
+        let server = Server {
+            command: command("s {port}"),
+            pin: vec![],
+            ready: "http://127.0.0.1:{port}/ready".to_owned(),
+        };
+        let shared = CompareOptions {
+            server: Some(server),
+            ..options(&["a {url}", "b"])
+        };
+        let plan = ComparePlan::new(shared.clone()).unwrap();
+        let filled = plan.options.operands[0].command.fill(&plan.values(81));
+        assert_eq!(filled, ["a", "http://127.0.0.1:81/ready"]);
+        assert_eq!((plan.turns(), plan.least_seconds()), (12, 36));
+
+        let named = CompareOptions {
+            url: Some("http://h:{port}/".to_owned()),
+            ..shared
+        };
+        let plan = ComparePlan::new(named).unwrap();
+        let filled = plan.options.operands[0].command.fill(&plan.values(81));
+        assert_eq!(filled, ["a", "http://h:81/"]);
+    }
+}

@@ -1,0 +1,311 @@
+//! Running a comparison from the first warm-up to the last trial.
+
+use std::io;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use plimsoll_load::Interrupt;
+use plimsoll_load::conditions::{Before, RunFacts};
+use plimsoll_model::{Clock, Pinning};
+use plimsoll_wire::SystemClock;
+
+use super::metric::Metric;
+use super::order::{Turn, turns};
+use super::outcome::Comparison;
+use super::plan::{ComparePlan, Operand, parse_url};
+use super::server::{self, ServerError};
+use super::template::Values;
+use super::trial::{Generator, Observed, Trial, TrialError};
+use crate::process::ProcessGroup;
+use crate::statistics::RatioError;
+
+/// Something a waiting user may want to see.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The shared server answers.
+    ServerReady,
+    /// A trial begins.
+    TrialBegins {
+        /// Which one, from 1.
+        number: usize,
+        /// Of how many.
+        of: usize,
+        /// Whose.
+        operand: &'a Operand,
+        /// Its place in the order.
+        turn: Turn,
+    },
+    /// A trial has ended.
+    TrialEnded(&'a Trial),
+}
+
+/// Why a comparison has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// A server is not there.
+    #[error(transparent)]
+    Server(ServerError),
+    /// A trial has no result.
+    #[error("trial {number} of {of}, {label}")]
+    Trial {
+        /// Which one, from 1.
+        number: usize,
+        /// Of how many.
+        of: usize,
+        /// The operand's label.
+        label: String,
+        /// What went wrong.
+        #[source]
+        cause: TrialError,
+    },
+    /// An operand does not have the figure that the verdict is about.
+    #[error("{label} tells no {metric}; choose another with --metric")]
+    NoFigure {
+        /// The operand's label.
+        label: String,
+        /// What was asked for.
+        metric: Metric,
+    },
+    /// The figures that the verdict is about have no ratio.
+    #[error("{metric} cannot be compared")]
+    NoRatio {
+        /// What was asked for.
+        metric: Metric,
+        /// Why.
+        #[source]
+        cause: RatioError,
+    },
+    /// No free port.
+    #[error("cannot find a free port for {{port}}")]
+    Port(#[source] io::Error),
+    /// The user asked to stop; every process has been ended.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<ServerError> for CompareError {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Interrupted => Self::Interrupted,
+            error => Self::Server(error),
+        }
+    }
+}
+
+/// Runs `plan`, telling `observe` how it goes.
+///
+/// Blocks until the end; whatever it started has ended when it returns, also after an error or once
+/// `interrupt` was asked.
+pub fn compare(
+    plan: &ComparePlan,
+    interrupt: &Interrupt,
+    observe: &mut dyn FnMut(&Event<'_>),
+) -> Result<Comparison, CompareError> {
+    let options = &plan.options;
+    let machine = Before::observe(SystemClock.wall());
+    let mut run = Run::start(plan, interrupt)?;
+    if run.server.is_some() {
+        observe(&Event::ServerReady);
+    }
+
+    let order = turns(options.operands.len(), options.trials);
+    let mut trials = Vec::with_capacity(order.len());
+    for (index, &turn) in order.iter().enumerate() {
+        let operand = &options.operands[turn.operand];
+        observe(&Event::TrialBegins {
+            number: index + 1,
+            of: order.len(),
+            operand,
+            turn,
+        });
+        let trial = run.trial(operand, turn).map_err(|error| match error {
+            RunError::Server(error) => error.into(),
+            RunError::Port(error) => CompareError::Port(error),
+            RunError::Trial(TrialError::Interrupted) => CompareError::Interrupted,
+            RunError::Trial(cause) => CompareError::Trial {
+                number: index + 1,
+                of: order.len(),
+                label: operand.label.clone(),
+                cause,
+            },
+        })?;
+        observe(&Event::TrialEnded(&trial));
+        trials.push(trial);
+    }
+
+    let conditions = machine.after(RunFacts {
+        plimsoll: options.version.clone(),
+        command: options.command.clone(),
+        pinning: pinning(plan),
+        // Of a server that is not ours nothing is known.
+        co_located: (options.server.is_some() || options.drive.is_some()).then_some(true),
+    });
+    Comparison::from_trials(plan, trials, conditions)
+}
+
+/// Operands are the generator's side, unless they are servers.
+fn pinning(plan: &ComparePlan) -> Pinning {
+    let options = &plan.options;
+    match (&options.drive, &options.server) {
+        (Some(drive), _) => Pinning {
+            generator: drive.pin.clone(),
+            target: options.pin.clone(),
+        },
+        (None, server) => Pinning {
+            generator: options.pin.clone(),
+            target: server
+                .as_ref()
+                .map(|server| server.pin.clone())
+                .unwrap_or_default(),
+        },
+    }
+}
+
+/// A comparison under way.
+struct Run<'a> {
+    plan: &'a ComparePlan,
+    interrupt: &'a Interrupt,
+    began: Instant,
+    /// Of the whole run; trials that start a server may use others.
+    port: u16,
+    server: Option<ProcessGroup>,
+}
+
+enum RunError {
+    Server(ServerError),
+    Trial(TrialError),
+    Port(io::Error),
+}
+
+impl From<ServerError> for RunError {
+    fn from(error: ServerError) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<TrialError> for RunError {
+    fn from(error: TrialError) -> Self {
+        Self::Trial(error)
+    }
+}
+
+impl<'a> Run<'a> {
+    fn start(plan: &'a ComparePlan, interrupt: &'a Interrupt) -> Result<Self, CompareError> {
+        let began = SystemClock.now();
+        let port = port(plan).map_err(CompareError::Port)?;
+        let server = match &plan.options.server {
+            Some(server) => {
+                let values = plan.values(port);
+                let ready = checked_url(&values, &server.ready);
+                let words = server.command.fill(&values);
+                Some(server::start(&words, &server.pin, &ready, interrupt)?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            plan,
+            interrupt,
+            began,
+            port,
+            server,
+        })
+    }
+
+    fn trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+        if self.plan.options.drive.is_some() {
+            self.server_trial(operand, turn)
+        } else {
+            self.client_trial(operand, turn)
+        }
+    }
+
+    /// The operand makes the requests.
+    fn client_trial(&self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+        let values = self.plan.values(self.port);
+        let observed = Generator {
+            words: operand.command.fill(&values),
+            cores: &self.plan.options.pin,
+            server: self.server.as_ref().map(ProcessGroup::pid),
+            count_from: self.count_from(&values),
+            limit: self.limit(),
+        }
+        .run(self.interrupt)?;
+        Ok(Trial {
+            cpu: observed.generator_cpu,
+            peak_rss_bytes: observed.generator_peak_rss,
+            other_end_cpu: observed.server_cpu,
+            ..self.common(turn, &observed)
+        })
+    }
+
+    /// The operand answers them.
+    fn server_trial(&self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+        let options = &self.plan.options;
+        let drive = options.drive.as_ref().expect("operands are servers");
+        let values = self.plan.values(port(self.plan).map_err(RunError::Port)?);
+        let words = operand.command.fill(&values);
+        let url = checked_url(&values, &drive.url);
+        let mut server = server::start(&words, &options.pin, &url, self.interrupt)?;
+        let observed = Generator {
+            words: drive.command.fill(&values),
+            cores: &drive.pin,
+            server: Some(server.pid()),
+            count_from: self.count_from(&values),
+            limit: self.limit(),
+        }
+        .run(self.interrupt)?;
+        server.stop().map_err(|cause| ServerError::Wait {
+            command: words.join(" "),
+            cause,
+        })?;
+        Ok(Trial {
+            cpu: observed.server_cpu.unwrap_or_default(),
+            peak_rss_bytes: observed.server_peak_rss,
+            other_end_cpu: Some(observed.generator_cpu),
+            ..self.common(turn, &observed)
+        })
+    }
+
+    /// What does not depend on which end the operand is.
+    fn common(&self, turn: Turn, observed: &Observed) -> Trial {
+        let tally = &observed.tally;
+        Trial {
+            turn,
+            began: observed.began.saturating_duration_since(self.began),
+            length: observed.length,
+            source: tally.source,
+            ok: tally.ok,
+            failed: tally.failed,
+            requests_per_second: tally
+                .requests_per_second
+                .unwrap_or_else(|| tally.ok as f64 / observed.length.as_secs_f64()),
+            p50_us: tally.p50_us,
+            p99_us: tally.p99_us,
+            cpu: observed.generator_cpu,
+            peak_rss_bytes: None,
+            other_end_cpu: None,
+        }
+    }
+
+    fn count_from(&self, values: &Values) -> Option<url::Url> {
+        let page = self.plan.options.count_from.as_ref()?;
+        Some(checked_url(values, page))
+    }
+
+    /// Generous: tools start up, drain and print.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(u64::from(self.plan.options.seconds) * 2 + 30)
+    }
+}
+
+fn checked_url(values: &Values, text: &str) -> url::Url {
+    parse_url(&values.fill(text)).expect("was checked when the plan was made")
+}
+
+/// The port that was asked for, or one that was free a moment ago.
+fn port(plan: &ComparePlan) -> io::Result<u16> {
+    match plan.options.port {
+        Some(port) => Ok(port),
+        None => Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port()),
+    }
+}

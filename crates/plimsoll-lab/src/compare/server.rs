@@ -1,0 +1,139 @@
+//! A server that trials need: started, waited for until it answers.
+
+use std::io;
+use std::time::Duration;
+
+use plimsoll_load::Interrupt;
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+use url::Url;
+
+use crate::probe;
+use crate::process::{ProcessGroup, SpawnError};
+
+/// How long a server may take until it answers.
+const READY_WITHIN: Duration = Duration::from_secs(15);
+
+/// Pause between two questions whether it answers.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a server is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It did not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It ended before it answered.
+    #[error(
+        "the server `{command}` ended ({status}) before {url} answered; it must stay in the \
+         foreground (nginx: `daemon off;`){stderr}"
+    )]
+    Ended {
+        /// Its command line.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What was asked.
+        url: String,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
+    /// It runs but does not answer.
+    #[error("the server `{command}` runs, but {url} did not answer within {} s{stderr}",
+        READY_WITHIN.as_secs())]
+    NeverReady {
+        /// Its command line.
+        command: String,
+        /// What was asked.
+        url: String,
+        /// What the last attempt came to.
+        #[source]
+        last: io::Error,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
+    /// Something answers already, before the server was started.
+    #[error(
+        "{url} answers although the server `{command}` has not been started; is another one running?"
+    )]
+    AlreadyThere {
+        /// Its command line.
+        command: String,
+        /// What was asked.
+        url: String,
+    },
+    /// The system failed us.
+    #[error("cannot wait for the server `{command}`")]
+    Wait {
+        /// Its command line.
+        command: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Starts `words` on `cores` and waits until `url` answers.
+pub(super) fn start(
+    words: &[String],
+    cores: &[usize],
+    url: &Url,
+    interrupt: &Interrupt,
+) -> Result<ProcessGroup, ServerError> {
+    const ONE_ANSWER: Duration = Duration::from_secs(1);
+
+    let command = words.join(" ");
+    let shown = url.to_string();
+    if probe::answers(url, ONE_ANSWER).is_ok() {
+        return Err(ServerError::AlreadyThere {
+            command,
+            url: shown,
+        });
+    }
+    let mut group = ProcessGroup::spawn(words, cores)?;
+    let clock = SystemClock;
+    let deadline = clock.now() + READY_WITHIN;
+    loop {
+        if interrupt.is_asked() {
+            return Err(ServerError::Interrupted);
+        }
+        match group.wait(PAUSE) {
+            Ok(None) => {}
+            Ok(Some(finished)) => {
+                return Err(ServerError::Ended {
+                    command,
+                    status: finished.status,
+                    url: shown,
+                    stderr: on_own_lines(&group.complaint()),
+                });
+            }
+            Err(cause) => return Err(ServerError::Wait { command, cause }),
+        }
+        match probe::answers(url, ONE_ANSWER) {
+            Ok(()) => return Ok(group),
+            Err(last) if clock.now() >= deadline => {
+                group.stop().ok();
+                return Err(ServerError::NeverReady {
+                    command,
+                    url: shown,
+                    last,
+                    stderr: on_own_lines(&group.complaint()),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// `text` below a message, or nothing if there is none.
+pub(super) fn on_own_lines(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("\n{text}")
+    }
+}

@@ -1,0 +1,248 @@
+//! A comparison as text for a terminal, at most 90 columns wide.
+
+use std::fmt::{self, Write};
+
+use super::metric::{Metric, Verdict};
+use super::outcome::{Comparison, MetricResult, OperandResult};
+
+/// Widest line.
+const WIDTH: usize = 90;
+
+/// The table of operands, the ratios and the conditions; ends with a line break.
+pub fn to_text(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    write_all(&mut text, comparison).expect("a string takes all that is written");
+    text
+}
+
+fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
+    let kind = if comparison.operands_are_servers {
+        "servers"
+    } else {
+        "commands"
+    };
+    writeln!(
+        out,
+        "{} {kind}, {} trials of {} s each, interleaved; one warm-up each was dropped",
+        comparison.operands.len(),
+        comparison.trials,
+        comparison.seconds
+    )?;
+    for (index, operand) in comparison.operands.iter().enumerate() {
+        let line = format!("  {}  {}", letter(index), operand.command.join(" "));
+        writeln!(out, "{}", shortened(&line, WIDTH))?;
+    }
+    writeln!(out)?;
+    write_operands(out, comparison)?;
+    for pair in &comparison.pairs {
+        writeln!(out)?;
+        let (ours, peer) = (letter(0), letter(pair.peer));
+        writeln!(
+            out,
+            "{ours} / {peer}: ratio of medians [{:.0} % interval]",
+            comparison.bootstrap.level * 100.0
+        )?;
+        for metric in &pair.metrics {
+            write_metric(out, metric, comparison.metric)?;
+        }
+    }
+    write_conditions(out, comparison)
+}
+
+fn write_operands(out: &mut String, comparison: &Comparison) -> fmt::Result {
+    let other_end = comparison
+        .operands
+        .iter()
+        .any(|operand| operand.median(Metric::OtherEndCpuUsPerRequest).is_some());
+    write!(
+        out,
+        "{:<14}{:>21}{:>11}{:>10}{:>10}{:>10}",
+        "", "CPU µs/request", "req/s", "p50", "p99", "peak RSS"
+    )?;
+    if other_end {
+        write!(out, "{:>13}", "other end µs")?;
+    }
+    writeln!(out)?;
+    for (index, operand) in comparison.operands.iter().enumerate() {
+        let name = shortened(&format!("{} {}", letter(index), operand.label), 13);
+        write!(out, "{name:<14}{:>21}", cpu_cell(operand))?;
+        for (metric, width) in [
+            (Metric::RequestsPerSecond, 11),
+            (Metric::P50Us, 10),
+            (Metric::P99Us, 10),
+            (Metric::PeakRssBytes, 10),
+        ] {
+            let cell = operand.median(metric).map(|value| figure(metric, value));
+            write!(out, "{:>width$}", cell.unwrap_or_else(|| "–".to_owned()))?;
+        }
+        if other_end {
+            let cell = operand.median(Metric::OtherEndCpuUsPerRequest);
+            write!(
+                out,
+                "{:>13}",
+                cell.map_or_else(|| "–".to_owned(), three_figures)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Median with the smallest and the largest trial.
+fn cpu_cell(operand: &OperandResult) -> String {
+    let metric = Metric::CpuUsPerRequest;
+    match (operand.median(metric), operand.range(metric)) {
+        (Some(median), Some(range)) => format!(
+            "{} [{}–{}]",
+            three_figures(median),
+            three_figures(range.low),
+            three_figures(range.high)
+        ),
+        _ => "–".to_owned(),
+    }
+}
+
+fn write_metric(out: &mut String, result: &MetricResult, judged: Metric) -> fmt::Result {
+    let mark = if result.metric == judged { '>' } else { ' ' };
+    let interval = result.estimate.interval;
+    writeln!(
+        out,
+        "{mark} {:<30}{:>7.3}  [{:.3}–{:.3}]  {}",
+        result.metric.name(),
+        result.estimate.ratio,
+        interval.low,
+        interval.high,
+        verdict(result)
+    )
+}
+
+/// The verdict in the words of its metric: memory is not fast.
+fn verdict(result: &MetricResult) -> String {
+    match (result.metric, result.verdict) {
+        (Metric::PeakRssBytes, Verdict::Faster) => "smaller".to_owned(),
+        (Metric::PeakRssBytes, Verdict::Slower) => "larger".to_owned(),
+        (_, verdict) => verdict.to_string(),
+    }
+}
+
+fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {
+    let conditions = &comparison.conditions;
+    let unknown = || "unknown".to_owned();
+    let cores = |cores: &[usize]| {
+        if cores.is_empty() {
+            "any core".to_owned()
+        } else {
+            let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+            format!("core {}", cores.join(","))
+        }
+    };
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{}, {} cores, {}",
+        conditions.cpu_model.clone().unwrap_or_else(unknown),
+        conditions.cores,
+        conditions.kernel.clone().unwrap_or_else(unknown),
+    )?;
+    writeln!(
+        out,
+        "generator on {}, server on {}, {} connections, load before {}",
+        cores(&conditions.pinning.generator),
+        cores(&conditions.pinning.target),
+        comparison.connections,
+        conditions
+            .load_before
+            .map_or_else(unknown, |load| format!("{:.2}", load.one)),
+    )?;
+    for warning in &conditions.warnings {
+        write_wrapped(out, &format!("warning: {warning}"))?;
+    }
+    Ok(())
+}
+
+fn write_wrapped(out: &mut String, text: &str) -> fmt::Result {
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            write!(out, "\n  {word}")?;
+            column = 2 + length;
+        } else if column > 0 {
+            write!(out, " {word}")?;
+            column += 1 + length;
+        } else {
+            write!(out, "{word}")?;
+            column = length;
+        }
+    }
+    writeln!(out)
+}
+
+/// `value` in the unit of `metric`, in at most nine characters for all but absurd values.
+fn figure(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::RequestsPerSecond => grouped(value),
+        Metric::P50Us | Metric::P99Us if value >= 10_000.0 => format!("{:.1} ms", value / 1e3),
+        Metric::P50Us | Metric::P99Us => format!("{value:.0} µs"),
+        Metric::PeakRssBytes => format!("{:.1} MB", value / 1e6),
+        Metric::CpuUsPerRequest | Metric::OtherEndCpuUsPerRequest => three_figures(value),
+    }
+}
+
+fn three_figures(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A whole number with commas between thousands.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A, B, …, Z, then numbers.
+fn letter(index: usize) -> String {
+    match u8::try_from(index) {
+        Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
+        _ => (index + 1).to_string(),
+    }
+}
+
+fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(grouped(0.4), "0");
+        assert_eq!(grouped(999.0), "999");
+        assert_eq!(grouped(131_022.4), "131,022");
+        assert_eq!(grouped(1_000_000.0), "1,000,000");
+        assert_eq!(three_figures(4.614), "4.61");
+        assert_eq!(three_figures(75.21), "75.2");
+        assert_eq!(figure(Metric::P99Us, 12_345.0), "12.3 ms");
+        assert_eq!(figure(Metric::PeakRssBytes, 9_840_000.0), "9.8 MB");
+        assert_eq!(letter(27), "28");
+        assert_eq!(shortened("abcdef", 4), "abc…");
+    }
+}

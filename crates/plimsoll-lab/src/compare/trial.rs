@@ -1,0 +1,293 @@
+//! One trial: a command runs once, and what it did and cost is noted.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use plimsoll_load::Interrupt;
+use plimsoll_model::{Clock, CpuTime};
+use plimsoll_wire::SystemClock;
+use url::Url;
+
+use super::metric::Metric;
+use super::order::Turn;
+use super::server::on_own_lines;
+use crate::counts::{self, CountError, Tally, stub_status};
+use crate::probe;
+use crate::process::{self, Finished, ProcessGroup, SpawnError, TreeSample};
+
+/// What one trial did and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Its place in the order.
+    pub turn: Turn,
+    /// When it began, since the comparison did.
+    pub began: Duration,
+    /// From the start of the load generator to its end, start-up included.
+    pub length: Duration,
+    /// Where the count comes from: a format of [`counts::KNOWN`], or `server`.
+    pub source: &'static str,
+    /// Complete responses.
+    pub ok: u64,
+    /// Requests without one.
+    pub failed: u64,
+    /// Complete responses per second: the tool's figure, else `ok` over `length`.
+    pub requests_per_second: f64,
+    /// Median latency in microseconds, if the tool tells.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the latency in microseconds, if the tool tells.
+    pub p99_us: Option<f64>,
+    /// Processor time of the operand's process tree.
+    pub cpu: CpuTime,
+    /// Largest resident memory of the operand's process tree, in bytes.
+    pub peak_rss_bytes: Option<u64>,
+    /// Processor time at the other end: the shared server, or the driver.
+    pub other_end_cpu: Option<CpuTime>,
+}
+
+impl Trial {
+    /// The figure that `metric` names, if this trial has it.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        let per_request = |cpu: CpuTime| cpu.total().as_secs_f64() * 1e6 / self.ok as f64;
+        match metric {
+            Metric::CpuUsPerRequest => Some(per_request(self.cpu)),
+            Metric::RequestsPerSecond => Some(self.requests_per_second),
+            Metric::P50Us => self.p50_us,
+            Metric::P99Us => self.p99_us,
+            Metric::PeakRssBytes => self.peak_rss_bytes.map(|bytes| bytes as f64),
+            Metric::OtherEndCpuUsPerRequest => self.other_end_cpu.map(per_request),
+        }
+    }
+}
+
+/// Why a trial has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The command did not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It ended with an error.
+    #[error("`{command}` failed ({status}){stderr}")]
+    Failed {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
+    /// It did not end in time.
+    #[error("`{command}` still ran after {} s; a trial is meant to last {{seconds}}{stderr}", limit.as_secs())]
+    TooLong {
+        /// The command line.
+        command: String,
+        /// How long it was waited for.
+        limit: Duration,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
+    /// Its output tells no count.
+    #[error("cannot count the requests of `{command}`")]
+    Count {
+        /// The command line.
+        command: String,
+        /// What was wrong with the output.
+        #[source]
+        cause: CountError,
+    },
+    /// The counting page is not there, or is not one.
+    #[error("cannot count the requests at {url}")]
+    Page {
+        /// The page.
+        url: String,
+        /// What came instead.
+        #[source]
+        cause: io::Error,
+    },
+    /// No request had a response.
+    #[error("`{command}` made no request that was answered ({failed} failed){stderr}")]
+    NothingDone {
+        /// The command line.
+        command: String,
+        /// Requests that failed.
+        failed: u64,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
+    /// The system failed us.
+    #[error("cannot wait for `{command}`")]
+    Wait {
+        /// The command line.
+        command: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A command that makes requests, and what is watched while it does.
+#[derive(Debug)]
+pub(super) struct Generator<'a> {
+    pub(super) words: Vec<String>,
+    pub(super) cores: &'a [usize],
+    /// The root of the server's process tree, if it is ours.
+    pub(super) server: Option<i32>,
+    /// A page that counts requests.
+    pub(super) count_from: Option<Url>,
+    /// When it is given up.
+    pub(super) limit: Duration,
+}
+
+/// What a generator's run came to, seen from both ends.
+#[derive(Debug)]
+pub(super) struct Observed {
+    pub(super) began: Instant,
+    pub(super) length: Duration,
+    pub(super) tally: Tally,
+    /// The generator: exact, from the kernel's accounting at its end.
+    pub(super) generator_cpu: CpuTime,
+    pub(super) generator_peak_rss: Option<u64>,
+    /// The server, over the same time: in clock ticks.
+    pub(super) server_cpu: Option<CpuTime>,
+    pub(super) server_peak_rss: Option<u64>,
+}
+
+impl Generator<'_> {
+    /// Runs it to its end.
+    pub(super) fn run(&self, interrupt: &Interrupt) -> Result<Observed, TrialError> {
+        let clock = SystemClock;
+        let counted_before = self.counted()?;
+        let server_before = self.server.map(process::sample);
+        let began = clock.now();
+        let mut group = ProcessGroup::spawn(&self.words, self.cores)?;
+        let (finished, seen) = self.watch(&mut group, began, interrupt)?;
+        let length = clock.now().saturating_duration_since(began);
+        let server_after = self.server.map(process::sample);
+        let counted_after = self.counted()?;
+        if !finished.status.success() {
+            return Err(TrialError::Failed {
+                command: self.command(),
+                status: finished.status,
+                stderr: on_own_lines(&group.complaint()),
+            });
+        }
+        let tally = self.tally(&group.stdout(), counted_before.zip(counted_after))?;
+        if tally.ok == 0 {
+            return Err(TrialError::NothingDone {
+                command: self.command(),
+                failed: tally.failed,
+                stderr: on_own_lines(&group.complaint()),
+            });
+        }
+        Ok(Observed {
+            began,
+            length,
+            tally,
+            generator_cpu: finished.cpu,
+            generator_peak_rss: peak_rss(seen, finished),
+            server_cpu: server_before
+                .zip(server_after)
+                .map(|(before, after)| after.cpu.since(before.cpu)),
+            server_peak_rss: server_after.map(|sample| sample.peak_rss_bytes),
+        })
+    }
+
+    /// Waits for its end while sampling its memory.
+    fn watch(
+        &self,
+        group: &mut ProcessGroup,
+        began: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<(Finished, TreeSample), TrialError> {
+        /// How long an interrupt may go unnoticed.
+        const STEP: Duration = Duration::from_millis(50);
+
+        let mut largest = TreeSample::default();
+        loop {
+            match group.wait(STEP) {
+                Ok(Some(finished)) => return Ok((finished, largest)),
+                Ok(None) => {}
+                Err(cause) => {
+                    return Err(TrialError::Wait {
+                        command: self.command(),
+                        cause,
+                    });
+                }
+            }
+            if interrupt.is_asked() {
+                return Err(TrialError::Interrupted);
+            }
+            if SystemClock.now().saturating_duration_since(began) > self.limit {
+                return Err(TrialError::TooLong {
+                    command: self.command(),
+                    limit: self.limit,
+                    stderr: on_own_lines(&group.complaint()),
+                });
+            }
+            let now = process::sample(group.pid());
+            if now.peak_rss_bytes > largest.peak_rss_bytes {
+                largest = now;
+            }
+        }
+    }
+
+    fn tally(&self, output: &str, counted: Option<(u64, u64)>) -> Result<Tally, TrialError> {
+        let told = counts::read(output);
+        let Some((before, after)) = counted else {
+            return told.map_err(|cause| TrialError::Count {
+                command: self.command(),
+                cause,
+            });
+        };
+        // The server counts; what else the tool tells is still of use.
+        let told = told.ok();
+        Ok(Tally {
+            source: "server",
+            ok: stub_status::between(before, after),
+            failed: told.as_ref().map_or(0, |tally| tally.failed),
+            requests_per_second: None,
+            p50_us: told.as_ref().and_then(|tally| tally.p50_us),
+            p99_us: told.as_ref().and_then(|tally| tally.p99_us),
+        })
+    }
+
+    fn counted(&self) -> Result<Option<u64>, TrialError> {
+        const ANSWER: Duration = Duration::from_secs(5);
+
+        let Some(url) = &self.count_from else {
+            return Ok(None);
+        };
+        let read = || {
+            let page = probe::fetch(url, ANSWER)?;
+            stub_status::requests(&page).ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the page is not one of nginx's stub_status",
+                )
+            })
+        };
+        read().map(Some).map_err(|cause| TrialError::Page {
+            url: url.to_string(),
+            cause,
+        })
+    }
+
+    fn command(&self) -> String {
+        self.words.join(" ")
+    }
+}
+
+/// The larger of what was sampled and what the kernel noted for a single process.
+///
+/// The kernel's figure starts at our own peak (see [`Finished::max_rss_bytes`]), so it counts only
+/// above that.
+fn peak_rss(seen: TreeSample, finished: Finished) -> Option<u64> {
+    let own = i32::try_from(std::process::id()).ok()?;
+    let own = procfs::process::Process::new(own).ok()?.status().ok()?;
+    let floor = own.vmhwm.unwrap_or(0) * 1024;
+    let noted = (finished.max_rss_bytes > floor).then_some(finished.max_rss_bytes);
+    let sampled = (seen.peak_rss_bytes > 0).then_some(seen.peak_rss_bytes);
+    noted.max(sampled)
+}

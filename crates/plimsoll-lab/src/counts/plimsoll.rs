@@ -1,0 +1,41 @@
+//! The JSON summary of `plimsoll load --json`.
+//!
+//! Read by its field names rather than through the encoder's types: a summary may come from another
+//! version of plimsoll. Only the count is required.
+
+use serde_json::Value;
+
+use super::{CountError, Format, Tally};
+
+pub(super) const FORMAT: Format = Format {
+    name: "plimsoll load --json",
+    recognises: |output| {
+        output.trim_start().starts_with('{') && output.contains("\"plimsoll.load.summary/")
+    },
+    parse,
+};
+
+/// Major version of the schema that is understood.
+const SCHEMA: &str = "plimsoll.load.summary/1";
+
+fn parse(output: &str) -> Result<Tally, CountError> {
+    let malformed = |missing| CountError::Malformed {
+        format: FORMAT.name,
+        missing,
+    };
+    let document: Value =
+        serde_json::from_str(output.trim()).map_err(|_| malformed("valid JSON"))?;
+    if document.get("schema").and_then(Value::as_str) != Some(SCHEMA) {
+        return Err(malformed("`schema` of version 1"));
+    }
+    let count = |pointer| document.pointer(pointer).and_then(Value::as_u64);
+    let number = |pointer| document.pointer(pointer).and_then(Value::as_f64);
+    Ok(Tally {
+        source: FORMAT.name,
+        ok: count("/counts/ok").ok_or_else(|| malformed("`counts.ok`"))?,
+        failed: count("/counts/failed").unwrap_or(0),
+        requests_per_second: number("/requests_per_second"),
+        p50_us: number("/latency/from_started/p50_us"),
+        p99_us: number("/latency/from_started/p99_us"),
+    })
+}

@@ -1,0 +1,248 @@
+//! Estimators for a handful of trials: medians and the ratio of two medians with its interval.
+//!
+//! Pure and seeded: the same samples and the same seed give the same interval.
+
+use std::fmt;
+
+/// The median: the middle value, or the mean of the two middle ones.
+///
+/// - `values`: in any order and any one unit, none NaN; the result has that unit.
+///
+/// `None` if there are no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    (!sorted.is_empty()).then(|| median_in_place(&mut sorted))
+}
+
+/// The smallest and the largest of `values`; `None` if there are none.
+pub fn range(values: &[f64]) -> Option<Interval> {
+    let first = *values.first()?;
+    Some(values.iter().fold(
+        Interval {
+            low: first,
+            high: first,
+        },
+        |range, &value| Interval {
+            low: range.low.min(value),
+            high: range.high.max(value),
+        },
+    ))
+}
+
+/// From a low to a high bound, both included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies within the bounds.
+    pub fn contains(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// How the trials of the two sides belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairing {
+    /// The i-th values were measured next to each other and are drawn together, so a drift of the
+    /// machine that hit both does not widen the interval. Both sides have the same length.
+    Blocks,
+    /// Each side is drawn by itself.
+    Independent,
+}
+
+/// How an interval is computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bootstrap {
+    /// Nominal coverage, a fraction such as 0.99.
+    pub level: f64,
+    /// How many resamples are drawn; with 19 999 both bounds of a 99 % interval are order statistics.
+    pub resamples: usize,
+    /// Start of the random sequence.
+    pub seed: u64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Self {
+            level: 0.99,
+            resamples: 19_999,
+            // Any number does; the same one makes a report repeatable.
+            seed: 1979,
+        }
+    }
+}
+
+/// The ratio of two medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RatioEstimate {
+    /// Median of ours divided by the median of the peer's.
+    pub ratio: f64,
+    /// Percentile interval of that ratio.
+    pub interval: Interval,
+    /// How the resamples were drawn.
+    pub pairing: Pairing,
+}
+
+/// Why a ratio cannot be estimated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RatioError {
+    /// A side has no values.
+    #[error("no values to compare")]
+    Empty,
+    /// Values that were to be paired have different numbers.
+    #[error("{ours} values cannot be paired with {peer}")]
+    Unpaired {
+        /// Number of our values.
+        ours: usize,
+        /// Number of the peer's values.
+        peer: usize,
+    },
+    /// A ratio needs values above zero.
+    #[error("{value} is not above zero, so it has no ratio")]
+    NotPositive {
+        /// The first such value.
+        value: f64,
+    },
+    /// The level or the number of resamples makes no interval.
+    #[error("{0}")]
+    Settings(BadSettings),
+}
+
+/// Which setting of a [`Bootstrap`] is out of range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BadSettings {
+    /// The level that was asked for.
+    pub level: f64,
+    /// The number of resamples that was asked for.
+    pub resamples: usize,
+}
+
+impl fmt::Display for BadSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} resamples do not give an interval of level {}",
+            self.resamples, self.level
+        )
+    }
+}
+
+/// Ratio of the medians of `ours` and `peer` with a bootstrap percentile interval.
+///
+/// - `ours`, `peer`: values above zero, both in the same unit; the ratio has none.
+/// - [`Pairing::Blocks`]: index i of both sides is one block, and blocks are what is drawn.
+///
+/// With n trials no percentile interval reaches beyond the smallest and the largest value, and that
+/// range covers the true median with probability 1 − 2^(1−n) at most ([`coverage_limit`]), whatever
+/// the nominal level.
+///
+/// Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993): percentile interval,
+/// section 13.3, with the order statistics of section 12.5; resampling pairs, section 7.3.
+pub fn ratio_of_medians(
+    ours: &[f64],
+    peer: &[f64],
+    pairing: Pairing,
+    bootstrap: &Bootstrap,
+) -> Result<RatioEstimate, RatioError> {
+    if ours.is_empty() || peer.is_empty() {
+        return Err(RatioError::Empty);
+    }
+    if pairing == Pairing::Blocks && ours.len() != peer.len() {
+        return Err(RatioError::Unpaired {
+            ours: ours.len(),
+            peer: peer.len(),
+        });
+    }
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    if let Some(&value) = ours.iter().chain(peer).find(|&&value| !usable(value)) {
+        return Err(RatioError::NotPositive { value });
+    }
+    let tail = tail_rank(bootstrap).ok_or(RatioError::Settings(BadSettings {
+        level: bootstrap.level,
+        resamples: bootstrap.resamples,
+    }))?;
+
+    let ratio = median_in_place(&mut ours.to_vec()) / median_in_place(&mut peer.to_vec());
+    let mut ratios = resampled_ratios(ours, peer, pairing, bootstrap);
+    ratios.sort_unstable_by(f64::total_cmp);
+    Ok(RatioEstimate {
+        ratio,
+        interval: Interval {
+            low: ratios[tail - 1],
+            high: ratios[ratios.len() - tail],
+        },
+        pairing,
+    })
+}
+
+/// The most that any percentile interval for a median can cover with `trials` values.
+///
+/// The range from the smallest to the largest of n independent values misses the median of their
+/// distribution only if all of them fall on one side of it: 2 · (1/2)^n.
+pub fn coverage_limit(trials: usize) -> f64 {
+    let power = i32::try_from(trials).unwrap_or(i32::MAX);
+    (1.0 - 2.0 * 0.5_f64.powi(power)).max(0.0)
+}
+
+/// Rank, counted from either end, of the bounds: ⌊(B + 1)·α/2⌋.
+fn tail_rank(bootstrap: &Bootstrap) -> Option<usize> {
+    if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
+        return None;
+    }
+    let rank = (bootstrap.resamples as f64 + 1.0) * (1.0 - bootstrap.level) / 2.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive rank below the number of resamples; the sum undoes a rounding error"
+    )]
+    let rank = (rank + 1e-9).floor() as usize;
+    (rank >= 1).then_some(rank)
+}
+
+fn resampled_ratios(
+    ours: &[f64],
+    peer: &[f64],
+    pairing: Pairing,
+    bootstrap: &Bootstrap,
+) -> Vec<f64> {
+    let mut random = fastrand::Rng::with_seed(bootstrap.seed);
+    let mut our_draw = vec![0.0; ours.len()];
+    let mut peer_draw = vec![0.0; peer.len()];
+    (0..bootstrap.resamples)
+        .map(|_| {
+            match pairing {
+                Pairing::Blocks => {
+                    for (our_slot, peer_slot) in our_draw.iter_mut().zip(&mut peer_draw) {
+                        let block = random.usize(..ours.len());
+                        *our_slot = ours[block];
+                        *peer_slot = peer[block];
+                    }
+                }
+                Pairing::Independent => {
+                    our_draw.fill_with(|| ours[random.usize(..ours.len())]);
+                    peer_draw.fill_with(|| peer[random.usize(..peer.len())]);
+                }
+            }
+            median_in_place(&mut our_draw) / median_in_place(&mut peer_draw)
+        })
+        .collect()
+}
+
+/// The median of values that are not empty; leaves them sorted.
+fn median_in_place(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! Comparisons of real processes over loopback.
+
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod compare;
+mod schema;

@@ -1,0 +1,269 @@
+//! `cargo xtask bench NAME`: a benchmark of bench/, by `plimsoll compare` and nothing else.
+
+mod peers;
+mod plan;
+mod table;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::packages;
+use crate::step;
+use crate::{Failure, Outcome};
+use plan::{Case, Plan};
+
+/// Which benchmark, and how
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// bench/NAME.toml
+    name: String,
+
+    /// Install the programs that it compares with
+    #[arg(long)]
+    install_peers: bool,
+
+    /// A short run, to see that it works; its figures mean little and are not written
+    #[arg(long)]
+    quick: bool,
+
+    /// Replace the section NAME of docs/benchmarks.md
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+}
+
+/// Runs the task; fails if a limit of the plan is not met.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    let plan = Plan::read(&root.join("bench"), &arguments.name)?;
+    let bench = Bench::prepare(root, &plan, arguments)?;
+    let mut results = Vec::new();
+    for case in &plan.cases {
+        results.push((case, bench.compare(case)?));
+    }
+    let limited = table::limited(&plan, &results)?;
+    let text = table::render(
+        &plan,
+        &results,
+        &limited,
+        &bench.versions()?,
+        &bench.paths(),
+    )?;
+    println!("\n{text}");
+    if arguments.write {
+        write_section(&root.join("docs/benchmarks.md"), &arguments.name, &text)?;
+    }
+    let missed = limited.iter().filter(|limit| !limit.met).count();
+    match missed {
+        0 => Ok(()),
+        _ => Err(format!("{missed} of {} limits not met", limited.len()).into()),
+    }
+}
+
+/// A benchmark whose programs are built and whose files are in place.
+struct Bench<'a> {
+    root: &'a Path,
+    plan: &'a Plan,
+    quick: bool,
+    /// Release programs of this workspace.
+    release: PathBuf,
+    /// Peers that are installed by us.
+    peers: PathBuf,
+    /// The server's files; removed with the value.
+    directory: PathBuf,
+    port: u16,
+}
+
+impl<'a> Bench<'a> {
+    fn prepare(root: &'a Path, plan: &'a Plan, arguments: &Arguments) -> Result<Self, Failure> {
+        let target = target_directory(root)?;
+        let bench = Self {
+            root,
+            plan,
+            quick: arguments.quick,
+            release: target.join("release"),
+            peers: target.join("peers"),
+            directory: target.join(format!("bench-{}", std::process::id())),
+            port: free_port()?,
+        };
+        if arguments.install_peers {
+            peers::install(root, &bench.peers)?;
+        }
+        for build in &plan.build {
+            let mut command = step::cargo(&["build", "--release", "--locked"]);
+            step::run(root, command.args(build))?;
+        }
+        bench.check_programs()?;
+        fs::create_dir_all(&bench.directory)
+            .map_err(|error| cannot("create", &bench.directory, &error))?;
+        for (name, text) in &plan.server.files {
+            let file = bench.directory.join(name);
+            fs::write(&file, bench.filled(text)).map_err(|error| cannot("write", &file, &error))?;
+        }
+        Ok(bench)
+    }
+
+    /// Every operand's program, and the server's, can be found.
+    fn check_programs(&self) -> Outcome {
+        let operands = self.plan.operands.iter().map(|operand| &operand.program);
+        for program in operands.chain([&self.plan.server.program]) {
+            let program = self.filled(program);
+            if packages::find(&program, &[self.peers.join("bin")]).is_none() {
+                return Err(format!("`{program}` is not installed; add --install-peers").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `plimsoll compare` for one case and returns its JSON document.
+    fn compare(&self, case: &Case) -> Result<Value, Failure> {
+        let (trials, seconds) = if self.quick {
+            (3, 1)
+        } else {
+            (self.plan.trials, self.plan.seconds)
+        };
+        let server = &self.plan.server;
+        let mut command = Command::new(self.release.join("plimsoll"));
+        command
+            .args(["compare", "--json"])
+            .args(["--trials", &trials.to_string()])
+            .args(["--seconds", &seconds.to_string()])
+            .args(["--connections", &case.connections.to_string()])
+            .args(["--port", &self.port.to_string()])
+            .args(["--pin", &self.plan.pin])
+            .args(["--url", &self.plan.url])
+            .args(["--server", &self.filled(&server.command)])
+            .args(["--server-pin", &server.pin])
+            .args(["--ready", &server.ready]);
+        for operand in &self.plan.operands {
+            command.arg(self.filled(&operand.command));
+        }
+        command.env("PATH", self.search_path()?);
+        println!("$ {}", step::shown(&command));
+        let json = step::output(self.root, &mut command)?;
+        serde_json::from_str(&json).map_err(|error| format!("plimsoll compare: {error}").into())
+    }
+
+    /// What each program says of its version, by name.
+    fn versions(&self) -> Result<Vec<(String, String)>, Failure> {
+        let operands = self
+            .plan
+            .operands
+            .iter()
+            .map(|operand| (&operand.name, &operand.version));
+        let server = (&self.plan.server.name, &self.plan.server.version);
+        let mut versions = Vec::new();
+        for (name, words) in operands.chain([server]) {
+            let Some((program, arguments)) = words.split_first() else {
+                continue;
+            };
+            let program = self.filled(program);
+            let output = Command::new(&program)
+                .args(arguments)
+                .env("PATH", self.search_path()?)
+                .output()
+                .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+            // Some print it to standard error, and some then fail.
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let line = text.lines().find(|line| !line.trim().is_empty());
+            versions.push((name.clone(), line.unwrap_or("unknown").trim().to_owned()));
+        }
+        Ok(versions)
+    }
+
+    /// Paths of this checkout and what is shown for them: elsewhere they mean nothing.
+    fn paths(&self) -> [(String, &'static str); 3] {
+        [
+            (format!("{}/examples/", self.release.display()), ""),
+            (format!("{}/", self.release.display()), ""),
+            (self.directory.display().to_string(), "{dir}"),
+        ]
+    }
+
+    /// `{dir}`, `{release}` and `{port}` are ours to fill in; the rest is compare's.
+    fn filled(&self, text: &str) -> String {
+        text.replace("{dir}", &self.directory.to_string_lossy())
+            .replace("{release}", &self.release.to_string_lossy())
+            .replace("{port}", &self.port.to_string())
+    }
+
+    fn search_path(&self) -> Result<std::ffi::OsString, Failure> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let directories = std::iter::once(self.peers.join("bin"))
+            .chain(std::env::split_paths(&path))
+            .chain(["/usr/sbin".into()]);
+        std::env::join_paths(directories).map_err(|error| error.to_string().into())
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        // It may not have been made; a leftover lies in the target directory.
+        fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata = step::output(root, &mut step::cargo(&arguments))?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    let directory = metadata.get("target_directory").and_then(Value::as_str);
+    Ok(directory
+        .ok_or("cargo metadata names no target directory")?
+        .into())
+}
+
+fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    Ok(listener
+        .map_err(|error| format!("no free port: {error}"))?
+        .port())
+}
+
+/// Replaces what stands between the two marks of `name`, or appends it with its marks.
+fn write_section(file: &Path, name: &str, text: &str) -> Outcome {
+    let before = fs::read_to_string(file).unwrap_or_else(|_| "# Benchmarks\n".to_owned());
+    fs::write(file, with_section(&before, name, text))
+        .map_err(|error| cannot("write", file, &error))
+}
+
+fn with_section(document: &str, name: &str, text: &str) -> String {
+    let (begin, end) = (
+        format!("<!-- bench {name} -->"),
+        format!("<!-- end of bench {name} -->"),
+    );
+    let section = format!("{begin}\n{text}{end}");
+    let parts = document
+        .split_once(&begin)
+        .and_then(|(head, rest)| Some((head, rest.split_once(&end)?.1)));
+    match parts {
+        Some((head, tail)) => format!("{head}{section}{tail}"),
+        None => format!("{}\n\n{section}\n", document.trim_end()),
+    }
+}
+
+fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
+    format!("cannot {verb} {}: {error}", path.display()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_added_once_and_replaced_after() {
+        let first = with_section("# Benchmarks\n", "load", "one\n");
+        assert_eq!(
+            first,
+            "# Benchmarks\n\n<!-- bench load -->\none\n<!-- end of bench load -->\n"
+        );
+        let other = with_section(&first, "line", "other\n");
+        let second = with_section(&other, "load", "two\n");
+        assert!(second.contains("two\n") && second.contains("other\n"));
+        assert!(!second.contains("one\n"));
+    }
+}

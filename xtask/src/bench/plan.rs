@@ -1,0 +1,180 @@
+//! bench/NAME.toml.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::Failure;
+
+/// One benchmark. In commands `{dir}`, `{release}` and `{port}` are filled in by the task, and
+/// `{seconds}`, `{connections}` and `{url}` by `plimsoll compare`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    /// Heading of its section.
+    pub(super) title: String,
+    /// What it shows, in a sentence or two.
+    pub(super) about: String,
+    /// Measured trials of each operand.
+    pub(super) trials: u32,
+    /// Length of a trial.
+    pub(super) seconds: u32,
+    /// Cores of the operands.
+    pub(super) pin: String,
+    /// What operands request.
+    pub(super) url: String,
+    /// Arguments of the release builds that it needs.
+    pub(super) build: Vec<Vec<String>>,
+    /// What answers.
+    pub(super) server: Server,
+    /// The one under judgement first.
+    #[serde(rename = "operand")]
+    pub(super) operands: Vec<Operand>,
+    /// What is varied.
+    #[serde(rename = "case")]
+    pub(super) cases: Vec<Case>,
+    /// What must hold.
+    #[serde(default, rename = "limit")]
+    pub(super) limits: Vec<Limit>,
+}
+
+/// The server of all trials.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) name: String,
+    /// What must be installed.
+    pub(super) program: String,
+    pub(super) command: String,
+    /// A command that tells the version.
+    pub(super) version: Vec<String>,
+    pub(super) pin: String,
+    pub(super) ready: String,
+    /// Files by their names, written into `{dir}`.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+}
+
+/// One of those compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Operand {
+    pub(super) name: String,
+    /// What must be installed.
+    pub(super) program: String,
+    pub(super) command: String,
+    /// A command that tells the version; none for programs of this workspace.
+    #[serde(default)]
+    pub(super) version: Vec<String>,
+}
+
+/// One setting under which all operands run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) connections: u32,
+}
+
+/// A bound on the first operand: relative to `peer`, or absolute without one.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limit {
+    /// The case's name.
+    pub(super) case: String,
+    /// A metric of `plimsoll compare`.
+    pub(super) metric: String,
+    /// The operand whose median is 1.
+    pub(super) peer: Option<String>,
+    pub(super) at_most: Option<f64>,
+    pub(super) at_least: Option<f64>,
+}
+
+impl Plan {
+    /// Reads and checks `NAME.toml` in `directory`.
+    pub(super) fn read(directory: &Path, name: &str) -> Result<Self, Failure> {
+        let file = directory.join(format!("{name}.toml"));
+        let text = fs::read_to_string(&file).map_err(|error| {
+            format!(
+                "cannot read {}: {error}; there are {}",
+                file.display(),
+                names(directory)
+            )
+        })?;
+        let plan: Self =
+            toml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        plan.check()
+            .map_err(|problem| format!("{}: {problem}", file.display()))?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.operands.len() < 2 {
+            return Err("there must be at least two operands".to_owned());
+        }
+        for limit in &self.limits {
+            if !self.cases.iter().any(|case| case.name == limit.case) {
+                return Err(format!(
+                    "a limit names the case `{}`, which is not there",
+                    limit.case
+                ));
+            }
+            let peers = &self.operands[1..];
+            if let Some(peer) = &limit.peer
+                && !peers.iter().any(|operand| operand.name == *peer)
+            {
+                return Err(format!(
+                    "a limit names the peer `{peer}`, which is not there"
+                ));
+            }
+            if limit.at_most.is_some() == limit.at_least.is_some() {
+                return Err("a limit has either `at_most` or `at_least`".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn names(directory: &Path) -> String {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Some(name.strip_suffix(".toml")?.to_owned())
+        })
+        .collect();
+    names.sort();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plan_in_bench_can_be_read() {
+        let directory = crate::root().join("bench");
+        let names = names(&directory);
+        assert!(names.contains("load"), "{names}");
+        for name in names.split(", ") {
+            let plan = Plan::read(&directory, name)
+                .map_err(|error| error.0)
+                .unwrap();
+            assert!(!plan.cases.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_limit_on_nothing_is_refused() {
+        let directory = crate::root().join("bench");
+        let mut plan = Plan::read(&directory, "load")
+            .map_err(|error| error.0)
+            .unwrap();
+        plan.limits[0].peer = Some("nobody".to_owned());
+        assert!(plan.check().unwrap_err().contains("`nobody`"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask ci`: all that must hold for a change to be taken.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::packages;
+use crate::step::{self, cargo};
+use crate::{Failure, Outcome, test, tidy};
+
+/// Version of cargo-deny that is installed where there is none.
+const CARGO_DENY: &str = "0.20.2";
+
+type Step = (&'static str, fn(&Path) -> Outcome);
+
+const STEPS: [Step; 6] = [
+    ("fmt", fmt),
+    ("clippy", clippy),
+    ("deny", deny),
+    ("docs", docs),
+    ("tidy", tidy::run),
+    ("test", all_tests),
+];
+
+/// Runs every step, also after one has failed, and sums up.
+pub(crate) fn run(root: &Path) -> Outcome {
+    let mut results = Vec::new();
+    for (name, step) in STEPS {
+        println!("\n== {name}");
+        let began = now();
+        let outcome = step(root);
+        if let Err(Failure(message)) = &outcome {
+            eprintln!("error: {message}");
+        }
+        results.push((name, outcome.is_ok(), began.elapsed()));
+    }
+    println!("\n{}", summary(&results));
+    let failed: Vec<&str> = results
+        .iter()
+        .filter(|(_, passed, _)| !passed)
+        .map(|&(name, _, _)| name)
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")).into())
+    }
+}
+
+fn fmt(root: &Path) -> Outcome {
+    step::run(root, &mut cargo(&["fmt", "--all", "--check"]))
+}
+
+fn clippy(root: &Path) -> Outcome {
+    // Behind `--`, so that only this workspace's crates are held to it and nothing is built twice.
+    let arguments = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    step::run(root, &mut cargo(&arguments))
+}
+
+fn deny(root: &Path) -> Outcome {
+    if packages::find("cargo-deny", &[]).is_none() {
+        let install = ["install", "--locked", "cargo-deny", "--version", CARGO_DENY];
+        step::run(root, &mut cargo(&install))?;
+    }
+    let arguments = [
+        "deny",
+        "--workspace",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ];
+    step::run(root, &mut cargo(&arguments))
+}
+
+fn docs(root: &Path) -> Outcome {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    step::run(root, command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn all_tests(root: &Path) -> Outcome {
+    test::run(root, &test::Arguments::default())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a step took is told, not tested"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn summary(results: &[(&str, bool, Duration)]) -> String {
+    let line = |&(name, passed, took): &(&str, bool, Duration)| {
+        let result = if passed { "ok" } else { "FAILED" };
+        format!("{name:<8}{result:<8}{:>7.1} s", took.as_secs_f64())
+    };
+    results.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_has_a_line_per_step() {
+        let results = [
+            ("fmt", true, Duration::from_millis(1240)),
+            ("clippy", false, Duration::from_secs(100)),
+        ];
+        assert_eq!(
+            summary(&results),
+            "fmt     ok          1.2 s\nclippy  FAILED    100.0 s"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Programs that tests and benchmarks need, and the Debian packages that hold them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::step;
+use crate::{Failure, Outcome};
+
+/// A program and the package that brings it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Package {
+    pub(crate) program: &'static str,
+    pub(crate) name: &'static str,
+}
+
+/// Installs the packages whose programs are missing; does nothing if all are there.
+pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
+    let missing: Vec<&str> = packages
+        .iter()
+        .filter(|package| find(package.program, &[]).is_none())
+        .map(|package| package.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("missing: {}", missing.join(", "));
+    if !is_root(root)? || find("apt-get", &[]).is_none() {
+        return Err(format!(
+            "install these packages, or run this as root on Debian or Ubuntu: {}",
+            missing.join(" ")
+        )
+        .into());
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    step::run(root, &mut apt(&["update", "-q"]))?;
+    let mut install = apt(&["install", "-q", "-y", "--no-install-recommends"]);
+    step::run(root, install.args(missing))
+}
+
+/// Where `program` lies: in one of `first`, on the search path, or among the system's own.
+pub(crate) fn find(program: &str, first: &[PathBuf]) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path);
+    // nginx and haproxy are there, and users who are not root often lack it.
+    let system = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    first
+        .iter()
+        .cloned()
+        .chain(on_path)
+        .chain(system)
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+fn is_root(root: &Path) -> Result<bool, Failure> {
+    Ok(step::output(root, Command::new("id").arg("-u"))?.trim() == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(find("sh", &[]).is_some());
+        assert!(find("/bin/sh", &[]).is_some());
+        assert!(find("no-such-program-4711", &[]).is_none());
+    }
+}

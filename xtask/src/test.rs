@@ -1,0 +1,49 @@
+//! `cargo xtask test`: every test, with what it needs.
+
+use std::path::Path;
+
+use clap::Args;
+
+use crate::Outcome;
+use crate::packages::{self, Package};
+use crate::step;
+
+/// What is tested
+#[derive(Debug, Default, Args)]
+pub(crate) struct Arguments {
+    /// Only these packages (all of them without)
+    #[arg(short, long = "package", value_name = "NAME")]
+    packages: Vec<String>,
+
+    /// Passed on to the tests
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+/// Programs that tests run against.
+const NEEDED: [Package; 2] = [
+    Package {
+        program: "nginx",
+        name: "nginx-light",
+    },
+    Package {
+        program: "wrk",
+        name: "wrk",
+    },
+];
+
+/// Runs the task.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    packages::install(root, &NEEDED)?;
+    let mut command = step::cargo(&["test", "--locked"]);
+    if arguments.packages.is_empty() {
+        command.arg("--workspace");
+    }
+    for package in &arguments.packages {
+        command.args(["--package", package]);
+    }
+    if !arguments.rest.is_empty() {
+        command.arg("--").args(&arguments.rest);
+    }
+    step::run(root, &mut command)
+}
