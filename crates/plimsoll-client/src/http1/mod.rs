@@ -195,13 +195,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 }
             }
         }
-        if let Some(error) = progress.write_error.take() {
-            // The peer stopped reading and has not answered.
-            let failure = tls::failure(progress.phase(), &error);
-            return Poll::Ready(Err(progress.fail(failure, clock.now())));
-        }
+        // Where writing broke, reading is waited for nevertheless: the kernel tells of both at once,
+        // but the runtime may not have heard of it yet, and an answer may lie there.
         ready!(self.deadline.poll_passed(context, deadline));
-        let failure = Failure::new(progress.phase(), FailureKind::Timeout);
+        let failure = match progress.write_error.take() {
+            Some(error) => tls::failure(progress.phase(), &error),
+            None => Failure::new(progress.phase(), FailureKind::Timeout),
+        };
         Poll::Ready(Err(progress.fail(failure, clock.now())))
     }
 
@@ -233,7 +233,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
             let now = clock.now();
             return Some(match self.decoder.end_of_stream() {
                 Ok(()) => Ok(self.complete(progress, now, now, false)),
-                Err(error) => Err(progress.fail(error.failure(progress.phase()), now)),
+                Err(error) => {
+                    // The reset was told to the write, and reading then finds a mere end.
+                    let failure = match progress.write_error.take() {
+                        Some(error) => tls::failure(progress.phase(), &error),
+                        None => error.failure(progress.phase()),
+                    };
+                    Err(progress.fail(failure, now))
+                }
             });
         }
         let is_first = progress.first_byte_at.is_none();

@@ -1,5 +1,7 @@
 //! Exchanges over real sockets, in the clear and over TLS: framing, reuse, phases, failures.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use plimsoll_client::{Completed, ConnectOptions, Http1, Incomplete, ReadBuffer, Request, Stream};
@@ -7,7 +9,7 @@ use plimsoll_model::{Clock, FailureKind, Phase};
 use plimsoll_testkit::{Authority, HELLO, Origin, Script, Step, until};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connecting::{connector, endpoint, phases, run};
 use crate::tls::trusting;
@@ -295,6 +297,107 @@ fn a_large_response_is_read_whole() {
             assert_eq!(client.seen.content.len(), 8 << 20);
         });
     }
+}
+
+#[test]
+fn an_answer_that_overtakes_the_request_comes_through() {
+    let refusal = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
+    let body = vec![b'x'; 16 << 20];
+    for transport in Transport::both() {
+        // The peer stops reading, by holding still or by resetting the connection.
+        for last in [Step::Hold, Step::Reset] {
+            let origin = transport.origin(after_head([write(refusal), last]));
+            run(async {
+                let mut client = transport.open(&origin).await;
+                let request = request("POST", Some(&body));
+                let completed = client.send(&request, LONG).await.unwrap();
+                assert_eq!(completed.status, 413);
+                assert!(!completed.reusable);
+                assert!(completed.bytes_sent < request.bytes().len() as u64);
+                assert_eq!(completed.bytes_received, refusal.len() as u64);
+                assert_eq!(
+                    phases(&completed.phases),
+                    [Phase::Send, Phase::Wait, Phase::Receive]
+                );
+            });
+            origin.release();
+        }
+    }
+}
+
+/// A stream whose write side breaks before the runtime has told that there is something to read.
+struct BrokenWrite {
+    reads: Vec<Poll<std::io::Result<Vec<u8>>>>,
+}
+
+impl AsyncRead for BrokenWrite {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.reads.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.reads.remove(0) {
+            Poll::Pending => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(Ok(bytes)) => {
+                buffer.put_slice(&bytes);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl AsyncWrite for BrokenWrite {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        _bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(Err(std::io::ErrorKind::ConnectionReset.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn an_answer_is_looked_for_after_writing_broke() {
+    let refusal = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
+    run(async {
+        let reads = vec![Poll::Pending, Poll::Ready(Ok(refusal.to_vec()))];
+        let mut client = Client::new(BrokenWrite { reads }, Limits::default());
+        let completed = client.get().await.unwrap();
+        assert_eq!(completed.status, 413);
+        assert!(!completed.reusable);
+    });
+}
+
+#[test]
+fn a_broken_write_is_told_as_such_where_no_answer_follows() {
+    let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    run(async {
+        for reads in [
+            vec![Poll::Pending, Poll::Ready(Ok(Vec::new()))],
+            vec![Poll::Pending, Poll::Ready(Err(reset()))],
+            vec![Poll::Ready(Ok(b"HTTP/1.1 200".to_vec()))],
+        ] {
+            let mut client = Client::new(BrokenWrite { reads }, Limits::default());
+            let incomplete = client.get().await.unwrap_err();
+            assert_eq!(incomplete.failure.kind, FailureKind::Reset);
+            assert_eq!(incomplete.bytes_sent, 0);
+        }
+    });
 }
 
 /// What an exchange came to that the origin spoiled after reading its head.
