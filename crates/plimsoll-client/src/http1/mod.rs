@@ -21,6 +21,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use self::deadline::Deadline;
 use crate::Request;
 
+/// Reads in a row before the deadline and the worker's other connections get their turn.
+///
+/// Well within the runtime's own budget, which would also keep the deadline from being looked at.
+const READS_PER_POLL: u32 = 32;
+
 /// A connection that speaks HTTP/1 over `S`.
 #[derive(Debug)]
 pub struct Http1<S> {
@@ -177,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 Err(error) => progress.write_error = Some(error),
             }
         }
-        loop {
+        for round in 1.. {
             let mut memory = buffer.0.borrow_mut();
             let mut read = ReadBuf::new(&mut memory);
             match Pin::new(&mut self.stream).poll_read(context, &mut read) {
@@ -193,6 +198,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                         return Poll::Ready(result);
                     }
                 }
+            }
+            if round == READS_PER_POLL {
+                context.waker().wake_by_ref();
+                break;
             }
         }
         // Where writing broke, reading is waited for nevertheless: the kernel tells of both at once,

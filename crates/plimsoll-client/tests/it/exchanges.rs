@@ -400,6 +400,63 @@ fn a_broken_write_is_told_as_such_where_no_answer_follows() {
     });
 }
 
+/// A response that never ends and always has more to read.
+struct Endless;
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let line = b"HTTP/1.1 200 OK\r\n\r\n";
+        buffer.put_slice(line);
+        buffer.initialize_unfilled();
+        buffer.set_filled(buffer.capacity());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_body_that_never_pauses_still_has_its_deadline() {
+    run(async {
+        let mut http = Http1::new(Endless, Limits::default(), SystemClock.now());
+        let begun = SystemClock.now();
+        let incomplete = http
+            .exchange(
+                &request("GET", None),
+                begun,
+                begun + SHORT,
+                &ReadBuffer::new(),
+                &mut (),
+                &SystemClock,
+            )
+            .await
+            .unwrap_err();
+        assert_eq!(incomplete.failure.kind, FailureKind::Timeout);
+        assert_eq!(incomplete.failure.phase, Phase::Receive);
+        assert!(incomplete.bytes_received > 0);
+    });
+}
+
 /// What an exchange came to that the origin spoiled after reading its head.
 async fn spoiled(transport: &Transport, steps: Vec<Step>, within: Duration) -> Incomplete {
     let origin = transport.origin(after_head(steps));
