@@ -43,3 +43,7 @@ pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;
 pub use crate::run::{Observation, RunError, Watch, check_reachable, run};
 pub use crate::user::{Recorder, VirtualUser};
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

@@ -315,16 +315,4 @@ fn connections_of(total: usize, share: Share) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_add_up() {
-        for total in [0, 1, 5, 64, 1001] {
-            for of in 1..6 {
-                let sum: u64 = (0..of).map(|index| part(total, Share { index, of })).sum();
-                assert_eq!(sum, total);
-            }
-        }
-    }
-}
+mod tests;

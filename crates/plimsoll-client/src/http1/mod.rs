@@ -21,6 +21,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use self::deadline::Deadline;
 use crate::Request;
 
+/// Reads in a row before the deadline and the worker's other connections get their turn.
+///
+/// Well within the runtime's own budget, which would also keep the deadline from being looked at.
+const READS_PER_POLL: u32 = 32;
+
 /// A connection that speaks HTTP/1 over `S`.
 #[derive(Debug)]
 pub struct Http1<S> {
@@ -177,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 Err(error) => progress.write_error = Some(error),
             }
         }
-        loop {
+        for round in 1.. {
             let mut memory = buffer.0.borrow_mut();
             let mut read = ReadBuf::new(&mut memory);
             match Pin::new(&mut self.stream).poll_read(context, &mut read) {
@@ -194,14 +199,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                     }
                 }
             }
+            if round == READS_PER_POLL {
+                context.waker().wake_by_ref();
+                break;
+            }
         }
-        if let Some(error) = progress.write_error.take() {
-            // The peer stopped reading and has not answered.
-            let failure = tls::failure(progress.phase(), &error);
-            return Poll::Ready(Err(progress.fail(failure, clock.now())));
-        }
+        // Where writing broke, reading is waited for nevertheless: the kernel tells of both at once,
+        // but the runtime may not have heard of it yet, and an answer may lie there.
         ready!(self.deadline.poll_passed(context, deadline));
-        let failure = Failure::new(progress.phase(), FailureKind::Timeout);
+        let failure = match progress.write_error.take() {
+            Some(error) => tls::failure(progress.phase(), &error),
+            None => Failure::new(progress.phase(), FailureKind::Timeout),
+        };
         Poll::Ready(Err(progress.fail(failure, clock.now())))
     }
 
@@ -233,7 +242,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
             let now = clock.now();
             return Some(match self.decoder.end_of_stream() {
                 Ok(()) => Ok(self.complete(progress, now, now, false)),
-                Err(error) => Err(progress.fail(error.failure(progress.phase()), now)),
+                Err(error) => {
+                    // The reset was told to the write, and reading then finds a mere end.
+                    let failure = match progress.write_error.take() {
+                        Some(error) => tls::failure(progress.phase(), &error),
+                        None => error.failure(progress.phase()),
+                    };
+                    Err(progress.fail(failure, now))
+                }
             });
         }
         let is_first = progress.first_byte_at.is_none();

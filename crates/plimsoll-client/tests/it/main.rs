@@ -4,6 +4,8 @@
 
 mod connecting;
 
+mod exchanges;
+
 mod names;
 
 mod proxies;

@@ -17,7 +17,7 @@ fn serve(config: ServerConfig) -> Origin {
     Origin::builder().tls(config).start()
 }
 
-fn trusting(pem: &str) -> Arc<ClientConfig> {
+pub(crate) fn trusting(pem: &str) -> Arc<ClientConfig> {
     let files = MaterialFiles::new();
     compile(TlsSettings {
         trust: Trust::Only(files.write("roots.pem", pem)),

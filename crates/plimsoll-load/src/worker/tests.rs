@@ -1,0 +1,140 @@
+use std::sync::mpsc::sync_channel;
+
+use plimsoll_client::check::{Condition, Expectations};
+use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
+use plimsoll_model::{Counts, Rate};
+use plimsoll_testkit::{Origin, allocations_of_this_thread};
+use plimsoll_wire::h1::Limits;
+
+use super::*;
+use crate::plan::{OnFull, PlannedRequest, StatusSet, StopRule};
+use crate::schedule::RateProfile;
+
+const CONNECTIONS: usize = 4;
+
+/// Allocations that further requests may bring along: a second more of the run is handed over.
+const HANDFUL: u64 = 64;
+
+#[test]
+fn parts_add_up() {
+    for total in [0, 1, 5, 64, 1001] {
+        for of in 1..6 {
+            let sum: u64 = (0..of).map(|index| part(total, Share { index, of })).sum();
+            assert_eq!(sum, total);
+        }
+    }
+}
+
+fn closed() -> Pacing {
+    Pacing::Closed {
+        ramp: None,
+        think: None,
+    }
+}
+
+/// A rate that 11,000 requests take about a second to follow.
+fn open() -> Pacing {
+    Pacing::Open {
+        profile: RateProfile::constant(Rate::new(10_000.0).unwrap()),
+        spacing: Spacing::Even,
+        on_full: OnFull::Queue,
+    }
+}
+
+fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -> RunPlan {
+    let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+    let request = Request::encode("GET", "/", endpoint.authority(), &[], None).unwrap();
+    let conditions = expectations
+        .iter()
+        .map(|text| Condition::parse(text).unwrap())
+        .collect();
+    RunPlan {
+        endpoints: vec![endpoint],
+        requests: vec![PlannedRequest {
+            endpoint: 0,
+            request,
+        }],
+        connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
+        pacing,
+        connections: CONNECTIONS,
+        workers: 1,
+        cores: Vec::new(),
+        stop: StopRule {
+            requests: Some(requests),
+            duration: None,
+        },
+        warm_up: Duration::ZERO,
+        grace: Duration::from_secs(5),
+        timeout: Duration::from_secs(20),
+        keep_alive: true,
+        limits: Limits::default(),
+        expectations: Arc::new(Expectations::new(conditions)),
+        fail_statuses: StatusSet::default(),
+        seed: 1,
+        sample_every: Duration::from_millis(100),
+    }
+}
+
+/// Makes the run on this thread; what it counted, and how often it allocated.
+fn work_here(plan: RunPlan) -> (Counts, u64) {
+    let (ready, _started) = sync_channel(1);
+    let (go, start) = sync_channel(1);
+    let (publish, published) = sync_channel(64);
+    let (give, spares) = sync_channel(64);
+    for _ in 0..32 {
+        let is_open = matches!(plan.pacing, Pacing::Open { .. });
+        let interval = Interval::new(plan.expectations.conditions().len(), is_open);
+        give.send(Box::new(interval)).unwrap();
+    }
+    go.send(SystemClock.now()).unwrap();
+    let setup = Setup {
+        plan,
+        share: Share::ALL,
+        progress: Arc::default(),
+        interrupt: Arc::default(),
+        ready,
+        go: start,
+        publish,
+        spares,
+    };
+    let before = allocations_of_this_thread();
+    work(setup).unwrap();
+    let allocations = allocations_of_this_thread() - before;
+    let mut counts = Counts::default();
+    for published in published.try_iter() {
+        counts.merge(&published.interval.counts);
+    }
+    (counts, allocations)
+}
+
+fn assert_none_per_request(pacing: &Pacing, expectations: &[&str]) {
+    let origin = Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let plan = plan(&origin, pacing.clone(), requests, expectations);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        assert_eq!(counts.started, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
+    assert!(few > 0, "allocations are counted");
+    assert_eq!(origin.connections(), 2 * CONNECTIONS as u64);
+}
+
+#[test]
+fn a_closed_loop_allocates_nothing_per_request() {
+    assert_none_per_request(&closed(), &[]);
+}
+
+#[test]
+fn an_open_loop_allocates_nothing_per_request() {
+    assert_none_per_request(&open(), &[]);
+}
+
+#[test]
+fn expectations_on_status_and_body_allocate_nothing_per_request() {
+    assert_none_per_request(&closed(), &["status == 200", "body contains 'hell'"]);
+}
