@@ -1,0 +1,208 @@
+//! `plimsoll load` against real servers.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, eventually};
+use serde_json::Value;
+
+use crate::plimsoll::{command, files_in, plimsoll};
+
+/// Load with these flags on `origin`, as JSON.
+fn summary(origin: &Origin, flags: &[&str], code: i32) -> Value {
+    let url = origin.url("/");
+    let mut arguments = vec!["load", "--json"];
+    arguments.extend(flags);
+    arguments.push(&url);
+    plimsoll(&arguments).exits(code).json()
+}
+
+#[test]
+fn a_closed_loop_makes_exactly_what_it_was_asked_for() {
+    let origin = Origin::hello();
+    let summary = summary(&origin, &["-n", "1234", "-c", "8"], 0);
+    assert_eq!(summary["counts"]["ok"], 1234);
+    assert_eq!(summary["statuses"]["200"], 1234);
+    assert_eq!(origin.requests(), 1234);
+    // One more opens and closes a connection beforehand, without a request.
+    assert_eq!(origin.connections(), 9);
+}
+
+#[test]
+fn an_open_loop_makes_every_request_though_the_server_stalls() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let child = command(&["load", "--json", "-q", "1000", "-z", "4s", "-c", "20", &url])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 1000);
+    origin.stall_for(Duration::from_secs(1));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["counts"]["ok"], 4000);
+    assert_eq!(origin.requests(), 4000);
+    let p99 = |view: &str| summary["latency"][view]["p99_us"].as_f64().unwrap();
+    // A quarter of the run was due while the server stalled, but only 20 requests were under way.
+    assert!(p99("from_intended") > 500_000.0, "{summary}");
+    assert!(p99("from_started") < p99("from_intended"), "{summary}");
+}
+
+#[test]
+fn headers_method_and_body_arrive_as_given() {
+    let origin = Origin::hello();
+    let flags = [
+        "-n",
+        "1",
+        "-c",
+        "1",
+        "-d",
+        "a=b",
+        "-H",
+        "x-test: 1",
+        "--host",
+        "elsewhere.test",
+        "-a",
+        "me:secret",
+    ];
+    summary(&origin, &flags, 0);
+    let head = origin.heads().concat().to_lowercase();
+    for line in [
+        "post / http/1.1",
+        "host: elsewhere.test",
+        "x-test: 1",
+        "content-length: 3",
+        "content-type: application/x-www-form-urlencoded",
+        "authorization: basic bwu6c2vjcmv0",
+    ] {
+        assert!(head.contains(line), "{line} in {head}");
+    }
+}
+
+#[test]
+fn urls_of_a_file_are_requested_in_turn() {
+    let (one, two) = (Origin::hello(), Origin::hello());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "# two sites\n{}\n\n{}", one.url("/a"), two.url("/b")).unwrap();
+    let path = file.path().to_str().unwrap();
+    plimsoll(&["load", "-n", "100", "-c", "2", "--urls", path]).exits(0);
+    assert_eq!((one.requests(), two.requests()), (50, 50));
+}
+
+#[test]
+fn unmet_expectations_and_failed_statuses_decide_the_exit_code() {
+    let origin = Origin::scripted(Script::serve(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy",
+    ));
+    let fine = summary(&origin, &["-n", "10", "-c", "1"], 0);
+    assert_eq!(fine["counts"]["ok"], 10, "a status is not a failure");
+    let failed = summary(&origin, &["-n", "10", "-c", "1", "--fail-status", "5xx"], 1);
+    assert_eq!(failed["counts"]["failed_status"], 10);
+    let flags = [
+        "-n",
+        "10",
+        "-c",
+        "1",
+        "--expect",
+        "body contains 'ok'",
+        "--expect",
+        "size == 4",
+    ];
+    let unmet = summary(&origin, &flags, 1);
+    assert_eq!(unmet["unmet"]["body contains 'ok'"], 10);
+    assert_eq!(unmet["unmet"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn over_tls_with_a_private_authority_and_a_client_certificate() {
+    let authority = Authority::new();
+    let files = MaterialFiles::new();
+    let server = authority.issue(&["localhost", "127.0.0.1"]);
+    let client = authority.issue_for_client("tester");
+    let origin = Origin::builder()
+        .tls(server.server_config_for_clients_of(&authority))
+        .start();
+    let roots = files.write("roots.pem", &authority.pem());
+    let certificate = files.write("client.pem", client.pem());
+    let key = files.write("client.key", &client.key_pem());
+    let flags = [
+        "-n",
+        "100",
+        "-c",
+        "4",
+        "--cacert",
+        roots.to_str().unwrap(),
+        "--cert",
+        certificate.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+    ];
+    let summary = summary(&origin, &flags, 0);
+    assert_eq!(summary["counts"]["ok"], 100);
+    let said = plimsoll(&["load", "-n", "1", &origin.url("/")]).exits(3);
+    assert!(
+        said.stderr.contains("certificate-untrusted during tls"),
+        "{said}"
+    );
+}
+
+#[test]
+fn result_files_are_written_together() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results");
+    let path = out.to_str().unwrap();
+    let printed = plimsoll(&[
+        "load",
+        "-n",
+        "100",
+        "-c",
+        "2",
+        "--out",
+        path,
+        &origin.url("/"),
+    ]);
+    assert_eq!(
+        files_in(&out),
+        [
+            "conditions.json",
+            "latency.hdr",
+            "series.csv",
+            "summary.json",
+            "summary.txt"
+        ]
+    );
+    let text = fs::read_to_string(out.join("summary.txt")).unwrap();
+    assert_eq!(text.trim_end(), printed.stdout.trim_end());
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(json["schema"], "plimsoll.load.summary/1");
+}
+
+#[test]
+fn ctrl_c_prints_what_was_measured() {
+    let origin = Origin::hello();
+    let child = command(&["load", "--json", "-z", "1h", "-c", "2", &origin.url("/")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() > 100);
+    interrupt(child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["interrupted"], true);
+    assert_eq!(summary["counts"]["ok"], origin.requests());
+}
+
+/// What Ctrl-C does.
+fn interrupt(pid: u32) {
+    let status = std::process::Command::new("kill")
+        .args(["-INT", &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}

@@ -1,0 +1,13 @@
+//! The program as a user meets it: what it prints, which files it leaves, how it exits.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod plimsoll;
+
+mod nginx;
+
+mod mistakes;
+
+mod load;
+
+mod cost;

@@ -1,0 +1,208 @@
+//! What people get wrong, and what they are told.
+
+use insta::assert_snapshot;
+use plimsoll_testkit::{Origin, Script, Step, refused_address};
+
+use crate::plimsoll::{command, files_in, plimsoll, run};
+
+#[test]
+fn urls() {
+    assert_snapshot!(plimsoll(&["load", "ftp://example.org/"]), @"
+    error: URL: unknown scheme `ftp`; plimsoll speaks http:// and https://
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "http://user:hunter2@a b/"]), @"
+    error: URL: `http://…@a b/` is not a URL: invalid international domain name
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "--urls", "missing.txt"]), @"
+    error: --urls: cannot read missing.txt: No such file or directory (os error 2)
+    exit 2
+    ");
+}
+
+#[test]
+fn targets_that_are_not_there() {
+    assert_snapshot!(plimsoll(&["load", "http://nosuch.invalid/"]), @"
+    error: cannot reach http://nosuch.invalid: name-not-found during dns: there is no host named `nosuch.invalid`
+    exit 3
+    ");
+    let refused = format!("http://{}/", refused_address());
+    let said = plimsoll(&["load", &refused]).exits(3);
+    let expected = format!(
+        "error: cannot reach {}: refused during connect: ",
+        refused.trim_end_matches('/')
+    );
+    assert!(said.stderr.starts_with(&expected), "{said}");
+}
+
+#[test]
+fn a_plain_server_behind_https() {
+    let script = Script::new()
+        .then(Step::ReadBody(5))
+        .then(Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()));
+    let origin = Origin::scripted(script);
+    let url = format!("https://{}/", origin.address());
+    let said = plimsoll(&["load", &url]).exits(3);
+    assert!(said.stderr.contains("the answer is not TLS"), "{said}");
+}
+
+#[test]
+fn flags_all_at_once() {
+    assert_snapshot!(
+        plimsoll(&[
+            "load", "--expect", "statu == 200", "--fail-status", "6x", "-H", "no colon", "-q", "0",
+            "--resolve", "nonsense", "-x", "gopher://p", "http://127.0.0.1/",
+        ]),
+        @"
+    error: --expect: unknown subject `statu`; known are status, time, size, body, header.NAME
+    error: --fail-status: `6x` names no status; write for example `500`, `5xx` or `400-499`
+    error: -q: must be more than zero
+    error: -H: `no colon` is not of the form `Name: value`
+    error: --resolve: expected HOST:PORT:ADDRESS, such as `example.com:443:127.0.0.1`
+    error: -x: unknown proxy scheme `gopher`; plimsoll speaks http://, https://, socks4://, socks4a://, socks5:// and socks5h://
+    exit 2
+    "
+    );
+}
+
+#[test]
+fn flags_that_contradict_one_another() {
+    assert_snapshot!(plimsoll(&["load", "-c", "10", "-n", "5", "http://127.0.0.1/"]), @"
+    error: -n: 5 requests do not need 10 connections
+      hint: lower -c or raise -n
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "-c", "2", "-t", "3", "http://127.0.0.1/"]), @"
+    error: -t: 3 threads have nothing to do with 2 connections
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "--on-full", "drop", "http://127.0.0.1/"]), @"
+    error: --on-full: needs a schedule
+      hint: give a rate with -q, or stages such as `10s:100/s`
+    exit 2
+    ");
+    assert_snapshot!(
+        plimsoll(&["load", "-q", "10", "-c", "5", "--max-in-flight", "9", "http://127.0.0.1/"]),
+        @"
+    error: --max-in-flight: 9 requests cannot be under way on 5 connections
+      hint: over HTTP/1 a connection carries one request at a time: raise -c
+    exit 2
+    "
+    );
+    assert_snapshot!(plimsoll(&["load", "-q", "50M", "http://127.0.0.1/"]), @"
+    error: -q: 50000000 requests a second is more than one machine can start (at most 10000000)
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "--stages", "10s:5,5s:9/s", "http://127.0.0.1/"]), @"
+    error: --stages: write `/s` behind all levels (rates) or none (connections)
+    exit 2
+    ");
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    assert_snapshot!(plimsoll(&["load", "--cacert", "missing.pem", "https://127.0.0.1/"]), @"
+    error: --cacert: cannot read `missing.pem`: No such file or directory (os error 2)
+    exit 2
+    ");
+    assert_snapshot!(plimsoll(&["load", "-D", "missing.body", "http://127.0.0.1/"]), @"
+    error: -D: cannot read missing.body: No such file or directory (os error 2)
+    exit 2
+    ");
+}
+
+#[test]
+fn commands_that_do_not_serve() {
+    let url = format!("http://{}/", refused_address());
+    let spawn = |command: &str| {
+        plimsoll(&["load", "--spawn", command, "--spawn-timeout", "1s", &url])
+            .to_string()
+            .replace(&refused_address().ip().to_string(), "ADDRESS")
+    };
+    assert_snapshot!(spawn("no-such-program"), @"
+    error: --spawn: program `no-such-program` not found
+    exit 3
+    ");
+    assert_snapshot!(spawn("sh -c 'echo port taken >&2; exit 7'"), @"
+    error: --spawn: `sh` ended before it served (exit status: 7)
+      port taken
+    exit 3
+    ");
+    assert_snapshot!(spawn("true"), @"
+    error: --spawn: `true` ended before it served (exit status: 0); if it went into the background, it still runs there: keep it in the foreground (nginx: `-g 'daemon off;'`)
+    exit 3
+    ");
+    assert_snapshot!(spawn("unclosed '"), @"
+    error: --spawn: a quote is not closed
+    exit 2
+    ");
+    assert!(spawn("sleep 60").contains("does not accept connections on"));
+}
+
+#[test]
+fn processes_that_are_not_there() {
+    assert_snapshot!(plimsoll(&["load", "--pid", "4194305", &Origin::hello().url("/")]), @"
+    error: --pid: there is no process 4194305
+    exit 3
+    ");
+}
+
+#[test]
+fn too_few_descriptors() {
+    let origin = Origin::hello();
+    let script = format!(
+        "ulimit -n 100; exec {} load -c 500 {}",
+        env!("CARGO_BIN_EXE_plimsoll"),
+        origin.url("/")
+    );
+    let said = run(std::process::Command::new("sh").args(["-c", &script]));
+    assert_snapshot!(said, @"
+    error: -c: needs 564 open files, but the limit is 100 (hard limit 100): raise it with `ulimit -n 564`, as root beyond the hard limit
+    exit 3
+    ");
+    assert_eq!(origin.requests(), 0);
+}
+
+#[test]
+fn results_that_cannot_be_written() {
+    let origin = Origin::hello();
+    let said = plimsoll(&[
+        "load",
+        "-n",
+        "1",
+        "--out",
+        "/proc/results",
+        &origin.url("/"),
+    ]);
+    assert_snapshot!(said, @"
+    error: --out: cannot write to /proc/results: No such file or directory (os error 2)
+    exit 3
+    ");
+    assert_eq!(origin.requests(), 0, "told before the run");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let arguments = [
+        "load",
+        "-n",
+        "1",
+        "--out",
+        out.to_str().unwrap(),
+        &origin.url("/"),
+    ];
+    plimsoll(&arguments).exits(0);
+    let files = files_in(&out);
+    let again = plimsoll(&arguments).exits(2);
+    assert!(again.stderr.contains("exists already"), "{again}");
+    assert_eq!(files_in(&out), files);
+}
+
+#[test]
+fn proxies_of_the_environment() {
+    let origin = Origin::hello();
+    let said = run(command(&["load", "-n", "1", &origin.url("/")]).env("http_proxy", "gopher://p"));
+    assert_snapshot!(said, @"
+    error: environment: environment variable `http_proxy`: unknown proxy scheme `gopher`; plimsoll speaks http://, https://, socks4://, socks4a://, socks5:// and socks5h://
+    exit 2
+    ");
+}

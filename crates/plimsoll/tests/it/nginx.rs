@@ -1,0 +1,102 @@
+//! A real nginx on a free port, configured in a directory of its own.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+
+use plimsoll_testkit::eventually;
+use plimsoll_wire::process::{Process, ProcessSpec};
+use tempfile::TempDir;
+
+/// An nginx that is configured and that somebody else may start.
+#[derive(Debug)]
+pub(crate) struct Nginx {
+    directory: TempDir,
+    port: u16,
+}
+
+impl Nginx {
+    /// Answers every request with 12 bytes, and `/status` with its own counters.
+    pub(crate) fn configure() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // Free now; whoever starts nginx is told if somebody else has taken it meanwhile.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let path = directory.path().display().to_string();
+        let configuration = include_str!("nginx.conf")
+            .replace("{dir}", &path)
+            .replace("{port}", &port.to_string());
+        fs::write(directory.path().join("nginx.conf"), configuration).unwrap();
+        Self { directory, port }
+    }
+
+    /// The command that starts it in the foreground.
+    pub(crate) fn command(&self) -> String {
+        let path = Path::new(self.directory.path()).display();
+        format!("nginx -p {path} -c {path}/nginx.conf")
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Starts it and waits until it serves.
+    pub(crate) fn start(self) -> Running {
+        let argv = shlex::split(&self.command()).unwrap();
+        let process = Process::spawn(&ProcessSpec {
+            argv,
+            ..ProcessSpec::default()
+        })
+        .expect("nginx is installed by `cargo xtask test`");
+        eventually(|| self.is_listening());
+        Running {
+            nginx: self,
+            process,
+        }
+    }
+
+    /// Whether anything listens on its port.
+    pub(crate) fn is_listening(&self) -> bool {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok()
+    }
+
+    /// Requests in its access log.
+    pub(crate) fn logged_requests(&self) -> usize {
+        let log = self.directory.path().join("access.log");
+        fs::read_to_string(log).unwrap().lines().count()
+    }
+}
+
+/// An nginx that runs until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    nginx: Nginx,
+    process: Process,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        self.nginx.url(path)
+    }
+
+    /// Requests by its own counters, this one included.
+    pub(crate) fn requests(&self) -> u64 {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.nginx.port)).unwrap();
+        stream.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let counters = answer
+            .lines()
+            .skip_while(|line| !line.contains("accepts handled requests"))
+            .nth(1)
+            .unwrap();
+        counters.split_whitespace().nth(2).unwrap().parse().unwrap()
+    }
+}
