@@ -71,7 +71,7 @@ fn shape(run: &RunSummary) -> String {
             plural(*connections as u64, "connection", "connections")
         ),
         LoadModel::Open { rate: arrivals } => format!(
-            "open loop, {} arrivals/s on at most {}",
+            "open loop: {} arrivals/s, up to {}",
             rate(arrivals.per_second()),
             plural(*connections as u64, "connection", "connections")
         ),

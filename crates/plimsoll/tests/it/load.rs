@@ -127,7 +127,7 @@ fn over_tls_with_a_private_authority_and_a_client_certificate() {
         .start();
     let roots = files.write("roots.pem", &authority.pem());
     let certificate = files.write("client.pem", client.pem());
-    let key = files.write("client.key", &client.key_pem());
+    let key = files.write("client.key", client.key_pem());
     let flags = [
         "-n",
         "100",
