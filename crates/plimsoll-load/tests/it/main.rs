@@ -1,0 +1,13 @@
+//! Whole runs against origins on the loopback.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod fixture;
+
+mod closed;
+
+mod counts;
+
+mod faults;
+
+mod window;
