@@ -6,6 +6,8 @@ mod fixture;
 
 mod closed;
 
+mod open;
+
 mod counts;
 
 mod faults;
