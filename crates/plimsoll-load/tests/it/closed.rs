@@ -59,7 +59,7 @@ fn a_run_bounded_by_time_ends_and_says_how_long_it_was() {
 fn whichever_bound_comes_first_ends_the_run() {
     let origin = Origin::hello();
     let mut by_number = plan(&origin.url("/"));
-    by_number.stop.duration = Some(Duration::from_secs(60));
+    by_number.stop.duration = Some(Duration::from_mins(1));
     let summary = go(&by_number);
     assert_eq!(summary.counts.ok, 10);
     assert!(summary.window < Duration::from_secs(30));
@@ -145,8 +145,8 @@ fn a_thought_that_outlasts_the_run_does_not_hold_it_up() {
         pacing: Pacing::Closed {
             ramp: None,
             think: Some(ThinkTime {
-                least: Duration::from_secs(3600),
-                most: Duration::from_secs(3600),
+                least: Duration::from_hours(1),
+                most: Duration::from_hours(1),
             }),
         },
         stop: lasting(millis(100)),

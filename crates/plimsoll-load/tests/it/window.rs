@@ -109,7 +109,7 @@ fn an_interrupt_ends_a_long_run_and_keeps_what_was_measured() {
             &RunPlan {
                 pacing,
                 workers,
-                stop: lasting(Duration::from_secs(3600)),
+                stop: lasting(Duration::from_hours(1)),
                 ..plan(&origin.url("/"))
             },
             &origin,
@@ -119,7 +119,7 @@ fn an_interrupt_ends_a_long_run_and_keeps_what_was_measured() {
         assert!(summary.counts.ok > 0);
         assert_eq!(summary.counts.aborted, 0);
         assert_eq!(summary.counts.started, origin.requests());
-        assert!(summary.window < Duration::from_secs(60));
+        assert!(summary.window < Duration::from_mins(1));
         assert!(!summary.ticks.is_empty());
     }
 }
@@ -128,14 +128,14 @@ fn an_interrupt_ends_a_long_run_and_keeps_what_was_measured() {
 fn one_interrupt_waits_for_the_grace_and_a_second_does_not() {
     let origin = Origin::silent();
     let plan = RunPlan {
-        stop: lasting(Duration::from_secs(3600)),
-        grace: Duration::from_secs(3600),
-        timeout: Duration::from_secs(7200),
+        stop: lasting(Duration::from_hours(1)),
+        grace: Duration::from_hours(1),
+        timeout: Duration::from_hours(2),
         ..plan(&origin.url("/"))
     };
     let begun = SystemClock.now();
     let summary = interrupted(&plan, &origin, 2);
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(begun.elapsed() < Duration::from_mins(1));
     assert!(summary.interrupted);
     assert!(summary.counts.aborted > 0);
 
@@ -158,7 +158,7 @@ fn an_interrupt_during_the_warm_up_leaves_an_empty_window() {
     let origin = Origin::hello();
     let summary = interrupted(
         &RunPlan {
-            warm_up: Duration::from_secs(3600),
+            warm_up: Duration::from_hours(1),
             stop: lasting(Duration::from_secs(1)),
             ..plan(&origin.url("/"))
         },
