@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_load::{Pacing, Ramp, RunPlan, ThinkTime};
 use plimsoll_model::LoadModel;
-use plimsoll_testkit::{Origin, eventually};
+use plimsoll_testkit::{HELLO, Origin, Script, eventually};
 
 use crate::fixture::{go, lasting, millis, plan, requests};
 
@@ -166,6 +166,24 @@ fn without_keep_alive_each_request_has_a_connection() {
     assert_eq!(summary.counts.ok, 25);
     assert_eq!(origin.connections(), 25);
     assert_eq!(summary.connections_opened, 25);
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_is_replaced_unnoticed() {
+    let origin = Origin::scripted(Script::answer_once(HELLO));
+    let summary = go(&RunPlan {
+        pacing: Pacing::Closed {
+            ramp: None,
+            think: Some(ThinkTime {
+                least: millis(50),
+                most: millis(50),
+            }),
+        },
+        stop: requests(8),
+        ..plan(&origin.url("/"))
+    });
+    assert_eq!((summary.counts.ok, summary.counts.failed), (8, 0));
+    assert_eq!(origin.connections(), 8);
 }
 
 #[test]

@@ -160,7 +160,8 @@ fn what_ends_within_the_grace_is_counted() {
         ..plan(&origin.url("/"))
     });
     let counts = summary.counts;
-    assert_eq!((counts.started, counts.ok), (3, 3), "{counts:?}");
+    assert_eq!((counts.ok, counts.aborted), (counts.started, 0));
+    assert!(counts.started >= 3, "{counts:?}");
 }
 
 #[test]

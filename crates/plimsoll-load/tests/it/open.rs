@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_load::{OnFull, Pacing, RunPlan, Spacing};
 use plimsoll_model::{FailureKind, LoadModel, Phase};
-use plimsoll_testkit::{Origin, Script, Step};
+use plimsoll_testkit::{Origin, Script, Step, eventually};
 
 use crate::fixture::{failures, go, lasting, millis, open, plan, requests};
 
@@ -14,7 +14,8 @@ fn every_arrival_of_the_schedule_is_made() {
         let origin = Origin::hello();
         let summary = go(&RunPlan {
             pacing: open(2_000.0, Spacing::Even, OnFull::Queue),
-            connections: 10,
+            // Enough to take up what falls due while a busy machine lets us wait at the very end.
+            connections: 100,
             workers,
             stop: lasting(Duration::from_secs(1)),
             ..plan(&origin.url("/"))
@@ -23,7 +24,7 @@ fn every_arrival_of_the_schedule_is_made() {
         assert_eq!(summary.counts.ok, 2_000);
         assert_eq!(summary.counts.missed, 0);
         assert_eq!(origin.requests(), 2_000);
-        assert_eq!(origin.connections(), 10);
+        assert_eq!(origin.connections(), 100);
         let LoadModel::Open { rate } = summary.load.model else {
             panic!("{:?}", summary.load.model);
         };
@@ -37,7 +38,7 @@ fn a_seed_repeats_its_arrivals() {
         let origin = Origin::hello();
         let summary = go(&RunPlan {
             pacing: open(1_000.0, Spacing::Poisson, OnFull::Queue),
-            connections: 20,
+            connections: 100,
             workers,
             seed,
             stop: lasting(millis(300)),
@@ -94,12 +95,17 @@ fn a_number_of_requests_bounds_an_open_loop_that_is_behind() {
 #[test]
 fn a_stall_is_seen_from_the_intended_start() {
     let origin = Origin::hello();
-    origin.stall_for(millis(500));
-    let summary = go(&RunPlan {
-        pacing: open(500.0, Spacing::Even, OnFull::Queue),
-        connections: 4,
-        stop: lasting(Duration::from_secs(2)),
-        ..plan(&origin.url("/"))
+    let summary = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            eventually(|| origin.requests() > 0);
+            origin.stall_for(millis(500));
+        });
+        go(&RunPlan {
+            pacing: open(500.0, Spacing::Even, OnFull::Queue),
+            connections: 40,
+            stop: lasting(Duration::from_secs(2)),
+            ..plan(&origin.url("/"))
+        })
     });
     assert_eq!(summary.counts.ok, 1_000);
     assert_eq!(origin.requests(), 1_000);
@@ -123,27 +129,32 @@ fn a_stall_is_seen_from_the_intended_start() {
 #[test]
 fn arrivals_are_dropped_where_nothing_is_free() {
     let origin = Origin::hello();
-    origin.stall_for(millis(300));
-    for workers in [1, 2] {
+    let dropping = |workers| {
         let summary = go(&RunPlan {
             pacing: open(1_000.0, Spacing::Even, OnFull::Drop),
             connections: 4,
             workers,
-            stop: lasting(millis(500)),
+            grace: millis(50),
+            stop: lasting(millis(400)),
             ..plan(&origin.url("/"))
         });
         let counts = summary.counts;
-        assert_eq!(
-            counts.started + counts.dropped + counts.missed,
-            500,
-            "{counts:?}"
-        );
-        if workers == 1 {
-            assert!(counts.dropped > 100, "{counts:?}");
-            assert!(counts.errors() >= counts.dropped);
-        }
+        let planned = counts.started + counts.dropped + counts.missed;
+        assert_eq!(planned, 400, "{counts:?}");
+        counts
+    };
+    origin.stall();
+    for workers in [1, 2] {
+        let counts = dropping(workers);
+        assert_eq!((counts.started, counts.aborted), (4, 4));
+        assert_eq!(counts.dropped, 396);
+        assert_eq!(counts.errors(), 396);
     }
-    assert!(origin.connections() <= 2 * 4);
+    origin.resume();
+    let counts = dropping(2);
+    assert_eq!(counts.aborted, 0);
+    assert!(counts.ok > 4, "{counts:?}");
+    assert_eq!(origin.connections(), 3 * 4);
 }
 
 #[test]
@@ -190,6 +201,7 @@ fn nothing_is_forgotten_when_nobody_waits() {
 fn a_refused_port_keeps_to_the_schedule() {
     let summary = go(&RunPlan {
         pacing: open(200.0, Spacing::Even, OnFull::Queue),
+        connections: 20,
         stop: lasting(millis(250)),
         ..plan(&format!("http://{}/", plimsoll_testkit::refused_address()))
     });

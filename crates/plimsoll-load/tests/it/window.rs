@@ -16,7 +16,7 @@ fn the_warm_up_is_in_no_figure() {
     let origin = Origin::hello();
     let summary = go(&RunPlan {
         pacing: open(1_000.0, Spacing::Even, OnFull::Queue),
-        connections: 8,
+        connections: 60,
         warm_up: millis(300),
         stop: lasting(millis(400)),
         ..plan(&origin.url("/"))
@@ -27,7 +27,7 @@ fn the_warm_up_is_in_no_figure() {
     assert_eq!(origin.requests(), 700);
     assert_eq!(summary.window, millis(400));
     assert_eq!(summary.load.warm_up, millis(300));
-    assert_eq!(summary.connections_opened, 8);
+    assert_eq!(summary.connections_opened, 60);
     let per_request = summary.bytes_received / summary.counts.ok;
     assert_eq!(per_request, plimsoll_testkit::HELLO.len() as u64);
 }
@@ -66,6 +66,7 @@ fn seconds_of_the_warm_up_are_marked() {
     let summary = watched(
         &RunPlan {
             pacing: open(100.0, Spacing::Even, OnFull::Queue),
+            connections: 20,
             workers: 2,
             warm_up: Duration::from_secs(1),
             stop: lasting(millis(1_500)),
