@@ -59,7 +59,11 @@ impl Collector {
             is_last,
             mut interval,
         } = published;
-        let second = at.as_secs().max(1);
+        let mut second = at.as_secs().max(1);
+        if is_last {
+            // What came after the last full second is a line of its own, one for all workers.
+            second = second.max(self.reached[worker as usize] + 1);
+        }
         self.total.merge(&interval);
         if let Some(pending) = self.pending.get_mut(&second) {
             pending.interval.merge(&interval);
@@ -110,10 +114,12 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
     let Pending { at, interval } = pending;
     let counts = &interval.counts;
     let latency = interval.honest_latency();
+    let length = at.saturating_sub(last);
     Tick {
         at: *at,
-        length: at.saturating_sub(last),
-        warm_up: *at <= warm_up,
+        length,
+        // Workers hand over a moment after a second is full, so its end tells nothing.
+        warm_up: last + length / 2 < warm_up,
         ok: counts.ok + counts.warm_up,
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
@@ -153,5 +159,32 @@ mod tests {
         assert_eq!(oks(1, 2400, 2, true), [22]);
         assert_eq!(oks(0, 2500, 5, true), [5]);
         assert_eq!(collector.finish().counts.ok, 38);
+    }
+
+    #[test]
+    fn the_last_part_of_a_second_is_told_once_for_all_workers() {
+        let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
+        let mut told = Vec::new();
+        for (worker, millis, is_last) in [
+            (0, 1000, false),
+            (1, 1000, false),
+            (0, 1500, true),
+            (1, 1501, true),
+        ] {
+            let (_, ticks) = collector.take(published(worker, millis, 10, is_last));
+            told.extend(ticks.iter().map(|tick| (tick.ok, tick.length.as_millis())));
+        }
+        assert_eq!(told, [(20, 1000), (20, 501)]);
+    }
+
+    #[test]
+    fn a_second_of_the_warm_up_is_marked_although_it_is_told_a_moment_later() {
+        let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_secs(1));
+        let marks: Vec<_> = [1001, 2001, 2500]
+            .into_iter()
+            .flat_map(|millis| collector.take(published(0, millis, 1, millis == 2500)).1)
+            .map(|tick| tick.warm_up)
+            .collect();
+        assert_eq!(marks, [true, false, false]);
     }
 }

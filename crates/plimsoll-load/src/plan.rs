@@ -142,7 +142,11 @@ impl StatusSet {
                 }
                 statuses.extend(class * 100..class * 100 + 100);
             } else if let Some((first, last)) = part.split_once('-') {
-                statuses.extend(status(first)?..=status(last)?);
+                let (first, last): (u16, u16) = (status(first)?, status(last)?);
+                if first > last {
+                    return Err(wrong());
+                }
+                statuses.extend(first..=last);
             } else {
                 statuses.insert(status(part)?);
             }
@@ -187,7 +191,9 @@ mod tests {
         for status in [200, 403, 600, 413] {
             assert!(!set.contains(status), "{status}");
         }
-        for wrong in ["", "abc", "5x", "99", "0xx", "10xx", "500-", "1000"] {
+        for wrong in [
+            "", "abc", "5x", "99", "0xx", "10xx", "500-", "1000", "499-400",
+        ] {
             assert!(StatusSet::parse(wrong).is_err(), "{wrong}");
         }
     }

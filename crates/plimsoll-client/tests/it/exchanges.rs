@@ -18,7 +18,7 @@ use crate::tls::trusting;
 const LONG: Duration = Duration::from_secs(20);
 
 /// Long enough to begin, short enough to wait for.
-const SHORT: Duration = Duration::from_millis(60);
+const SHORT: Duration = Duration::from_millis(150);
 
 /// What the connections of a test run over.
 struct Transport {

@@ -110,6 +110,11 @@ impl Gate {
         Some(in_window)
     }
 
+    /// Exchanges of the window that may still be begun.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget.get()
+    }
+
     /// Begins nothing more, and wakes whoever waits.
     pub(crate) fn stop(&self) {
         self.stopping.set(true);

@@ -133,7 +133,16 @@ impl OpenPacer {
             missed += u64::from(self.gate.in_window(arrival));
             self.advance();
         }
-        missed
+        missed.min(self.gate.budget()) + self.count_handed_out()
+    }
+
+    /// Arrivals of the window that were handed to a connection which did not get to begin them.
+    fn count_handed_out(&self) -> u64 {
+        self.seats
+            .iter()
+            .filter_map(|seat| seat.arrival.take())
+            .map(|arrival| u64::from(arrival.in_window))
+            .sum()
     }
 
     fn advance(&self) {
@@ -174,17 +183,25 @@ impl OpenPacer {
         }
     }
 
-    /// Takes the oldest overdue arrival, if there is one.
-    fn take_overdue(&self, now: Instant) -> Option<Instant> {
-        let arrival = self
+    /// Takes the oldest overdue arrival, if there is one and it may still be begun.
+    fn take_overdue(&self, now: Instant) -> Option<Arrival> {
+        let intended = self
             .next
             .get()
             .filter(|arrival| self.on_full == OnFull::Queue && *arrival <= now)?;
         if self.gate.is_stopping() {
             return None;
         }
+        let Some(in_window) = self.gate.admit(intended) else {
+            // The budget is used up; the dispatcher ends once this connection is idle.
+            self.next.set(None);
+            return None;
+        };
         self.advance();
-        Some(arrival)
+        Some(Arrival {
+            intended,
+            in_window,
+        })
     }
 }
 
@@ -200,12 +217,11 @@ impl OpenUser {
     pub(crate) async fn next(&mut self, last: Option<Finished>) -> Option<Start> {
         let pacer = &self.pacer;
         let now = last.map_or_else(|| SystemClock.now(), |last| last.done);
-        if let Some(intended) = pacer.take_overdue(now) {
-            let in_window = pacer.gate.admit(intended)?;
+        if let Some(arrival) = pacer.take_overdue(now) {
             return Some(Start {
-                intended,
+                intended: arrival.intended,
                 started: now,
-                in_window,
+                in_window: arrival.in_window,
                 lag: None,
             });
         }

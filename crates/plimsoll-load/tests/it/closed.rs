@@ -1,0 +1,205 @@
+//! The closed loop: as fast as the answers come, bounded by number or by time.
+
+use std::time::Duration;
+
+use plimsoll_load::{Pacing, Ramp, RunPlan, ThinkTime};
+use plimsoll_model::LoadModel;
+use plimsoll_testkit::{HELLO, Origin, Script, eventually};
+
+use crate::fixture::{go, lasting, millis, plan, requests};
+
+#[test]
+fn a_number_of_requests_is_made_exactly() {
+    for (number, connections, workers) in [
+        (1, 1, 1),
+        (7, 3, 1),
+        (500, 16, 1),
+        (501, 5, 2),
+        (2, 2, 2),
+        (3, 8, 4),
+    ] {
+        let origin = Origin::hello();
+        let summary = go(&RunPlan {
+            connections,
+            workers,
+            stop: requests(number),
+            ..plan(&origin.url("/"))
+        });
+        assert_eq!(origin.requests(), number);
+        assert_eq!(summary.counts.started, number);
+        assert_eq!(summary.counts.ok, number);
+        assert_eq!(summary.statuses.get(&200), Some(&number));
+        assert_eq!(summary.connections_opened, origin.connections());
+        assert!(origin.connections() <= connections as u64);
+        assert_eq!(summary.load.model, LoadModel::Closed);
+        assert!(!summary.interrupted);
+        eventually(|| origin.open_connections() == 0);
+    }
+}
+
+#[test]
+fn a_run_bounded_by_time_ends_and_says_how_long_it_was() {
+    for workers in [1, 2] {
+        let origin = Origin::hello();
+        let summary = go(&RunPlan {
+            workers,
+            stop: lasting(millis(300)),
+            ..plan(&origin.url("/"))
+        });
+        assert_eq!(summary.window, millis(300));
+        assert_eq!(summary.counts.started, origin.requests());
+        assert_eq!(summary.counts.aborted, 0);
+        assert!(summary.counts.ok > 2);
+        assert_eq!(origin.connections(), 2);
+        assert!(summary.requests_per_second() > 0.0);
+    }
+}
+
+#[test]
+fn whichever_bound_comes_first_ends_the_run() {
+    let origin = Origin::hello();
+    let mut by_number = plan(&origin.url("/"));
+    by_number.stop.duration = Some(Duration::from_mins(1));
+    let summary = go(&by_number);
+    assert_eq!(summary.counts.ok, 10);
+    assert!(summary.window < Duration::from_secs(30));
+
+    let mut by_time = plan(&origin.url("/"));
+    by_time.stop.requests = Some(u64::MAX);
+    by_time.stop.duration = Some(millis(100));
+    let summary = go(&by_time);
+    assert!(summary.counts.ok > 0);
+    assert!(summary.window <= millis(100));
+}
+
+#[test]
+fn requests_are_sent_in_turn() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let planned = ["/a", "/b", "/c"].map(|path| plimsoll_load::PlannedRequest {
+        endpoint: 0,
+        request: crate::fixture::request(&origin.url(path), "GET", None),
+    });
+    go(&RunPlan {
+        requests: planned.to_vec(),
+        connections: 1,
+        stop: requests(6),
+        ..plan(&url)
+    });
+    let paths: Vec<_> = origin
+        .heads()
+        .iter()
+        .map(|head| head.split(' ').nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(paths, ["/a", "/b", "/c", "/a", "/b", "/c"]);
+}
+
+#[test]
+fn a_ramp_brings_all_connections_in() {
+    for workers in [1, 2] {
+        let origin = Origin::hello();
+        let summary = go(&RunPlan {
+            connections: 8,
+            workers,
+            pacing: Pacing::Closed {
+                ramp: Some(Ramp::up(8, millis(300))),
+                think: Some(ThinkTime {
+                    least: millis(5),
+                    most: millis(5),
+                }),
+            },
+            stop: lasting(millis(600)),
+            ..plan(&origin.url("/"))
+        });
+        assert_eq!(origin.connections(), 8);
+        // Had all taken part from the start, they would have thought 8 × 120 times.
+        assert!(summary.counts.ok < 8 * 110, "{:?}", summary.counts);
+        assert!(summary.counts.ok >= 8);
+    }
+}
+
+#[test]
+fn connections_think_between_exchanges() {
+    let origin = Origin::hello();
+    let summary = go(&RunPlan {
+        pacing: Pacing::Closed {
+            ramp: None,
+            think: Some(ThinkTime {
+                least: millis(40),
+                most: millis(60),
+            }),
+        },
+        stop: lasting(millis(400)),
+        ..plan(&origin.url("/"))
+    });
+    // At most one at the start and one after each pause, on two connections.
+    assert!(summary.counts.ok <= 2 * 11, "{:?}", summary.counts);
+    assert!(summary.counts.ok >= 2);
+    assert_eq!(origin.connections(), 2);
+}
+
+#[test]
+fn a_thought_that_outlasts_the_run_does_not_hold_it_up() {
+    let origin = Origin::hello();
+    let summary = go(&RunPlan {
+        pacing: Pacing::Closed {
+            ramp: None,
+            think: Some(ThinkTime {
+                least: Duration::from_hours(1),
+                most: Duration::from_hours(1),
+            }),
+        },
+        stop: lasting(millis(100)),
+        ..plan(&origin.url("/"))
+    });
+    assert_eq!(summary.counts.ok, 2);
+}
+
+#[test]
+fn without_keep_alive_each_request_has_a_connection() {
+    let origin = Origin::hello();
+    let summary = go(&RunPlan {
+        keep_alive: false,
+        stop: requests(25),
+        ..plan(&origin.url("/"))
+    });
+    assert_eq!(summary.counts.ok, 25);
+    assert_eq!(origin.connections(), 25);
+    assert_eq!(summary.connections_opened, 25);
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_is_replaced_unnoticed() {
+    let origin = Origin::scripted(Script::answer_once(HELLO));
+    let summary = go(&RunPlan {
+        pacing: Pacing::Closed {
+            ramp: None,
+            think: Some(ThinkTime {
+                least: millis(50),
+                most: millis(50),
+            }),
+        },
+        stop: requests(8),
+        ..plan(&origin.url("/"))
+    });
+    assert_eq!((summary.counts.ok, summary.counts.failed), (8, 0));
+    assert_eq!(origin.connections(), 8);
+}
+
+#[test]
+fn several_endpoints_have_connections_of_their_own() {
+    let origins = [Origin::hello(), Origin::hello()];
+    let mut plan = plan(&origins[0].url("/"));
+    plan.endpoints
+        .push(plimsoll_client::Endpoint::parse(&origins[1].url("/")).unwrap());
+    plan.requests.push(plimsoll_load::PlannedRequest {
+        endpoint: 1,
+        request: crate::fixture::request(&origins[1].url("/"), "GET", None),
+    });
+    plan.connections = 1;
+    let summary = go(&plan);
+    assert_eq!(summary.counts.ok, 10);
+    for origin in &origins {
+        assert_eq!((origin.requests(), origin.connections()), (5, 1));
+    }
+}

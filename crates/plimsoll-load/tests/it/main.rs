@@ -1,0 +1,15 @@
+//! Whole runs against origins on the loopback.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod fixture;
+
+mod closed;
+
+mod open;
+
+mod counts;
+
+mod faults;
+
+mod window;

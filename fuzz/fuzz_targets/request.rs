@@ -1,0 +1,10 @@
+//! Requests on a connection come to the same, whether they were read whole or in pieces.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_fuzz::{cut, read_requests};
+
+fuzz_target!(|data: &[u8]| {
+    let (pieces, whole) = cut(data);
+    assert_eq!(read_requests(&[whole]), read_requests(&pieces));
+});
