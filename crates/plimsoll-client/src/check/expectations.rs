@@ -71,6 +71,7 @@ impl Expectations {
             keep_body: self.needs_body,
             names: self.headers.clone(),
             headers: Vec::new(),
+            spare: Vec::new(),
             body: Vec::new(),
             size: 0,
         }
@@ -104,6 +105,8 @@ pub struct Observer {
     keep_body: bool,
     names: Vec<String>,
     headers: Vec<(String, Vec<u8>)>,
+    /// Fields of earlier responses, for their memory.
+    spare: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
     size: u64,
 }
@@ -117,10 +120,16 @@ impl ResponseSink for Observer {
     fn head(&mut self, head: &ResponseHead<'_>) {
         self.size = 0;
         self.body.clear();
-        self.headers.clear();
+        self.spare.append(&mut self.headers);
         for name in &self.names {
             if let Some(value) = head.header(name) {
-                self.headers.push((name.clone(), value.to_vec()));
+                let mut field = match self.spare.iter().position(|(spare, _)| spare == name) {
+                    Some(position) => self.spare.swap_remove(position),
+                    None => (name.clone(), Vec::new()),
+                };
+                field.1.clear();
+                field.1.extend_from_slice(value);
+                self.headers.push(field);
             }
         }
     }
@@ -159,6 +168,35 @@ mod tests {
         observer.content(b"k");
         let unmet: Vec<_> = expectations.unmet(&observer, 500, Duration::ZERO).collect();
         assert_eq!(unmet, [0]);
+    }
+
+    #[test]
+    fn fields_of_an_earlier_response_are_forgotten() {
+        let texts = ["header.a == '1'", "header.b exists"];
+        let expectations =
+            Expectations::new(texts.map(|text| Condition::parse(text).unwrap()).to_vec());
+        let mut observer = expectations.observer();
+        for (fields, expected) in [
+            (vec![("a", "1"), ("b", "long")], vec![]),
+            (vec![("B", "2")], vec![0]),
+            (vec![], vec![0, 1]),
+            (vec![("a", "1")], vec![1]),
+        ] {
+            let headers: Vec<_> = fields
+                .iter()
+                .map(|(name, value)| httparse::Header {
+                    name,
+                    value: value.as_bytes(),
+                })
+                .collect();
+            observer.head(&ResponseHead {
+                status: 200,
+                minor_version: 1,
+                headers: &headers,
+            });
+            let unmet: Vec<_> = expectations.unmet(&observer, 200, Duration::ZERO).collect();
+            assert_eq!(unmet, expected, "{fields:?}");
+        }
     }
 
     #[test]

@@ -135,6 +135,11 @@ fn an_open_loop_allocates_nothing_per_request() {
 }
 
 #[test]
-fn expectations_on_status_and_body_allocate_nothing_per_request() {
-    assert_none_per_request(&closed(), &["status == 200", "body contains 'hell'"]);
+fn expectations_allocate_nothing_per_request() {
+    let expectations = [
+        "status == 200",
+        "body contains 'hell'",
+        "header.content-length == '5'",
+    ];
+    assert_none_per_request(&closed(), &expectations);
 }
