@@ -129,20 +129,20 @@ impl StatusSet {
         let mut statuses = BTreeSet::new();
         for part in text.split(',').map(str::trim) {
             let wrong = || StatusSetError(part.to_owned());
-            let status = |text: &str| {
-                text.parse()
-                    .ok()
-                    .filter(|status| (100..=999).contains(status))
-                    .ok_or_else(wrong)
+            let status = |text: &str| match text.as_bytes() {
+                // Three digits and nothing else: no sign, no leading zero.
+                [b'1'..=b'9', rest @ ..]
+                    if rest.len() == 2 && rest.iter().all(u8::is_ascii_digit) =>
+                {
+                    text.parse::<u16>().map_err(|_| wrong())
+                }
+                _ => Err(wrong()),
             };
             if let Some(class) = part.strip_suffix("xx") {
-                let class: u16 = class.parse().map_err(|_| wrong())?;
-                if !(1..=9).contains(&class) {
-                    return Err(wrong());
-                }
-                statuses.extend(class * 100..class * 100 + 100);
+                let first = status(&format!("{class}00"))?;
+                statuses.extend(first..first + 100);
             } else if let Some((first, last)) = part.split_once('-') {
-                let (first, last): (u16, u16) = (status(first)?, status(last)?);
+                let (first, last) = (status(first)?, status(last)?);
                 if first > last {
                     return Err(wrong());
                 }
@@ -192,7 +192,7 @@ mod tests {
             assert!(!set.contains(status), "{status}");
         }
         for wrong in [
-            "", "abc", "5x", "99", "0xx", "10xx", "500-", "1000", "499-400",
+            "", "abc", "+4xx", "0412", "5x", "99", "0xx", "10xx", "500-", "1000", "499-400",
         ] {
             assert!(StatusSet::parse(wrong).is_err(), "{wrong}");
         }
