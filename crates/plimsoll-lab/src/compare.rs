@@ -37,4 +37,4 @@ pub use crate::compare::server::ServerError;
 pub use crate::compare::template::{Template, TemplateError};
 pub use crate::compare::text::to_text;
 pub use crate::compare::trial::{Trial, TrialError};
-pub use crate::process::SpawnError;
+pub use crate::probe::ProbeError;

@@ -14,6 +14,6 @@ pub mod statistics;
 
 pub mod counts;
 
-mod process;
+mod command;
 
 mod probe;

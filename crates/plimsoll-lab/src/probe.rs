@@ -1,95 +1,153 @@
-//! One plain request over HTTP/1.0: does a server answer, and what does its counting page say.
+//! One plain request: does a server answer, and what does its counting page say.
 //!
-//! Not a client: no TLS beyond connecting, no redirects, no keep-alive. Experiments measure with
-//! other programs; this only asks whether they may begin.
+//! Experiments measure with other programs; this only asks whether they may begin.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::{
+    ConnectOptions, ConnectPlan, Connection, Connector, Endpoint, EndpointError, Http1, ReadBuffer,
+    Request,
+};
+use plimsoll_model::{Clock, Failure, FailureKind};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::h1::{HeadError, Limits, ResponseHead, ResponseSink};
 use url::Url;
 
-/// Longest answer that is looked at, in bytes.
-const ANSWER_LIMIT: u64 = 64 * 1024;
+/// Longest content that is looked at, in bytes.
+const CONTENT_LIMIT: u64 = 64 * 1024;
 
-/// Whether the server behind `url` answers: any status line for `http`, a connection for `https`.
-pub(crate) fn answers(url: &Url, timeout: Duration) -> io::Result<()> {
-    let mut stream = connect(url, timeout)?;
-    if url.scheme() == "https" {
-        return Ok(());
-    }
-    request(&mut stream, url)?;
-    let mut start = [0; 5];
-    stream.read_exact(&mut start)?;
-    if &start == b"HTTP/" {
-        Ok(())
+/// Why a server does not answer as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No connection, or no complete response.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// A page was asked for and something else came.
+    #[error("the server answered with status {0}")]
+    Status(u16),
+    /// Pages are read without TLS only.
+    #[error("`{0}` is not asked for pages, only http")]
+    Scheme(String),
+    /// Not a URL of HTTP.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The URL cannot stand in a request.
+    #[error("no request can be made of it")]
+    Request(#[from] HeadError),
+    /// The system refused.
+    #[error("cannot wait for an answer")]
+    Runtime(#[source] io::Error),
+}
+
+/// Whether the server behind `url` answers: any response for `http`, a connection for `https`.
+pub(crate) fn answers(url: &Url, timeout: Duration) -> Result<(), ProbeError> {
+    let asked = if url.scheme() == "https" {
+        wait_for(async { connect(&without_tls(url)?, timeout).await.map(drop) })
     } else {
-        Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the answer is not HTTP",
-        ))
+        ask(url, timeout).map(drop)
+    };
+    match asked {
+        // Too much of an answer is one too.
+        Err(ProbeError::Failed(failure)) if failure.kind == FailureKind::TooLarge => Ok(()),
+        other => other,
     }
 }
 
-/// The body of the answer, if its status is 200.
-pub(crate) fn fetch(url: &Url, timeout: Duration) -> io::Result<String> {
-    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+/// The content of the answer, if its status is 200.
+pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> {
     if url.scheme() != "http" {
-        return Err(invalid(format!(
-            "`{}` is not asked for counts, only http",
-            url.scheme()
-        )));
+        return Err(ProbeError::Scheme(url.scheme().to_owned()));
     }
-    let mut stream = connect(url, timeout)?;
-    request(&mut stream, url)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_LIMIT).read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .ok_or_else(|| invalid("the answer is not HTTP".to_owned()))?;
-    let status = head.lines().next().unwrap_or_default();
-    if status.split_whitespace().nth(1) == Some("200") {
-        Ok(body.to_owned())
-    } else {
-        Err(invalid(format!("the server answered `{status}`")))
+    match ask(url, timeout)? {
+        Answer {
+            status: 200,
+            content,
+        } => Ok(String::from_utf8_lossy(&content).into_owned()),
+        Answer { status, .. } => Err(ProbeError::Status(status)),
     }
 }
 
-fn connect(url: &Url, timeout: Duration) -> io::Result<TcpStream> {
+/// A response, as much of it as is of interest.
+#[derive(Debug, Default)]
+struct Answer {
+    status: u16,
+    content: Vec<u8>,
+}
+
+impl ResponseSink for Answer {
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        self.status = head.status;
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.content.extend_from_slice(piece);
+    }
+}
+
+fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
+    let endpoint = Endpoint::try_from(url)?;
+    let closes = [("connection".to_owned(), "close".to_owned())];
+    let request = Request::encode(
+        "GET",
+        endpoint.path_and_query(),
+        endpoint.authority(),
+        &closes,
+        None,
+    )?;
+    let limits = Limits {
+        body_bytes: CONTENT_LIMIT,
+        ..Limits::default()
+    };
+    wait_for(async {
+        let connection = connect(&endpoint, timeout).await?;
+        let begun = SystemClock.now();
+        let mut answer = Answer::default();
+        Http1::new(connection.stream, limits, begun)
+            .exchange(
+                &request,
+                begun,
+                begun + timeout,
+                &ReadBuffer::new(),
+                &mut answer,
+                &SystemClock,
+            )
+            .await
+            .map_err(|incomplete| incomplete.failure)?;
+        Ok(answer)
+    })
+}
+
+async fn connect(endpoint: &Endpoint, timeout: Duration) -> Result<Connection, ProbeError> {
+    let plan = ConnectPlan::new(ConnectOptions {
+        timeout: Some(timeout),
+        ..ConnectOptions::default()
+    })
+    .expect("nothing was chosen that could contradict itself");
+    let connector = Connector::new(Arc::new(plan));
+    let connecting = Box::pin(connector.connect(endpoint, &SystemClock));
+    Ok(connecting.await.map_err(|error| error.failure)?)
+}
+
+/// The same host and port, to be reached over TCP alone.
+fn without_tls(url: &Url) -> Result<Endpoint, EndpointError> {
     let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let port = url.port_or_known_default().unwrap_or(80);
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let port = url.port_or_known_default().unwrap_or(443);
+    Endpoint::parse(&format!("http://{host}:{port}/"))
 }
 
-fn request(stream: &mut TcpStream, url: &Url) -> io::Result<()> {
-    let target = match url.query() {
-        Some(query) => format!("{}?{query}", url.path()),
-        None => url.path().to_owned(),
-    };
-    let host = match (url.host_str().unwrap_or_default(), url.port()) {
-        (host, Some(port)) => format!("{host}:{port}"),
-        (host, None) => host.to_owned(),
-    };
-    // In one piece: a server may answer and close after its first read.
-    let head = format!("GET {target} HTTP/1.0\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes())
+fn wait_for<T>(answer: impl Future<Output = Result<T, ProbeError>>) -> Result<T, ProbeError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ProbeError::Runtime)?
+        .block_on(answer)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
 
@@ -124,7 +182,11 @@ mod tests {
     #[test]
     fn other_protocols_are_not() {
         let error = answers(&server("SSH-2.0-x\r\n"), TIMEOUT).unwrap_err();
-        assert_eq!(error.to_string(), "the answer is not HTTP");
+        assert!(
+            matches!(error, ProbeError::Failed(ref failure)
+            if failure.kind == FailureKind::Protocol),
+            "{error}"
+        );
     }
 
     #[test]
@@ -132,10 +194,7 @@ mod tests {
         let page = fetch(&server("HTTP/1.1 200 OK\r\na: b\r\n\r\nhello"), TIMEOUT);
         assert_eq!(page.unwrap(), "hello");
         let error = fetch(&server("HTTP/1.1 404 Not Found\r\n\r\n"), TIMEOUT).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the server answered `HTTP/1.1 404 Not Found`"
-        );
+        assert_eq!(error.to_string(), "the server answered with status 404");
     }
 
     #[test]
@@ -144,6 +203,34 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         drop(listener);
         let error = answers(&url.parse().unwrap(), TIMEOUT).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(
+            matches!(error, ProbeError::Failed(ref failure)
+            if failure.kind == FailureKind::Refused),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_answer_may_be_larger_than_what_is_read() {
+        let huge = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
+        answers(&server(huge), TIMEOUT).unwrap();
+        let error = fetch(&server(huge), TIMEOUT).unwrap_err();
+        assert!(
+            matches!(error, ProbeError::Failed(ref failure)
+            if failure.kind == FailureKind::TooLarge),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn over_tls_a_connection_is_enough() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("https://{}/", listener.local_addr().unwrap());
+        answers(&url.parse().unwrap(), TIMEOUT).unwrap();
+        let error = fetch(&url.parse().unwrap(), TIMEOUT).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`https` is not asked for pages, only http"
+        );
     }
 }

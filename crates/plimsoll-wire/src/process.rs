@@ -13,8 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll_model::Clock;
+use plimsoll_model::{Clock, CpuTime};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use wait4::Wait4;
 
 use crate::SystemClock;
 use crate::cores::{PinError, Rebound};
@@ -43,6 +44,20 @@ pub enum Output {
     Inherit,
     /// Into memory, of which the last few kilobytes are kept.
     Captured,
+    /// Into memory, of which at most so many bytes are kept: the last ones.
+    CapturedUpTo(usize),
+}
+
+/// How a program ended and what it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Time of the process and of all descendants that were waited for: exact, to the microsecond.
+    pub cpu: CpuTime,
+    /// Largest resident memory of any one of those processes, in bytes. A process starts out with
+    /// the peak of the one that started it, so values up to our own peak say nothing.
+    pub max_rss_bytes: u64,
 }
 
 /// Why a program could not be started.
@@ -89,8 +104,10 @@ pub fn end_with_parent() -> io::Result<()> {
 /// A started program; dropping it kills its process group and reaps it.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
-    status: Option<ExitStatus>,
+    id: u32,
+    /// Gone once it has been reaped.
+    child: Option<Child>,
+    finished: Option<Finished>,
     shared: Arc<Shared>,
 }
 
@@ -122,44 +139,59 @@ impl Process {
         drop(bound);
         let shared = Arc::new(Shared::default());
         if let Some(stdout) = child.stdout.take() {
-            shared.lock().stdout.open = true;
+            shared.lock().stdout = Tail::open(spec.stdout.kept());
             output::read(stdout, Arc::clone(&shared), |state| &mut state.stdout);
         }
         if let Some(stderr) = child.stderr.take() {
-            shared.lock().stderr.open = true;
+            shared.lock().stderr = Tail::open(spec.stderr.kept());
             output::read(stderr, Arc::clone(&shared), |state| &mut state.stderr);
         }
-        watch(child.id(), Arc::clone(&shared));
+        let id = child.id();
+        watch(id, Arc::clone(&shared));
         Ok(Self {
-            child,
-            status: None,
+            id,
+            child: Some(child),
+            finished: None,
             shared,
         })
     }
 
     /// The process id; it names this process until it is dropped or stopped.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 
-    /// What the program left on its standard error, if that is captured: the last few kilobytes.
+    /// What the program has written to its standard output, as far as that is captured and kept.
+    pub fn stdout_tail(&self) -> String {
+        self.shared.lock().stdout.text()
+    }
+
+    /// What the program has written to its standard error, as far as that is captured and kept.
     pub fn stderr_tail(&self) -> String {
         self.shared.lock().stderr.text()
     }
 
     /// Waits until the program has ended, `timeout` at most; `None` if it still runs then.
     ///
-    /// Captured output is complete afterwards, unless a process it has started still holds it open.
-    pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
-        if self.status.is_none() {
-            self.shared
-                .wait_for(timeout, |state| state.ended.then_some(()))?;
-            self.reap();
+    /// Whatever is left of its group is killed. Captured output is complete afterwards, unless a
+    /// process that left the group still holds it open.
+    pub fn finish(&mut self, timeout: Duration) -> io::Result<Option<Finished>> {
+        if self.finished.is_none() {
+            let ended = |state: &State| state.ended.then_some(());
+            if self.shared.wait_for(timeout, ended).is_none() {
+                return Ok(None);
+            }
+            self.reap()?;
             self.shared.wait_for(OUTPUT_GRACE, |state| {
                 (!state.stdout.open && !state.stderr.open).then_some(())
             });
         }
-        self.status
+        Ok(self.finished)
+    }
+
+    /// As [`finish`](Self::finish), for those who only ask how it ended.
+    pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        Some(self.finish(timeout).ok()??.status)
     }
 
     /// Waits for a line of captured standard output for which `find` has an answer, `timeout` at
@@ -190,30 +222,45 @@ impl Process {
     /// Asks the group to end (`SIGTERM`), waits for the program, `grace` at most, and kills whatever
     /// of the group is left.
     pub fn stop(mut self, grace: Duration) -> Option<ExitStatus> {
-        if self.status.is_none() {
+        self.end(grace)
+    }
+
+    /// As [`stop`](Self::stop), for those who ask for its output afterwards.
+    pub fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
+        if self.child.is_some() {
             self.signal(Signal::TERM);
             self.shared
                 .wait_for(grace, |state| state.ended.then_some(()));
+            // What cannot be reaped has no status either.
+            self.reap().ok();
         }
-        self.kill();
-        self.status
+        self.finished.map(|finished| finished.status)
     }
 
-    fn kill(&mut self) {
-        if self.status.is_none() {
-            // Not yet reaped, so the group's id cannot have been given to anyone else.
-            self.signal(Signal::KILL);
-            self.reap();
-        }
-    }
-
-    fn reap(&mut self) {
-        self.status = self.child.wait().ok();
+    /// Kills whatever is left of the group, then collects the program.
+    ///
+    /// In this order, because the group's id is ours only until the program is collected.
+    fn reap(&mut self) -> io::Result<()> {
+        let child = self
+            .child
+            .take()
+            .ok_or_else(|| io::Error::other("the process was collected before"))?;
+        self.signal(Signal::KILL);
+        let used = child.wait4()?;
+        self.finished = Some(Finished {
+            status: used.status,
+            cpu: CpuTime {
+                user: used.rusage.utime,
+                system: used.rusage.stime,
+            },
+            max_rss_bytes: used.rusage.maxrss,
+        });
+        Ok(())
     }
 
     /// A group that is gone has nothing left to be told.
     fn signal(&self, signal: Signal) {
-        if let Some(group) = pid(self.child.id()) {
+        if let Some(group) = pid(self.id) {
             kill_process_group(group, signal).ok();
         }
     }
@@ -221,7 +268,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        if self.child.is_some() {
+            // Nothing can be reported from here.
+            self.reap().ok();
+        }
     }
 }
 
@@ -233,7 +283,16 @@ impl Output {
         match self {
             Self::Null => Stdio::null(),
             Self::Inherit => Stdio::inherit(),
-            Self::Captured => Stdio::piped(),
+            Self::Captured | Self::CapturedUpTo(_) => Stdio::piped(),
+        }
+    }
+
+    /// How many bytes are kept.
+    fn kept(self) -> usize {
+        match self {
+            Self::Null | Self::Inherit => 0,
+            Self::Captured => output::FEW,
+            Self::CapturedUpTo(most) => most,
         }
     }
 }

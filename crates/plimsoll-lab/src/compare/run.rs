@@ -13,10 +13,9 @@ use super::metric::Metric;
 use super::order::{Turn, turns};
 use super::outcome::Comparison;
 use super::plan::{ComparePlan, Operand, parse_url};
-use super::server::{self, ServerError};
+use super::server::{self, Running, ServerError};
 use super::template::Values;
 use super::trial::{Generator, Observed, Trial, TrialError};
-use crate::process::ProcessGroup;
 use crate::statistics::RatioError;
 
 /// Something a waiting user may want to see.
@@ -168,7 +167,7 @@ struct Run<'a> {
     began: Instant,
     /// Of the whole run; trials that start a server may use others.
     port: u16,
-    server: Option<ProcessGroup>,
+    server: Option<Running>,
 }
 
 enum RunError {
@@ -220,14 +219,14 @@ impl<'a> Run<'a> {
     }
 
     /// The operand makes the requests.
-    fn client_trial(&self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+    fn client_trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
         let values = self.plan.values(self.port);
         let observed = Generator {
             words: operand.command.fill(&values),
             cores: &self.plan.options.pin,
-            server: self.server.as_ref().map(ProcessGroup::pid),
             count_from: self.count_from(&values),
             limit: self.limit(),
+            server: self.server.as_mut().and_then(Running::tree),
         }
         .run(self.interrupt)?;
         Ok(Trial {
@@ -249,17 +248,16 @@ impl<'a> Run<'a> {
         let observed = Generator {
             words: drive.command.fill(&values),
             cores: &drive.pin,
-            server: Some(server.pid()),
+            server: server.tree(),
             count_from: self.count_from(&values),
             limit: self.limit(),
         }
         .run(self.interrupt)?;
-        server.stop().map_err(|cause| ServerError::Wait {
-            command: words.join(" "),
-            cause,
-        })?;
+        let Some(cpu) = observed.server_cpu else {
+            return Err(server.unmeasured().into());
+        };
         Ok(Trial {
-            cpu: observed.server_cpu.unwrap_or_default(),
+            cpu,
             peak_rss_bytes: observed.server_peak_rss,
             other_end_cpu: Some(observed.generator_cpu),
             ..self.common(turn, &observed)

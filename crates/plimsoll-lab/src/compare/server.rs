@@ -4,12 +4,14 @@ use std::io;
 use std::time::Duration;
 
 use plimsoll_load::Interrupt;
+use plimsoll_load::target::{AttachError, ProcessTree};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::process::SpawnError;
 use url::Url;
 
-use crate::probe;
-use crate::process::{ProcessGroup, SpawnError};
+use crate::command::Command;
+use crate::probe::{self, ProbeError};
 
 /// How long a server may take until it answers.
 const READY_WITHIN: Duration = Duration::from_secs(15);
@@ -48,7 +50,7 @@ pub enum ServerError {
         url: String,
         /// What the last attempt came to.
         #[source]
-        last: io::Error,
+        last: ProbeError,
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
@@ -71,9 +73,55 @@ pub enum ServerError {
         #[source]
         cause: io::Error,
     },
+    /// It serves, but what it costs cannot be told.
+    #[error("cannot measure the server `{command}`")]
+    Unobservable {
+        /// Its command line.
+        command: String,
+        /// Why.
+        #[source]
+        cause: AttachError,
+    },
+    /// It ended while it was measured.
+    #[error("the server `{command}` ended during the trial{stderr}")]
+    EndedUnderLoad {
+        /// Its command line.
+        command: String,
+        /// The end of what it wrote, on lines of its own, or nothing.
+        stderr: String,
+    },
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A server that answers; dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Running {
+    command: Command,
+    command_line: String,
+    tree: Result<ProcessTree, AttachError>,
+}
+
+impl Running {
+    /// Its processes, to be sampled, where the platform can tell.
+    pub(super) fn tree(&mut self) -> Option<&mut ProcessTree> {
+        self.tree.as_mut().ok()
+    }
+
+    /// Why a trial could not tell what it cost.
+    pub(super) fn unmeasured(self) -> ServerError {
+        match self.tree {
+            Err(cause) => ServerError::Unobservable {
+                command: self.command_line,
+                cause,
+            },
+            Ok(_) => ServerError::EndedUnderLoad {
+                stderr: on_own_lines(&self.command.complaint()),
+                command: self.command_line,
+            },
+        }
+    }
 }
 
 /// Starts `words` on `cores` and waits until `url` answers.
@@ -82,50 +130,59 @@ pub(super) fn start(
     cores: &[usize],
     url: &Url,
     interrupt: &Interrupt,
-) -> Result<ProcessGroup, ServerError> {
+) -> Result<Running, ServerError> {
     const ONE_ANSWER: Duration = Duration::from_secs(1);
 
-    let command = words.join(" ");
+    let command_line = words.join(" ");
     let shown = url.to_string();
     if probe::answers(url, ONE_ANSWER).is_ok() {
         return Err(ServerError::AlreadyThere {
-            command,
+            command: command_line,
             url: shown,
         });
     }
-    let mut group = ProcessGroup::spawn(words, cores)?;
+    let mut command = Command::start(words, cores)?;
     let clock = SystemClock;
     let deadline = clock.now() + READY_WITHIN;
     loop {
         if interrupt.is_asked() {
             return Err(ServerError::Interrupted);
         }
-        match group.wait(PAUSE) {
+        match command.wait(PAUSE) {
             Ok(None) => {}
             Ok(Some(finished)) => {
                 return Err(ServerError::Ended {
-                    command,
+                    command: command_line,
                     status: finished.status,
                     url: shown,
-                    stderr: on_own_lines(&group.complaint()),
+                    stderr: on_own_lines(&command.complaint()),
                 });
             }
-            Err(cause) => return Err(ServerError::Wait { command, cause }),
+            Err(cause) => {
+                return Err(ServerError::Wait {
+                    command: command_line,
+                    cause,
+                });
+            }
         }
         match probe::answers(url, ONE_ANSWER) {
-            Ok(()) => return Ok(group),
+            Ok(()) => break,
             Err(last) if clock.now() >= deadline => {
-                group.stop().ok();
                 return Err(ServerError::NeverReady {
-                    command,
+                    command: command_line,
                     url: shown,
                     last,
-                    stderr: on_own_lines(&group.complaint()),
+                    stderr: on_own_lines(&command.complaint()),
                 });
             }
             Err(_) => {}
         }
     }
+    Ok(Running {
+        tree: command.tree(),
+        command,
+        command_line,
+    })
 }
 
 /// `text` below a message, or nothing if there is none.

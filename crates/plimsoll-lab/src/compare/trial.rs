@@ -4,16 +4,18 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_model::{Clock, CpuTime};
+use plimsoll_load::target::ProcessTree;
+use plimsoll_model::{Clock, CpuTime, ResourceSample};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::process::{Finished, SpawnError};
 use url::Url;
 
 use super::metric::Metric;
 use super::order::Turn;
 use super::server::on_own_lines;
+use crate::command::Command;
 use crate::counts::{self, CountError, Tally, stub_status};
-use crate::probe;
-use crate::process::{self, Finished, ProcessGroup, SpawnError, TreeSample};
+use crate::probe::{self, ProbeError};
 
 /// What one trial did and what it cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,14 +96,20 @@ pub enum TrialError {
         #[source]
         cause: CountError,
     },
-    /// The counting page is not there, or is not one.
+    /// The counting page is not there.
     #[error("cannot count the requests at {url}")]
     Page {
         /// The page.
         url: String,
         /// What came instead.
         #[source]
-        cause: io::Error,
+        cause: ProbeError,
+    },
+    /// The counting page is another page.
+    #[error("cannot count the requests at {url}: the page is not one of nginx's stub_status")]
+    NoCount {
+        /// The page.
+        url: String,
     },
     /// No request had a response.
     #[error("`{command}` made no request that was answered ({failed} failed){stderr}")]
@@ -132,8 +140,8 @@ pub enum TrialError {
 pub(super) struct Generator<'a> {
     pub(super) words: Vec<String>,
     pub(super) cores: &'a [usize],
-    /// The root of the server's process tree, if it is ours.
-    pub(super) server: Option<i32>,
+    /// The server's processes, if it is ours.
+    pub(super) server: Option<&'a mut ProcessTree>,
     /// A page that counts requests.
     pub(super) count_from: Option<Url>,
     /// When it is given up.
@@ -156,29 +164,29 @@ pub(super) struct Observed {
 
 impl Generator<'_> {
     /// Runs it to its end.
-    pub(super) fn run(&self, interrupt: &Interrupt) -> Result<Observed, TrialError> {
+    pub(super) fn run(mut self, interrupt: &Interrupt) -> Result<Observed, TrialError> {
         let clock = SystemClock;
         let counted_before = self.counted()?;
-        let server_before = self.server.map(process::sample);
+        let server_before = self.server_now(Duration::ZERO);
         let began = clock.now();
-        let mut group = ProcessGroup::spawn(&self.words, self.cores)?;
-        let (finished, seen) = self.watch(&mut group, began, interrupt)?;
+        let mut command = Command::start(&self.words, self.cores)?;
+        let (finished, sampled_peak) = self.watch(&mut command, began, interrupt)?;
         let length = clock.now().saturating_duration_since(began);
-        let server_after = self.server.map(process::sample);
+        let server_after = self.server_now(length);
         let counted_after = self.counted()?;
         if !finished.status.success() {
             return Err(TrialError::Failed {
                 command: self.command(),
                 status: finished.status,
-                stderr: on_own_lines(&group.complaint()),
+                stderr: on_own_lines(&command.complaint()),
             });
         }
-        let tally = self.tally(&group.stdout(), counted_before.zip(counted_after))?;
+        let tally = self.tally(&command.stdout(), counted_before.zip(counted_after))?;
         if tally.ok == 0 {
             return Err(TrialError::NothingDone {
                 command: self.command(),
                 failed: tally.failed,
-                stderr: on_own_lines(&group.complaint()),
+                stderr: on_own_lines(&command.complaint()),
             });
         }
         Ok(Observed {
@@ -186,27 +194,36 @@ impl Generator<'_> {
             length,
             tally,
             generator_cpu: finished.cpu,
-            generator_peak_rss: peak_rss(seen, finished),
+            generator_peak_rss: peak_rss(sampled_peak, finished),
             server_cpu: server_before
                 .zip(server_after)
                 .map(|(before, after)| after.cpu.since(before.cpu)),
-            server_peak_rss: server_after.map(|sample| sample.peak_rss_bytes),
+            server_peak_rss: self
+                .server
+                .as_mut()
+                .and_then(|server| server.peak_memory_bytes().ok()),
         })
     }
 
-    /// Waits for its end while sampling its memory.
+    fn server_now(&mut self, at: Duration) -> Option<ResourceSample> {
+        self.server.as_mut()?.sample(at, 0).ok()
+    }
+
+    /// Waits for its end while sampling the peak of its memory.
     fn watch(
         &self,
-        group: &mut ProcessGroup,
+        command: &mut Command,
         began: Instant,
         interrupt: &Interrupt,
-    ) -> Result<(Finished, TreeSample), TrialError> {
+    ) -> Result<(Finished, Option<u64>), TrialError> {
         /// How long an interrupt may go unnoticed.
         const STEP: Duration = Duration::from_millis(50);
 
-        let mut largest = TreeSample::default();
+        // One that has ended already, and a platform that cannot tell, have no samples.
+        let mut tree = command.tree().ok();
+        let mut largest = None;
         loop {
-            match group.wait(STEP) {
+            match command.wait(STEP) {
                 Ok(Some(finished)) => return Ok((finished, largest)),
                 Ok(None) => {}
                 Err(cause) => {
@@ -223,13 +240,10 @@ impl Generator<'_> {
                 return Err(TrialError::TooLong {
                     command: self.command(),
                     limit: self.limit,
-                    stderr: on_own_lines(&group.complaint()),
+                    stderr: on_own_lines(&command.complaint()),
                 });
             }
-            let now = process::sample(group.pid());
-            if now.peak_rss_bytes > largest.peak_rss_bytes {
-                largest = now;
-            }
+            largest = largest.max(tree.as_mut().and_then(|tree| tree.peak_memory_bytes().ok()));
         }
     }
 
@@ -259,19 +273,16 @@ impl Generator<'_> {
         let Some(url) = &self.count_from else {
             return Ok(None);
         };
-        let read = || {
-            let page = probe::fetch(url, ANSWER)?;
-            stub_status::requests(&page).ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "the page is not one of nginx's stub_status",
-                )
-            })
-        };
-        read().map(Some).map_err(|cause| TrialError::Page {
+        let page = probe::fetch(url, ANSWER).map_err(|cause| TrialError::Page {
             url: url.to_string(),
             cause,
-        })
+        })?;
+        match stub_status::requests(&page) {
+            Some(requests) => Ok(Some(requests)),
+            None => Err(TrialError::NoCount {
+                url: url.to_string(),
+            }),
+        }
     }
 
     fn command(&self) -> String {
@@ -283,11 +294,8 @@ impl Generator<'_> {
 ///
 /// The kernel's figure starts at our own peak (see [`Finished::max_rss_bytes`]), so it counts only
 /// above that.
-fn peak_rss(seen: TreeSample, finished: Finished) -> Option<u64> {
-    let own = i32::try_from(std::process::id()).ok()?;
-    let own = procfs::process::Process::new(own).ok()?.status().ok()?;
-    let floor = own.vmhwm.unwrap_or(0) * 1024;
+fn peak_rss(sampled: Option<u64>, finished: Finished) -> Option<u64> {
+    let floor = ProcessTree::generator().ok()?.peak_memory_bytes().ok()?;
     let noted = (finished.max_rss_bytes > floor).then_some(finished.max_rss_bytes);
-    let sampled = (seen.peak_rss_bytes > 0).then_some(seen.peak_rss_bytes);
-    noted.max(sampled)
+    noted.max(sampled.filter(|bytes| *bytes > 0))
 }

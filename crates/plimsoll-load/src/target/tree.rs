@@ -82,6 +82,12 @@ impl ProcessTree {
     pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
         self.inner.sample(at, completed)
     }
+
+    /// The sum, over the processes that run now, of the largest resident memory that each has ever
+    /// had, in bytes: at least what the tree held at its peak, as far as they still run.
+    pub fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+        self.inner.peak_memory_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -32,10 +32,43 @@ fn wait_until_gone(pid: u32) {
 
 #[test]
 fn an_early_end_is_explained_by_status_and_stderr() {
-    let mut process = Process::spawn(&shell("echo 'cannot bind' >&2; exit 7")).unwrap();
+    let script = "echo serving; echo 'cannot bind' >&2; exit 7";
+    let mut process = Process::spawn(&shell(script)).unwrap();
     let status = process.wait(LONG).unwrap();
     assert_eq!(status.code(), Some(7));
     assert_eq!(process.stderr_tail(), "cannot bind\n");
+    assert_eq!(process.stdout_tail(), "serving\n");
+}
+
+#[test]
+fn captured_output_is_kept_up_to_its_bound() {
+    let last = |most| {
+        let mut process = Process::spawn(&ProcessSpec {
+            stdout: Output::CapturedUpTo(most),
+            ..shell("i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo line $i; done")
+        })
+        .unwrap();
+        process.wait(LONG).unwrap();
+        process.stdout_tail()
+    };
+    assert_eq!(last(20), "line 5000\n");
+    assert_eq!(last(1 << 20).lines().count(), 5000);
+}
+
+#[test]
+fn time_and_memory_of_descendants_are_counted() {
+    let script = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; :";
+    let mut process = Process::spawn(&shell(script)).unwrap();
+    let finished = process.finish(LONG).unwrap().unwrap();
+    assert!(finished.status.success());
+    assert!(
+        finished.cpu.total() > Duration::from_millis(5),
+        "{finished:?}"
+    );
+    assert!(finished.max_rss_bytes > 0);
+    // Told again, although the process is long gone.
+    assert_eq!(process.finish(Duration::ZERO).unwrap(), Some(finished));
+    assert_eq!(process.end(LONG), Some(finished.status));
 }
 
 #[test]
@@ -93,6 +126,22 @@ fn dropping_leaves_nothing_behind() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn what_outlives_the_program_is_ended_with_it() {
+    // The child inherits that the polite signal is ignored, and holds the output open.
+    let script = "trap '' TERM; sleep 100 & echo child $!";
+    let mut process = Process::spawn(&shell(script)).unwrap();
+    let child = process
+        .stdout_line(LONG, |line| {
+            line.strip_prefix("child ")?.parse::<u32>().ok()
+        })
+        .unwrap();
+    assert!(process.wait(LONG).unwrap().success());
+    wait_until_gone(child);
+    assert_eq!(process.stdout_tail(), format!("child {child}\n"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn it_is_bound_to_the_cores_and_we_are_not() {
     let available = crate::cores::available();
     let core = *available.last().unwrap();
@@ -133,6 +182,18 @@ fn errors_name_the_program() {
         "program `no-such-program-here` not found"
     );
     assert_eq!(error(&["/"]), "start `/`");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_core_that_is_not_there_is_refused() {
+    let error = Process::spawn(&ProcessSpec {
+        cores: vec![1_000_000],
+        ..shell("true")
+    })
+    .unwrap_err();
+    assert!(matches!(error, SpawnError::Pin(_)));
+    assert!(error.to_string().contains("core 1000000"), "{error}");
 }
 
 #[test]

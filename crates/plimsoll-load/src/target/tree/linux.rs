@@ -94,16 +94,7 @@ impl Tree {
     }
 
     pub(super) fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
-        if self.descendants {
-            self.discover();
-        }
-        self.samples += 1;
-        self.read();
-        if self.members.iter().all(|member| member.zombie) {
-            return Err(Ended {
-                pid: self.root.unsigned_abs(),
-            });
-        }
+        self.refresh()?;
         let mut sample = ResourceSample {
             at,
             completed,
@@ -120,6 +111,27 @@ impl Tree {
             }
         }
         Ok(sample)
+    }
+
+    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+        self.refresh()?;
+        let live = self.members.iter().filter(|member| !member.zombie);
+        Ok(live.map(Member::peak_memory_bytes).sum())
+    }
+
+    /// Follows the tree to where it is now.
+    fn refresh(&mut self) -> Result<(), Ended> {
+        if self.descendants {
+            self.discover();
+        }
+        self.samples += 1;
+        self.read();
+        if self.members.iter().all(|member| member.zombie) {
+            return Err(Ended {
+                pid: self.root.unsigned_abs(),
+            });
+        }
+        Ok(())
     }
 
     /// Takes up the descendants that have come since.
@@ -300,6 +312,15 @@ impl Member {
                 file_bytes: pages.shared * units.page_bytes,
             })
             .unwrap_or_default()
+    }
+
+    /// `VmHWM`; only `status` has it.
+    fn peak_memory_bytes(&self) -> u64 {
+        self.process
+            .status()
+            .ok()
+            .and_then(|status| status.vmhwm)
+            .map_or(0, |kibibytes| kibibytes * 1024)
     }
 }
 

@@ -23,4 +23,8 @@ impl Tree {
     ) -> Result<ResourceSample, Ended> {
         match self.0 {}
     }
+
+    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+        match self.0 {}
+    }
 }

@@ -1,3 +1,5 @@
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
 use super::*;
@@ -46,6 +48,31 @@ fn children_are_taken_up_as_they_come() {
     assert_eq!(sample.processes, 3);
     assert_eq!(sample.threads, 3);
     assert!(sample.fds >= 9);
+}
+
+#[test]
+fn a_peak_is_of_all_who_run_and_at_least_what_they_hold() {
+    let process = shell("sleep 100 & sleep 100 & echo three; wait");
+    wait_for(&process, "three");
+    let mut root = ProcessTree {
+        inner: platform::Tree::attach(process.id(), false).unwrap(),
+    };
+    let mut tree = ProcessTree::attach(process.id()).unwrap();
+    // A child that is about to become another program starts its peak anew.
+    let deadline = SystemClock.now() + LONG;
+    loop {
+        let held = now(&mut tree).memory.total_bytes();
+        let peak = tree.peak_memory_bytes().unwrap();
+        if held > 0 && peak >= held && peak > root.peak_memory_bytes().unwrap() {
+            break;
+        }
+        assert!(SystemClock.now() < deadline, "peak {peak}, held {held}");
+    }
+    process.stop(LONG);
+    assert_eq!(
+        root.peak_memory_bytes(),
+        Err(root.sample(LONG, 0).unwrap_err())
+    );
 }
 
 #[test]
