@@ -25,6 +25,8 @@ mod summary;
 
 mod units;
 
+mod figures;
+
 mod clock;
 
 mod secret;
@@ -34,6 +36,7 @@ pub use crate::conditions::{Conditions, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::failure::{Failure, FailureKind, Retry, Side};
+pub use crate::figures::{grouped, three_figures};
 pub use crate::histogram::{Bucket, Histogram};
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;

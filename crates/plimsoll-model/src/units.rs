@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::three_figures;
+
 /// What is wrong with a quantity that somebody wrote.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
@@ -196,13 +198,16 @@ pub struct ByteSize(pub u64);
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.0 {
-            0..1_000 => return f.pad(&format!("{} B", self.0)),
-            1_000..1_000_000 => (self.0 as f64 / 1e3, "kB"),
-            1_000_000..1_000_000_000 => (self.0 as f64 / 1e6, "MB"),
-            _ => (self.0 as f64 / 1e9, "GB"),
-        };
-        f.pad(&format!("{} {unit}", three_figures(value)))
+        const UNITS: [Unit; 3] = [
+            ("kB", 1e3, 1e3),
+            ("MB", 1e6, 1e3),
+            ("GB", 1e9, f64::INFINITY),
+        ];
+
+        if self.0 < 1_000 {
+            return f.pad(&format!("{} B", self.0));
+        }
+        f.pad(&in_suited_unit(self.0 as f64, &UNITS))
     }
 }
 
@@ -212,27 +217,34 @@ pub struct DurationText(pub Duration);
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.as_nanos() as f64;
-        let (value, unit) = match self.0.as_nanos() {
-            0..1_000 => return f.pad(&format!("{} ns", self.0.as_nanos())),
-            1_000..1_000_000 => (nanos / 1e3, "µs"),
-            1_000_000..1_000_000_000 => (nanos / 1e6, "ms"),
-            1_000_000_000..120_000_000_000 => (nanos / 1e9, "s"),
-            120_000_000_000..7_200_000_000_000 => (nanos / 60e9, "min"),
-            _ => (nanos / 3600e9, "h"),
-        };
-        f.pad(&format!("{} {unit}", three_figures(value)))
+        const UNITS: [Unit; 5] = [
+            ("µs", 1e3, 1e3),
+            ("ms", 1e6, 1e3),
+            ("s", 1e9, 120.0),
+            ("min", 60e9, 120.0),
+            ("h", 3600e9, f64::INFINITY),
+        ];
+
+        let nanos = self.0.as_nanos();
+        if nanos < 1_000 {
+            return f.pad(&format!("{nanos} ns"));
+        }
+        f.pad(&in_suited_unit(nanos as f64, &UNITS))
     }
 }
 
-fn three_figures(value: f64) -> String {
-    if value < 9.995 {
-        format!("{value:.2}")
-    } else if value < 99.95 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.0}")
-    }
+/// Name, size, and from how many of it on the next larger unit is used.
+type Unit = (&'static str, f64, f64);
+
+/// `amount` in the first of `units` that suits it; the last one suits everything.
+fn in_suited_unit(amount: f64, units: &[Unit]) -> String {
+    units
+        .iter()
+        .map(|&(unit, size, limit)| (amount / size, unit, limit))
+        // What would be rounded up to the limit belongs to the next unit.
+        .find(|(value, _, limit)| value.round() < *limit)
+        .map(|(value, unit, _)| format!("{} {unit}", three_figures(value)))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -281,7 +293,12 @@ mod tests {
         assert_eq!(shown(1_234), "1.23 µs");
         assert_eq!(shown(99_960), "100 µs");
         assert_eq!(shown(45_600_000), "45.6 ms");
+        assert_eq!(shown(999_800_000), "1.00 s");
+        assert_eq!(shown(999_499_000), "999 ms");
         assert_eq!(shown(90_000_000_000), "90.0 s");
+        assert_eq!(shown(119_800_000_000), "2.00 min");
+        assert_eq!(shown(u64::MAX), "5124096 h");
+        assert_eq!(ByteSize(999_999).to_string(), "1.00 MB");
         assert_eq!(ByteSize(12).to_string(), "12 B");
         assert_eq!(ByteSize(18_200_000).to_string(), "18.2 MB");
         assert_eq!(format!("{:>8}|", ByteSize(12)), "    12 B|");

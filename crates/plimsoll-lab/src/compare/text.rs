@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use plimsoll_model::{grouped, three_figures};
+
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, MetricResult, OperandResult};
 
@@ -189,29 +191,6 @@ fn figure(metric: Metric, value: f64) -> String {
     }
 }
 
-fn three_figures(value: f64) -> String {
-    if value >= 100.0 {
-        format!("{value:.0}")
-    } else if value >= 10.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
-}
-
-/// A whole number with commas between thousands.
-fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// A, B, …, Z, then numbers.
 fn letter(index: usize) -> String {
     match u8::try_from(index) {
@@ -234,12 +213,8 @@ mod tests {
 
     #[test]
     fn figures_are_short() {
-        assert_eq!(grouped(0.4), "0");
-        assert_eq!(grouped(999.0), "999");
-        assert_eq!(grouped(131_022.4), "131,022");
-        assert_eq!(grouped(1_000_000.0), "1,000,000");
-        assert_eq!(three_figures(4.614), "4.61");
-        assert_eq!(three_figures(75.21), "75.2");
+        assert_eq!(figure(Metric::RequestsPerSecond, 131_022.4), "131,022");
+        assert_eq!(figure(Metric::CpuUsPerRequest, 4.614), "4.61");
         assert_eq!(figure(Metric::P99Us, 12_345.0), "12.3 ms");
         assert_eq!(figure(Metric::PeakRssBytes, 9_840_000.0), "9.8 MB");
         assert_eq!(letter(27), "28");

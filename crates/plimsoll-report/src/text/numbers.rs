@@ -2,51 +2,28 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ByteSize, DurationText};
+use plimsoll_model::{ByteSize, DurationText, grouped, three_figures};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "-";
 
 /// `1,234,567`.
 pub(super) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(value)
 }
 
 /// Whole numbers from a hundred on, below that three figures.
 pub(super) fn rate(per_second: f64) -> String {
     if per_second < 99.95 {
-        return figure(per_second);
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is not negative and far below 2^64"
-    )]
-    count(per_second.round() as u64)
-}
-
-/// Three figures, as many decimals as they leave.
-pub(super) fn figure(value: f64) -> String {
-    if value < 9.995 {
-        format!("{value:.2}")
-    } else if value < 99.95 {
-        format!("{value:.1}")
+        three_figures(per_second)
     } else {
-        format!("{value:.0}")
+        grouped(per_second)
     }
 }
 
 /// `98.3 %`.
 pub(super) fn percent(value: f64) -> String {
-    format!("{} %", figure(value))
+    format!("{} %", three_figures(value))
 }
 
 /// `part` of `whole` in percent; 100 only for all of it, 0 only for nothing.
@@ -81,12 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
+    fn rates_are_whole_from_a_hundred_on() {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(rate(0.5), "0.50");
+        assert_eq!(rate(99.96), "100");
         assert_eq!(rate(48_207.6), "48,208");
     }
 

@@ -2,11 +2,11 @@
 
 use plimsoll_model::{
     Conditions, Cost, Generator, Histogram, LoadModel, LoadShape, Phase, RunSummary, Saturation,
-    ServerCost,
+    ServerCost, three_figures,
 };
 
 use super::WIDTH;
-use super::numbers::{NOTHING, bytes, count, duration, figure, optional, percent, rate, share};
+use super::numbers::{NOTHING, bytes, count, duration, optional, percent, rate, share};
 use super::page::{Page, shortened};
 use super::spread;
 use super::style::{Emphasis, Style};
@@ -121,7 +121,7 @@ fn principal(page: &mut Page, run: &RunSummary) {
     let mut rows = vec![("requests/s", requests)];
     if let Some(target) = &run.target {
         let per_request = match target.cost.cpu_us_per_request() {
-            Some(micros) => format!("{} µs", figure(micros)),
+            Some(micros) => format!("{} µs", three_figures(micros)),
             None => NOTHING.to_owned(),
         };
         rows.push((
@@ -203,9 +203,9 @@ fn per_request(cost: &Cost) -> String {
     let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / cost.exchanges as f64;
     format!(
         "{} µs ({} user, {} system)",
-        figure(total),
-        figure(micros(cost.cpu.user)),
-        figure(micros(cost.cpu.system))
+        three_figures(total),
+        three_figures(micros(cost.cpu.user)),
+        three_figures(micros(cost.cpu.system))
     )
 }
 
