@@ -26,6 +26,31 @@ pub struct Limits {
 impl Limits {
     /// The highest limit on header fields that can be set.
     pub const MOST_HEADERS: usize = 256;
+
+    /// The length of a head, `None` if it is not all there yet.
+    ///
+    /// - `parsed`: what came of it, of which no more than `head_bytes` were shown to the parser.
+    /// - `available`: how many bytes of the message there are.
+    #[inline]
+    pub(crate) fn head_length(
+        &self,
+        parsed: httparse::Result<usize>,
+        available: usize,
+    ) -> Result<Option<usize>, DecodeError> {
+        match parsed {
+            Ok(httparse::Status::Complete(length)) => Ok(Some(length)),
+            Ok(httparse::Status::Partial) if available >= self.head_bytes => {
+                Err(DecodeError::HeadTooLarge {
+                    limit: self.head_bytes,
+                })
+            }
+            Ok(httparse::Status::Partial) => Ok(None),
+            Err(httparse::Error::TooManyHeaders) => Err(DecodeError::TooManyHeaders {
+                limit: self.headers,
+            }),
+            Err(error) => Err(DecodeError::Head(error)),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -264,18 +289,8 @@ impl ResponseDecoder {
             &bytes[..bytes.len().min(limit)],
             &mut storage[..self.limits.headers],
         );
-        let length = match parsed {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if bytes.len() >= limit => {
-                return Err(DecodeError::HeadTooLarge { limit });
-            }
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(httparse::Error::TooManyHeaders) => {
-                return Err(DecodeError::TooManyHeaders {
-                    limit: self.limits.headers,
-                });
-            }
-            Err(error) => return Err(DecodeError::Head(error)),
+        let Some(length) = self.limits.head_length(parsed, bytes.len())? else {
+            return Ok(None);
         };
         let head = ResponseHead {
             status: response.code.expect("a complete head has a status"),

@@ -60,18 +60,8 @@ impl RequestDecoder {
             &input[..input.len().min(limit)],
             &mut storage[..self.limits.headers],
         );
-        let length = match parsed {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if input.len() >= limit => {
-                return Err(DecodeError::HeadTooLarge { limit });
-            }
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(httparse::Error::TooManyHeaders) => {
-                return Err(DecodeError::TooManyHeaders {
-                    limit: self.limits.headers,
-                });
-            }
-            Err(error) => return Err(DecodeError::Head(error)),
+        let Some(length) = self.limits.head_length(parsed, input.len())? else {
+            return Ok(None);
         };
         if has_bare_line_feed(&input[..length]) {
             return Err(DecodeError::Head(httparse::Error::NewLine));
