@@ -1,8 +1,24 @@
-//! Basic credentials (RFC 7617).
+//! User and password: those of a URL, and how they are sent (RFC 7617).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use plimsoll_model::Secret;
+use url::Url;
+
+/// User and password of `url`, decoded, if it has either.
+pub(crate) fn of_url(url: &Url) -> Option<(String, Secret)> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let password = decode(url.password().unwrap_or_default());
+    Some((decode(url.username()), Secret::new(password)))
+}
+
+/// Part of a URL without its percent-encoding.
+pub(crate) fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
 
 /// The value of `Authorization` or `Proxy-Authorization` for `user` and `password`.
 pub fn basic_authorization(user: &str, password: &Secret) -> Secret {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use percent_encoding::percent_decode_str;
 use plimsoll_model::Secret;
 use url::{Host, Url};
+
+use crate::credentials;
 
 /// Where a request goes and what it asks for there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,19 +176,13 @@ impl TryFrom<&Url> for Endpoint {
             None => url.path().to_owned(),
             Some(query) => format!("{}?{query}", url.path()),
         };
-        let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
-            (
-                decode(url.username()),
-                Secret::new(decode(url.password().unwrap_or_default())),
-            )
-        });
         Ok(Self {
             scheme,
             host,
             port: url.port().unwrap_or(scheme.default_port()),
             authority,
             path_and_query,
-            credentials,
+            credentials: credentials::of_url(url),
         })
     }
 }
@@ -265,10 +260,6 @@ fn shown(text: &str) -> String {
         Some((_, host)) => format!("{scheme}…@{host}{path}"),
         None => text.to_owned(),
     }
-}
-
-fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

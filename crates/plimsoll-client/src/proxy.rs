@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use percent_encoding::percent_decode_str;
 use plimsoll_model::Secret;
 use url::{Host, Url};
 
-use crate::credentials::basic_authorization;
+use crate::credentials::{self, basic_authorization, decode};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::no_proxy::{NoProxy, NoProxyError};
 
@@ -133,17 +132,11 @@ impl FromStr for Proxy {
             }
             Some(address) => address.to_owned(),
         };
-        let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
-            (
-                decode(url.username()),
-                Secret::new(decode(url.password().unwrap_or_default())),
-            )
-        });
         Ok(Self {
             scheme,
             host,
             port: url.port().unwrap_or(scheme.default_port()),
-            credentials,
+            credentials: credentials::of_url(&url),
         })
     }
 }
@@ -180,6 +173,17 @@ pub struct ProxyRules {
 }
 
 impl ProxyRules {
+    /// The environment variables that [`from_variables`](Self::from_variables) looks at.
+    pub const VARIABLES: [&str; 7] = [
+        "http_proxy",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "no_proxy",
+        "NO_PROXY",
+    ];
+
     /// No proxy for anything.
     pub fn none() -> Self {
         Self::default()
@@ -215,13 +219,15 @@ impl ProxyRules {
         N: AsRef<str>,
         V: AsRef<str>,
     {
-        let mut found: [Option<(&'static str, String)>; VARIABLES.len()] = Default::default();
+        let mut found: [Option<(&'static str, String)>; Self::VARIABLES.len()] = Default::default();
         for (name, value) in variables {
-            let known = VARIABLES.iter().position(|known| *known == name.as_ref());
+            let known = Self::VARIABLES
+                .iter()
+                .position(|known| *known == name.as_ref());
             if let Some(index) = known
                 && !value.as_ref().is_empty()
             {
-                found[index] = Some((VARIABLES[index], value.as_ref().to_owned()));
+                found[index] = Some((Self::VARIABLES[index], value.as_ref().to_owned()));
             }
         }
         let [http, https, https_upper, all, all_upper, none, none_upper] = found;
@@ -273,16 +279,6 @@ pub enum ProxyVariableError {
     },
 }
 
-const VARIABLES: [&str; 7] = [
-    "http_proxy",
-    "https_proxy",
-    "HTTPS_PROXY",
-    "all_proxy",
-    "ALL_PROXY",
-    "no_proxy",
-    "NO_PROXY",
-];
-
 /// What a proxy variable may hold.
 trait Variable: FromStr {
     fn error(variable: &'static str, source: Self::Err) -> ProxyVariableError;
@@ -302,10 +298,6 @@ impl Variable for NoProxy {
 
 fn parse<T: Variable>((variable, value): (&'static str, String)) -> Result<T, ProxyVariableError> {
     value.parse().map_err(|source| T::error(variable, source))
-}
-
-fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod target;
 
 mod output;
 
+use plimsoll_client::ProxyRules;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
@@ -111,17 +112,7 @@ fn verdict(summary: &RunSummary) -> Exit {
 
 #[expect(clippy::disallowed_methods, reason = "this is the binary")]
 fn proxy_variables() -> Vec<(String, String)> {
-    const NAMES: [&str; 8] = [
-        "http_proxy",
-        "HTTP_PROXY",
-        "https_proxy",
-        "HTTPS_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-        "no_proxy",
-        "NO_PROXY",
-    ];
-    NAMES
+    ProxyRules::VARIABLES
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect()
