@@ -13,6 +13,26 @@ pub(crate) struct Package {
     pub(crate) name: &'static str,
 }
 
+pub(crate) const NGINX: Package = Package {
+    program: "nginx",
+    name: "nginx-light",
+};
+
+pub(crate) const WRK: Package = Package {
+    program: "wrk",
+    name: "wrk",
+};
+
+pub(crate) const H2LOAD: Package = Package {
+    program: "h2load",
+    name: "nghttp2-client",
+};
+
+pub(crate) const HAPROXY: Package = Package {
+    program: "haproxy",
+    name: "haproxy",
+};
+
 /// Installs the packages whose programs are missing; does nothing if all are there.
 pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
     let missing: Vec<&str> = packages

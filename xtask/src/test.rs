@@ -21,16 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 2] = [
-    Package {
-        program: "nginx",
-        name: "nginx-light",
-    },
-    Package {
-        program: "wrk",
-        name: "wrk",
-    },
-];
+const NEEDED: [Package; 2] = [packages::NGINX, packages::WRK];
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {

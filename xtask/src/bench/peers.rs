@@ -9,22 +9,10 @@ use crate::packages::{self, Package};
 use crate::step;
 
 const PACKAGES: [Package; 4] = [
-    Package {
-        program: "nginx",
-        name: "nginx-light",
-    },
-    Package {
-        program: "wrk",
-        name: "wrk",
-    },
-    Package {
-        program: "h2load",
-        name: "nghttp2-client",
-    },
-    Package {
-        program: "haproxy",
-        name: "haproxy",
-    },
+    packages::NGINX,
+    packages::WRK,
+    packages::H2LOAD,
+    packages::HAPROXY,
 ];
 
 const OHA: &str = "1.16.0";
