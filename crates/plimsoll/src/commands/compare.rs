@@ -115,7 +115,7 @@ struct Cores(Vec<usize>);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let plan = plan(args).map_err(|error| problem(&*error).usage())?;
+    let plan = plan(args).map_err(|error| Problem::caused_by(&*error).usage())?;
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
                 CompareError::Interrupted => Exit::Interrupted,
                 _ => Exit::CouldNotRun,
             },
-            problems: vec![problem(&error)],
+            problems: vec![Problem::caused_by(&error)],
         }),
     }
 }
@@ -327,17 +327,6 @@ impl Progress {
             terminal::overwrite_line("");
         }
     }
-}
-
-/// The error with its causes, as one problem.
-fn problem(error: &dyn std::error::Error) -> Problem {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    Problem::new(message)
 }
 
 /// `1`, `0,2`, `0-3` or a mix.
