@@ -4,15 +4,15 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use plimsoll_wire::{poll_recv, poll_send};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 /// A connected byte stream.
 ///
-/// Every call goes straight to the stream inside. For TCP this is tokio's own `poll_read`, which
-/// after a partial read takes the socket for drained and so saves a read that would only say
-/// `EAGAIN`; `try_read` does not.
+/// Every call goes straight to the stream inside; reads and writes of TCP in the clear go straight to
+/// the kernel.
 ///
 /// What is written to TLS may stay in its buffers until it is flushed; flush after each request.
 /// An error of TLS comes as an `io::Error` around rustls's: `plimsoll_wire::tls::failure` reads it.
@@ -34,7 +34,7 @@ impl AsyncRead for Stream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tcp(stream) => poll_recv(stream, cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
@@ -49,7 +49,7 @@ impl AsyncWrite for Stream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tcp(stream) => poll_send(stream, cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }

@@ -6,6 +6,8 @@ mod clock;
 
 mod socket;
 
+mod raw_io;
+
 pub mod tls;
 
 pub mod h1;
@@ -20,4 +22,5 @@ pub mod process;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
+pub use crate::raw_io::{poll_recv, poll_send};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
