@@ -138,8 +138,8 @@ impl<'a> Bench<'a> {
             .args(["--server", &self.filled(&server.command)])
             .args(["--server-pin", &server.pin])
             .args(["--ready", &server.ready]);
-        for operand in &self.plan.operands {
-            command.arg(self.filled(&operand.command));
+        for (_, operand) in case.operands(self.plan) {
+            command.arg(self.filled(operand));
         }
         command.env("PATH", self.search_path()?);
         println!("$ {}", step::shown(&command));

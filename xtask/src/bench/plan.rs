@@ -76,6 +76,26 @@ pub(super) struct Operand {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) connections: u32,
+    /// Commands in place of the operands' own, by their names; the others then do not take part.
+    #[serde(default)]
+    pub(super) commands: BTreeMap<String, String>,
+}
+
+impl Case {
+    /// Who takes part, in the plan's order, and by which command.
+    pub(super) fn operands<'a>(&'a self, plan: &'a Plan) -> Vec<(&'a str, &'a str)> {
+        plan.operands
+            .iter()
+            .filter_map(|operand| {
+                let command = match self.commands.get(&operand.name) {
+                    Some(command) => command,
+                    None if self.commands.is_empty() => &operand.command,
+                    None => return None,
+                };
+                Some((operand.name.as_str(), command.as_str()))
+            })
+            .collect()
+    }
 }
 
 /// A bound on the first operand: relative to `peer`, or absolute without one.
@@ -113,6 +133,18 @@ impl Plan {
     fn check(&self) -> Result<(), String> {
         if self.operands.len() < 2 {
             return Err("there must be at least two operands".to_owned());
+        }
+        for case in &self.cases {
+            let unknown = case
+                .commands
+                .keys()
+                .find(|name| !self.operands.iter().any(|operand| operand.name == **name));
+            if let Some(name) = unknown {
+                return Err(format!(
+                    "the case `{}` names the operand `{name}`, which is not there",
+                    case.name
+                ));
+            }
         }
         for limit in &self.limits {
             if !self.cases.iter().any(|case| case.name == limit.case) {

@@ -27,11 +27,12 @@ pub(super) fn limited<'a>(
 ) -> Result<Vec<Limited<'a>>, Failure> {
     let mut limited = Vec::new();
     for limit in &plan.limits {
-        let Some((_, document)) = results.iter().find(|(case, _)| case.name == limit.case) else {
+        let Some((case, document)) = results.iter().find(|(case, _)| case.name == limit.case)
+        else {
             continue;
         };
         let value = match &limit.peer {
-            Some(peer) => ratio(plan, document, peer, &limit.metric),
+            Some(peer) => ratio(plan, case, document, peer, &limit.metric),
             None => median(document, 0, &limit.metric),
         };
         let value = value.ok_or_else(|| {
@@ -91,7 +92,7 @@ fn write_case(out: &mut String, plan: &Plan, case: &Case, document: &Value) -> s
         document["interval_level"].as_f64().unwrap_or(0.0) * 100.0
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
-    for (index, operand) in plan.operands.iter().enumerate() {
+    for (index, (operand, _)) in case.operands(plan).into_iter().enumerate() {
         let cell = |metric: &str, scale: f64, decimals: usize| {
             median(document, index, metric).map_or_else(
                 || "–".to_owned(),
@@ -101,7 +102,7 @@ fn write_case(out: &mut String, plan: &Plan, case: &Case, document: &Value) -> s
         writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} |",
-            operand.name,
+            operand,
             cell("cpu_us_per_request", 1.0, 2),
             cell("rps", 1.0, 0),
             cell("p50_us", 1.0, 0),
@@ -185,6 +186,11 @@ fn write_conditions(
     for operand in &plan.operands {
         writeln!(out, "- {}: `{}`", operand.name, shortened(&operand.command))?;
     }
+    for (case, _) in results {
+        for (operand, command) in &case.commands {
+            writeln!(out, "- {operand}, {}: `{}`", case.name, shortened(command))?;
+        }
+    }
     writeln!(
         out,
         "- {}: `{}`",
@@ -216,11 +222,11 @@ fn median(document: &Value, operand: usize, metric: &str) -> Option<f64> {
     document["operands"][operand]["medians"][metric].as_f64()
 }
 
-fn ratio(plan: &Plan, document: &Value, peer: &str, metric: &str) -> Option<f64> {
-    let peer = plan
-        .operands
+fn ratio(plan: &Plan, case: &Case, document: &Value, peer: &str, metric: &str) -> Option<f64> {
+    let peer = case
+        .operands(plan)
         .iter()
-        .position(|operand| operand.name == peer)?;
+        .position(|(operand, _)| *operand == peer)?;
     metric_row(document, peer, metric)?["ratio"].as_f64()
 }
 
