@@ -1,11 +1,13 @@
 //! A request, encoded once and sent as often as needed.
 
+use std::sync::Arc;
+
 use plimsoll_wire::h1::{HeadError, RequestHead};
 
-/// One whole request as it goes over an HTTP/1 connection.
+/// One whole request as it goes over an HTTP/1 connection; clones share its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     method: String,
 }
 
@@ -34,7 +36,7 @@ impl Request {
             head.field(name, value)?;
         }
         Ok(Self {
-            bytes: head.finish(body).into_boxed_slice(),
+            bytes: head.finish(body).into(),
             method: method.to_owned(),
         })
     }

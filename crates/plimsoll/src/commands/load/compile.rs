@@ -30,8 +30,9 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
 
-/// Bodies and URL lists are held in memory.
+/// Bodies and URL lists are held in memory, and so is every request made of them.
 const LARGEST_FILE: u64 = 1 << 30;
+const MOST_REQUEST_BYTES: u64 = LARGEST_FILE + (1 << 20);
 
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
@@ -446,6 +447,7 @@ impl Compiler<'_> {
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut positions = HashMap::new();
         let mut requests = Vec::new();
+        let mut bytes = 0;
         for url in urls {
             let site = (url.scheme(), url.authority().to_owned());
             let endpoint = *positions.entry(site).or_insert_with(|| {
@@ -478,6 +480,14 @@ impl Compiler<'_> {
             };
             let request = Request::encode(method, &target, url.authority(), &headers, body);
             let request = self.value("request", request)?;
+            bytes += request.bytes().len() as u64;
+            if bytes > MOST_REQUEST_BYTES {
+                self.problem(
+                    "--urls",
+                    "the requests, each with its body, take more than 1 GiB",
+                );
+                return None;
+            }
             requests.push(PlannedRequest { endpoint, request });
         }
         Some((endpoints, requests))
