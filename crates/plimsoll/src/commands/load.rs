@@ -17,6 +17,7 @@ pub(crate) use self::args::Args;
 use self::compile::Surroundings;
 use self::output::{LiveLine, ResultFolder};
 use crate::exit::Exit;
+use crate::flags::proxy_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
 
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .as_deref()
         .map(ResultFolder::prepare)
         .transpose()?;
-    let is_embedded = args.url.is_none() && args.request.urls.is_none();
+    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
         variables: proxy_variables(),
@@ -107,22 +108,4 @@ fn verdict(summary: &RunSummary) -> Exit {
     } else {
         Exit::Fine
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the binary")]
-fn proxy_variables() -> Vec<(String, String)> {
-    const NAMES: [&str; 8] = [
-        "http_proxy",
-        "HTTP_PROXY",
-        "https_proxy",
-        "HTTPS_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-        "no_proxy",
-        "NO_PROXY",
-    ];
-    NAMES
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
-        .collect()
 }
