@@ -199,12 +199,16 @@ impl VirtualUser for PlainUser {
         if !reusable {
             connections[endpoint] = None;
         }
-        match (observer, Facts::of(&exchange, certificate_days)) {
-            (Some(observer), Some(facts)) => {
+        let judged = observer.as_ref().and_then(|observer| {
+            let facts = Facts::of(&exchange, certificate_days)?;
+            Some((observer, facts))
+        });
+        match judged {
+            Some((observer, facts)) => {
                 let unmet = plan.expectations.unmet(observer, facts);
                 recorder.finish_judged(&start, &exchange, unmet);
             }
-            _ => recorder.finish(&start, &exchange),
+            None => recorder.finish(&start, &exchange),
         }
         Finished {
             done: exchange.done,

@@ -280,7 +280,7 @@ mod tests {
             close(&mut schema);
             jsonschema::validator_for(&schema).unwrap()
         };
-        assert_eq!(objects.len(), 9, "as many as there are kinds of objects");
+        assert_eq!(objects.len(), 8, "as many as there are kinds of objects");
         for object in objects {
             let properties = object["properties"].as_object().unwrap();
             assert_eq!(

@@ -13,6 +13,9 @@ use crate::date::date;
 /// Columns of the bars of all phases together.
 const BAR: usize = 48;
 
+/// Conditions that are longer do not take part in the alignment of what was found.
+const ALIGNED: usize = 46;
+
 /// The exchange, the principal facts first.
 pub fn check(checked: &Checked, style: Style) -> String {
     let mut page = Page::new(style);
@@ -45,7 +48,10 @@ fn title(page: &mut Page, checked: &Checked) {
                 bytes(checked.content_bytes)
             ));
         }
-        Err(failure) => page.marked("✗", Emphasis::Error, &format!("{failure}, after {took}")),
+        Err(failure) => {
+            let text = format!("failed after {took}: {failure}");
+            page.marked("✗", Emphasis::Error, &text);
+        }
     }
 }
 
@@ -65,22 +71,29 @@ fn conditions(page: &mut Page, judgements: &[Judgement]) {
         format!("{unmet} of {} unmet", judgements.len())
     };
     page.heading("conditions", &remark);
+    let columns = judgements
+        .iter()
+        .map(|judgement| width(&judgement.condition))
+        .filter(|columns| *columns <= ALIGNED)
+        .max();
     for judgement in judgements {
-        condition(page, judgement);
+        condition(page, judgement, columns.unwrap_or(0));
     }
 }
 
-fn condition(page: &mut Page, judgement: &Judgement) {
+/// - `columns`: of the text, so that what was found is aligned.
+fn condition(page: &mut Page, judgement: &Judgement, columns: usize) {
     let (word, emphasis) = match judgement.met {
         Some(true) => ("✓ met", None),
         Some(false) => ("✗ unmet", Some(Emphasis::Error)),
         None => ("  -", None),
     };
-    let text = format!(
-        "  {}  {}",
-        padded_right(word, 7),
-        shortened(&judgement.condition, WIDTH - 11)
-    );
+    let text = shortened(&judgement.condition, WIDTH - 11);
+    let text = match judgement.met {
+        Some(_) => padded_right(&text, columns),
+        None => text,
+    };
+    let text = format!("  {}  {text}", padded_right(word, 7));
     let found = match (judgement.met, &judgement.observed) {
         (None, _) => String::new(),
         (Some(_), None) => "was not there".to_owned(),
@@ -108,19 +121,25 @@ fn condition(page: &mut Page, judgement: &Judgement) {
 
 fn phases(page: &mut Page, checked: &Checked) {
     let exchange = &checked.exchange;
-    let all: Vec<(Phase, Duration)> = exchange.phases.iter().collect();
-    if all.is_empty() {
-        return;
+    let latency = exchange.latency_from_started();
+    let mut rows: Vec<(Phase, Duration, &str)> = exchange
+        .phases
+        .iter()
+        .map(|(phase, took)| (phase, took, "█"))
+        .collect();
+    if let Err(failure) = &exchange.outcome {
+        let rest = latency.saturating_sub(exchange.phases.total());
+        rows.push((failure.phase, rest, "░"));
     }
     page.heading("phases", "");
-    let whole = exchange.phases.total().as_secs_f64();
-    let times: Vec<String> = all.iter().map(|(_, took)| duration(*took)).collect();
-    let total = duration(exchange.latency_from_started());
+    let whole: Duration = rows.iter().map(|(_, took, _)| *took).sum();
+    let times: Vec<String> = rows.iter().map(|(_, took, _)| duration(*took)).collect();
+    let total = duration(latency);
     let time_width = times.iter().chain([&total]).map(|text| width(text)).max();
     let time_width = time_width.unwrap_or(0);
     let mut before = Duration::ZERO;
-    for ((phase, took), time) in all.iter().zip(&times) {
-        let bar = bar(before, *took, whole);
+    for ((phase, took, mark), time) in rows.iter().zip(&times) {
+        let bar = bar(before, *took, whole.as_secs_f64(), mark);
         before += *took;
         page.line(&format!(
             "  {}  {}  {bar}",
@@ -137,7 +156,7 @@ fn phases(page: &mut Page, checked: &Checked) {
 }
 
 /// Where a phase lies in the whole: at least one column, so that the shortest can be seen.
-fn bar(before: Duration, took: Duration, whole: f64) -> String {
+fn bar(before: Duration, took: Duration, whole: f64, mark: &str) -> String {
     let column = |at: Duration| {
         let share = if whole > 0.0 {
             at.as_secs_f64() / whole
@@ -154,7 +173,7 @@ fn bar(before: Duration, took: Duration, whole: f64) -> String {
     };
     let start = column(before).min(BAR - 1);
     let end = column(before + took).max(start + 1);
-    format!("{}{}", " ".repeat(start), "█".repeat(end - start))
+    format!("{}{}", " ".repeat(start), mark.repeat(end - start))
 }
 
 fn connection(page: &mut Page, checked: &Checked) {

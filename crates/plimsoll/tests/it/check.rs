@@ -32,7 +32,7 @@ fn steady(said: &Said, origin: &Origin) -> String {
         .replace(&origin.address().to_string(), "ADDRESS");
     let lines = text.lines().map(|line| {
         let mut words: Vec<String> = Vec::new();
-        for word in line.trim_end_matches(['█', ' ']).split(' ') {
+        for word in line.trim_end_matches(['█', '░', ' ']).split(' ') {
             let is_unit = ["ns", "µs", "ms", "s"].contains(&word.trim_end_matches(','));
             match words.last_mut() {
                 Some(number) if is_unit && number.parse::<f64>().is_ok() => {
@@ -63,7 +63,28 @@ fn met() {
             "time < 10s",
         ],
     );
-    assert_snapshot!(steady(&said.exits(0), &origin), @"");
+    assert_snapshot!(steady(&said.exits(0), &origin), @"
+    GET http://ADDRESS/health
+    200 in TIME, 11 B of content
+     
+    conditions all met
+      ✓ met status == 200 was 200
+      ✓ met body.json($.ok) == true was true
+      ✓ met time < 10s was TIME
+     
+    phases
+      connect TIME
+      send TIME
+      wait TIME
+      receive TIME
+      total TIME
+     
+    connection
+      peer ADDRESS
+      protocol HTTP/1.1
+      bytes 107 sent, 82 received
+    exit 0
+    ");
 }
 
 #[test]
@@ -78,7 +99,27 @@ fn unmet() {
             "any(header.etag exists, not(body contains ok))",
         ],
     );
-    assert_snapshot!(steady(&said.exits(1), &origin), @"");
+    assert_snapshot!(steady(&said.exits(1), &origin), @r#"
+    GET http://ADDRESS/health
+    200 in TIME, 11 B of content
+     
+    conditions 2 of 2 unmet
+      ✗ unmet status == 503 was 200
+      ✗ unmet any(header.etag exists, not(body contains ok)) was {"ok":true}
+     
+    phases
+      connect TIME
+      send TIME
+      wait TIME
+      receive TIME
+      total TIME
+     
+    connection
+      peer ADDRESS
+      protocol HTTP/1.1
+      bytes 107 sent, 82 received
+    exit 1
+    "#);
 }
 
 #[test]
@@ -99,7 +140,7 @@ fn refused() {
     assert_eq!(lines.next(), Some(format!("GET {url}").as_str()));
     let failure = lines.next().unwrap();
     assert!(
-        failure.starts_with("✗ refused during connect: 127."),
+        failure.starts_with("✗ failed after ") && failure.contains(": refused during connect: "),
         "{said}"
     );
     assert!(
@@ -148,7 +189,7 @@ fn over_tls() {
     }
     let said = check(&origin, &[]).exits(1);
     assert!(
-        said.stdout.contains("✗ certificate-untrusted during tls"),
+        said.stdout.contains(": certificate-untrusted during tls"),
         "{said}"
     );
     let document = json(&origin, &["-k"], 0);
@@ -244,7 +285,10 @@ fn the_password_of_the_url_is_sent_and_not_shown() {
 
 #[test]
 fn mistakes() {
-    assert_snapshot!(plimsoll(&["check", "ftp://example.org/"]), @"");
+    assert_snapshot!(plimsoll(&["check", "ftp://example.org/"]), @"
+    error: URL: unknown scheme `ftp`; plimsoll speaks http:// and https://
+    exit 2
+    ");
     assert_snapshot!(
         plimsoll(&[
             "check",
@@ -260,7 +304,14 @@ fn mistakes() {
             "0s",
             "http://127.0.0.1/",
         ]),
-        @""
+        @"
+    error: --expect: unknown subject `staus`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, body, body.json(PATH), header.NAME, any(…), not(…)
+    error: --expect: JSON path `ok`: at position 0, parser error; write for example `$.items[0].name`
+    error: --expect: a parenthesis or a quote in `any(status == 200` is not closed
+    error: --timeout: must be more than zero
+    error: -H: `no colon` is not of the form `Name: value`
+    exit 2
+    "
     );
     let said = run(&mut command(&["check"])).exits(2);
     assert!(said.stderr.contains("<URL>"), "{said}");

@@ -77,11 +77,11 @@ fn colour_adds_nothing_but_escapes() {
 fn bars_lie_end_to_end_and_can_all_be_seen() {
     let micros = Duration::from_micros;
     let whole = micros(1_000).as_secs_f64();
-    let first = bar(Duration::ZERO, micros(500), whole);
-    let tiny = bar(micros(500), micros(1), whole);
-    let last = bar(micros(999), micros(1), whole);
+    let first = bar(Duration::ZERO, micros(500), whole, "█");
+    let tiny = bar(micros(500), micros(1), whole, "█");
+    let last = bar(micros(999), micros(1), whole, "█");
     assert_eq!(first, "█".repeat(BAR / 2));
     assert_eq!(tiny, format!("{}█", " ".repeat(BAR / 2)));
     assert_eq!(width(&last), BAR);
-    assert_eq!(bar(Duration::ZERO, Duration::ZERO, 0.0), "█");
+    assert_eq!(bar(Duration::ZERO, Duration::ZERO, 0.0, "█"), "█");
 }
