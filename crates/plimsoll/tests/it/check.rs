@@ -42,7 +42,7 @@ fn steady(said: &Said, origin: &Origin) -> String {
                 _ => words.push(word.to_owned()),
             }
         }
-        let indent = words.iter().take_while(|word| word.is_empty()).count();
+        let indent = line.len() - line.trim_start().len();
         words.retain(|word| !word.is_empty());
         format!("{}{}", " ".repeat(indent), words.join(" "))
     });
@@ -66,19 +66,19 @@ fn met() {
     assert_snapshot!(steady(&said.exits(0), &origin), @"
     GET http://ADDRESS/health
     200 in TIME, 11 B of content
-     
+
     conditions all met
       ✓ met status == 200 was 200
       ✓ met body.json($.ok) == true was true
       ✓ met time < 10s was TIME
-     
+
     phases
       connect TIME
       send TIME
       wait TIME
       receive TIME
       total TIME
-     
+
     connection
       peer ADDRESS
       protocol HTTP/1.1
@@ -102,18 +102,18 @@ fn unmet() {
     assert_snapshot!(steady(&said.exits(1), &origin), @r#"
     GET http://ADDRESS/health
     200 in TIME, 11 B of content
-     
+
     conditions 2 of 2 unmet
       ✗ unmet status == 503 was 200
       ✗ unmet any(header.etag exists, not(body contains ok)) was {"ok":true}
-     
+
     phases
       connect TIME
       send TIME
       wait TIME
       receive TIME
       total TIME
-     
+
     connection
       peer ADDRESS
       protocol HTTP/1.1
