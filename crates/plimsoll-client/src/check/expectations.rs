@@ -56,11 +56,11 @@ impl Expectations {
         observer: &'a Observer,
         facts: Facts,
     ) -> impl Iterator<Item = usize> + 'a {
-        let observed = observer.observed(facts);
+        let response = observer.observed(facts);
         self.conditions
             .iter()
             .enumerate()
-            .filter(move |(_, condition)| !condition.is_met(&observed))
+            .filter(move |(_, condition)| !condition.is_met(&response))
             .map(|(position, _)| position)
     }
 
@@ -68,13 +68,13 @@ impl Expectations {
     ///
     /// - `facts`: `None` if there is no complete response; then nothing is judged.
     pub fn judge(&self, observer: &Observer, facts: Option<Facts>) -> Vec<Judgement> {
-        let observed = facts.map(|facts| observer.observed(facts));
+        let response = facts.map(|facts| observer.observed(facts));
         self.conditions
             .iter()
             .map(|condition| Judgement {
                 condition: condition.text().to_owned(),
-                met: observed.as_ref().map(|seen| condition.is_met(seen)),
-                observed: observed.as_ref().and_then(|seen| condition.observe(seen)),
+                met: response.as_ref().map(|seen| condition.is_met(seen)),
+                observed: response.as_ref().and_then(|seen| condition.observe(seen)),
             })
             .collect()
     }
