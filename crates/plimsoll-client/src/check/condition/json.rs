@@ -10,8 +10,9 @@ use super::compare::Comparison;
 use super::text::{excerpt, regex, unquote, unquoted};
 use super::{ConditionError, Test};
 
-/// Paths are parsed by descent, so their length bounds the depth of the stack.
+/// A path is parsed by descent, and the time that takes doubles with each filter within a filter.
 const LONGEST_PATH: usize = 256;
+const DEEPEST_PATH: usize = 8;
 
 const KNOWN: &str = "==, !=, <, <=, >, >=, contains, matches, exists";
 
@@ -44,6 +45,11 @@ impl JsonTest {
         }
         if path.len() > LONGEST_PATH {
             return Err(wrong(format!("longer than {LONGEST_PATH} bytes")));
+        }
+        if depth(path) > DEEPEST_PATH {
+            return Err(wrong(format!(
+                "brackets are nested more than {DEEPEST_PATH} deep"
+            )));
         }
         let parsed = JsonPath::parse(path).map_err(|error| wrong(error.to_string()))?;
         let test = match operator {
@@ -102,6 +108,29 @@ impl ValueTest {
             Self::Exists => true,
         }
     }
+}
+
+/// How deep brackets and parentheses outside of quotes are nested.
+fn depth(path: &str) -> usize {
+    let mut depth: usize = 0;
+    let mut deepest = 0;
+    let mut quote = None;
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if quote.is_some() => {
+                bytes.next();
+            }
+            _ if quote == Some(byte) => quote = None,
+            _ if quote.is_some() => {}
+            b'\'' | b'"' => quote = Some(byte),
+            b'[' | b'(' => depth += 1,
+            b']' | b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// A number, `true`, `false` or `null` as in JSON; anything else, or something in quotes, is a

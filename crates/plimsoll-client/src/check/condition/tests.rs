@@ -279,6 +279,17 @@ fn mistakes_are_explained() {
     assert_eq!(error(&deep), "conditions are nested more than 16 deep");
     let long = format!("body.json({}$) == 1", "(".repeat(200) + &")".repeat(200));
     assert!(error(&long).contains("longer than 256 bytes"));
+    let nested = |depth: usize| {
+        format!(
+            "body.json($[?{}@.a{}]) exists",
+            "@[?".repeat(depth),
+            "]".repeat(depth)
+        )
+    };
+    assert!(error(&nested(8)).contains("brackets are nested more than 8 deep"));
+    assert!(Condition::parse(&nested(7)).is_ok());
+    assert!(Condition::parse("body.json($['[[[[[((((((\\'[['])) exists").is_err());
+    assert!(Condition::parse("body.json($['[[[[[((((((\\'[[']) exists").is_ok());
 }
 
 proptest! {
