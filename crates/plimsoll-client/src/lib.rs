@@ -18,6 +18,8 @@ mod race;
 
 mod stream;
 
+mod tls_session;
+
 mod plan;
 
 mod connect;

@@ -153,8 +153,8 @@ mod tests {
             let (_, ticks) = collector.take(published(worker, millis, ok, is_last));
             ticks.iter().map(|tick| tick.ok).collect::<Vec<_>>()
         };
-        assert_eq!(oks(0, 1000, 10, false), []);
-        assert_eq!(oks(0, 2000, 20, false), []);
+        assert_eq!(oks(0, 1000, 10, false), [0_u64; 0]);
+        assert_eq!(oks(0, 2000, 20, false), [0_u64; 0]);
         assert_eq!(oks(1, 1001, 1, false), [11]);
         assert_eq!(oks(1, 2400, 2, true), [22]);
         assert_eq!(oks(0, 2500, 5, true), [5]);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use plimsoll_client::check::Observer;
+use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{Completed, Connector, Http1, Incomplete, ReadBuffer, Stream};
 use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
 struct Open {
     http: Http1<Stream>,
     peer: Option<std::net::SocketAddr>,
+    /// Days until the peer's certificate expires, if a condition looks at it.
+    certificate_days: Option<i64>,
     idle_since: Instant,
 }
 
@@ -83,10 +85,18 @@ impl PlainUser {
                 add_phases(&mut exchange.phases, &connection.phases);
                 exchange.peer = connection.peer;
                 let now = SystemClock.now();
+                let certificate_days = if plan.expectations.needs_certificate() {
+                    let session = connection.stream.tls_session();
+                    let certificate = session.and_then(|session| session.certificate);
+                    certificate.map(|certificate| certificate.days_left(SystemClock.wall()))
+                } else {
+                    None
+                };
                 self.back_off = Duration::ZERO;
                 self.connections[endpoint] = Some(Open {
                     http: Http1::new(connection.stream, plan.limits, now),
                     peer: connection.peer,
+                    certificate_days,
                     idle_since: now,
                 });
                 Ok(())
@@ -148,6 +158,7 @@ impl VirtualUser for PlainUser {
             .as_mut()
             .expect("it was just connected");
         let request = &plan.requests[position].request;
+        let certificate_days = open.certificate_days;
         let begun = open.idle_since.max(start.started);
         let deadline = start.started + plan.timeout;
         let buffer = &shared.buffer;
@@ -188,13 +199,16 @@ impl VirtualUser for PlainUser {
         if !reusable {
             connections[endpoint] = None;
         }
-        match (observer, &exchange.outcome) {
-            (Some(observer), Ok(status)) => {
-                let time = exchange.latency_from_started();
-                let unmet = plan.expectations.unmet(observer, *status, time);
+        let judged = observer.as_ref().and_then(|observer| {
+            let facts = Facts::of(&exchange, certificate_days)?;
+            Some((observer, facts))
+        });
+        match judged {
+            Some((observer, facts)) => {
+                let unmet = plan.expectations.unmet(observer, facts);
                 recorder.finish_judged(&start, &exchange, unmet);
             }
-            _ => recorder.finish(&start, &exchange),
+            None => recorder.finish(&start, &exchange),
         }
         Finished {
             done: exchange.done,

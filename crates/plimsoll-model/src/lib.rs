@@ -15,6 +15,8 @@ mod failure;
 
 mod exchange;
 
+mod check;
+
 mod histogram;
 
 mod cost;
@@ -31,6 +33,7 @@ mod clock;
 
 mod secret;
 
+pub use crate::check::{Certificate, Checked, Judgement, TlsSession, Verdict};
 pub use crate::clock::Clock;
 pub use crate::conditions::{Conditions, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};

@@ -521,7 +521,7 @@ impl TickDocument {
     }
 }
 
-fn to_json(document: &impl Serialize) -> String {
+pub(crate) fn to_json(document: &impl Serialize) -> String {
     let mut json = serde_json::to_string_pretty(document)
         .expect("every key is text or a number, so a document is always JSON");
     json.push('\n');

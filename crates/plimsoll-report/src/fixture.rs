@@ -1,5 +1,7 @@
 //! Runs as they come out of the engine, with plausible figures, for the tests of every encoder.
 
+pub(crate) mod checks;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};

@@ -3,12 +3,17 @@
 //! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
 //! prints, or writes a file. [`text::summary`] is what a person reads after a run,
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
+//! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange.
 
 #![forbid(unsafe_code)]
 
 pub mod text;
 
 mod document;
+
+mod check_document;
+
+mod date;
 
 mod series;
 
@@ -19,6 +24,10 @@ pub mod files;
 #[cfg(test)]
 mod fixture;
 
+pub use crate::check_document::{
+    CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument, FieldDocument,
+    JudgementDocument, PhaseTimeDocument, TlsDocument,
+};
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
     LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument, SummaryDocument,

@@ -1,4 +1,4 @@
-//! What a person reads: the summary after a run and the line while it goes on.
+//! What a person reads: the summary after a run, the line while it goes on, a checked exchange.
 //!
 //! Plain text of at most [`WIDTH`] columns, complete without colour.
 
@@ -14,6 +14,9 @@ mod spread;
 
 mod live;
 
+mod check;
+
+pub use check::check;
 pub use live::{Progress, live};
 pub use style::Style;
 pub use summary::summary;

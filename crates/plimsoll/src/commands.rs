@@ -4,6 +4,8 @@ mod compare;
 
 mod load;
 
+mod check;
+
 mod origin;
 
 use clap::Subcommand;
@@ -14,6 +16,7 @@ use crate::problem::Failed;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
+    Check(Box<check::Args>),
     Compare(Box<compare::Args>),
     #[command(hide = true)]
     Origin(origin::Args),
@@ -23,6 +26,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Origin(args) => origin::run(&args),
     }

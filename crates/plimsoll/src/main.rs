@@ -9,6 +9,8 @@ mod commands;
 
 mod exit;
 
+mod flags;
+
 mod problem;
 
 mod signals;

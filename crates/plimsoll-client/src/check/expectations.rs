@@ -1,55 +1,30 @@
-//! Several conditions, and what must be kept of a response to judge them.
+//! Several conditions, and how a response meets them.
 
-use std::time::Duration;
+use plimsoll_model::Judgement;
 
-use plimsoll_wire::h1::{ResponseHead, ResponseSink};
+use crate::check::{Condition, Facts, Observer};
 
-use crate::check::Condition;
-
-/// Conditions that every response of a run must meet.
+/// Conditions that a response must meet, all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Expectations {
     conditions: Vec<Condition>,
     needs_body: bool,
+    needs_certificate: bool,
     headers: Vec<String>,
-}
-
-/// What conditions look at.
-#[derive(Debug, Clone, Copy)]
-pub struct Observed<'a> {
-    /// The status.
-    pub status: u16,
-    /// How long the exchange took, from its actual start.
-    pub time: Duration,
-    /// Bytes of content.
-    pub size: u64,
-    /// The content, as far as [`Observer`] kept it.
-    pub body: &'a [u8],
-    /// Header fields, names in lower case.
-    pub headers: &'a [(String, Vec<u8>)],
-}
-
-impl<'a> Observed<'a> {
-    /// The first field of that lower-case name.
-    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
-        self.headers
-            .iter()
-            .find(|(field, _)| field == name)
-            .map(|(_, value)| value.as_slice())
-    }
 }
 
 impl Expectations {
     /// All of `conditions`.
     pub fn new(conditions: Vec<Condition>) -> Self {
-        let mut headers: Vec<_> = conditions
-            .iter()
-            .filter_map(|condition| condition.header().map(str::to_owned))
-            .collect();
+        let mut headers = Vec::new();
+        for condition in &conditions {
+            condition.collect_headers(&mut headers);
+        }
         headers.sort();
         headers.dedup();
         Self {
             needs_body: conditions.iter().any(Condition::needs_body),
+            needs_certificate: conditions.iter().any(Condition::needs_certificate),
             headers,
             conditions,
         }
@@ -65,116 +40,94 @@ impl Expectations {
         &self.conditions
     }
 
+    /// Whether the peer's certificate must be read to judge.
+    pub fn needs_certificate(&self) -> bool {
+        self.needs_certificate
+    }
+
     /// A sink that keeps what these conditions need.
     pub fn observer(&self) -> Observer {
-        Observer {
-            keep_body: self.needs_body,
-            names: self.headers.clone(),
-            headers: Vec::new(),
-            spare: Vec::new(),
-            body: Vec::new(),
-            size: 0,
-        }
+        Observer::new(self.needs_body, self.headers.clone())
     }
 
     /// The positions of the conditions that a response does not meet.
     pub fn unmet<'a>(
         &'a self,
         observer: &'a Observer,
-        status: u16,
-        time: Duration,
+        facts: Facts,
     ) -> impl Iterator<Item = usize> + 'a {
-        let response = Observed {
-            status,
-            time,
-            size: observer.size,
-            body: &observer.body,
-            headers: &observer.headers,
-        };
+        let response = observer.observed(facts);
         self.conditions
             .iter()
             .enumerate()
             .filter(move |(_, condition)| !condition.is_met(&response))
             .map(|(position, _)| position)
     }
-}
 
-/// Keeps of a response what the conditions look at, and its size.
-#[derive(Debug, Clone)]
-pub struct Observer {
-    keep_body: bool,
-    names: Vec<String>,
-    headers: Vec<(String, Vec<u8>)>,
-    /// Fields of earlier responses, for their memory.
-    spare: Vec<(String, Vec<u8>)>,
-    body: Vec<u8>,
-    size: u64,
-}
-
-impl Observer {
-    /// How much content is kept for conditions on it; the rest is counted only.
-    pub const BODY_BYTES: usize = 1024 * 1024;
-}
-
-impl ResponseSink for Observer {
-    fn head(&mut self, head: &ResponseHead<'_>) {
-        self.size = 0;
-        self.body.clear();
-        self.spare.append(&mut self.headers);
-        for name in &self.names {
-            if let Some(value) = head.header(name) {
-                let mut field = match self.spare.iter().position(|(spare, _)| spare == name) {
-                    Some(position) => self.spare.swap_remove(position),
-                    None => (name.clone(), Vec::new()),
-                };
-                field.1.clear();
-                field.1.extend_from_slice(value);
-                self.headers.push(field);
-            }
-        }
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.size += piece.len() as u64;
-        if self.keep_body {
-            let room = Self::BODY_BYTES - self.body.len();
-            self.body.extend_from_slice(&piece[..piece.len().min(room)]);
-        }
+    /// Every condition with what was found; for a person, so it allocates.
+    ///
+    /// - `facts`: `None` if there is no complete response; then nothing is judged.
+    pub fn judge(&self, observer: &Observer, facts: Option<Facts>) -> Vec<Judgement> {
+        let response = facts.map(|facts| observer.observed(facts));
+        self.conditions
+            .iter()
+            .map(|condition| Judgement {
+                condition: condition.text().to_owned(),
+                met: response.as_ref().map(|seen| condition.is_met(seen)),
+                observed: response.as_ref().and_then(|seen| condition.observe(seen)),
+            })
+            .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_wire::h1::{ResponseHead, ResponseSink as _};
+
     use super::*;
 
-    #[test]
-    fn unmet_conditions_are_named_by_position() {
-        let expectations = Expectations::new(
-            ["status == 200", "header.x exists", "body == 'ok'"]
-                .map(|text| Condition::parse(text).unwrap())
-                .to_vec(),
-        );
-        let mut observer = expectations.observer();
-        let headers = [httparse::Header {
-            name: "X",
-            value: b"1",
-        }];
+    fn expectations(texts: &[&str]) -> Expectations {
+        let conditions = texts.iter().map(|text| Condition::parse(text).unwrap());
+        Expectations::new(conditions.collect())
+    }
+
+    fn respond(observer: &mut Observer, status: u16, fields: &[(&str, &str)], body: &str) {
+        let headers: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| httparse::Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
         observer.head(&ResponseHead {
-            status: 500,
+            status,
             minor_version: 1,
             headers: &headers,
         });
-        observer.content(b"o");
-        observer.content(b"k");
-        let unmet: Vec<_> = expectations.unmet(&observer, 500, Duration::ZERO).collect();
+        for piece in body.as_bytes().chunks(1) {
+            observer.content(piece);
+        }
+    }
+
+    fn status(status: u16) -> Facts {
+        Facts {
+            status,
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn unmet_conditions_are_named_by_position() {
+        let expectations = expectations(&["status == 200", "header.x exists", "body == 'ok'"]);
+        let mut observer = expectations.observer();
+        respond(&mut observer, 500, &[("X", "1")], "ok");
+        let unmet: Vec<_> = expectations.unmet(&observer, status(500)).collect();
         assert_eq!(unmet, [0]);
     }
 
     #[test]
     fn fields_of_an_earlier_response_are_forgotten() {
-        let texts = ["header.a == '1'", "header.b exists"];
-        let expectations =
-            Expectations::new(texts.map(|text| Condition::parse(text).unwrap()).to_vec());
+        let expectations = expectations(&["header.a == '1'", "any(header.b exists)"]);
         let mut observer = expectations.observer();
         for (fields, expected) in [
             (vec![("a", "1"), ("b", "long")], vec![]),
@@ -182,31 +135,41 @@ mod tests {
             (vec![], vec![0, 1]),
             (vec![("a", "1")], vec![1]),
         ] {
-            let headers: Vec<_> = fields
-                .iter()
-                .map(|(name, value)| httparse::Header {
-                    name,
-                    value: value.as_bytes(),
-                })
-                .collect();
-            observer.head(&ResponseHead {
-                status: 200,
-                minor_version: 1,
-                headers: &headers,
-            });
-            let unmet: Vec<_> = expectations.unmet(&observer, 200, Duration::ZERO).collect();
+            respond(&mut observer, 200, &fields, "");
+            let unmet: Vec<_> = expectations.unmet(&observer, status(200)).collect();
             assert_eq!(unmet, expected, "{fields:?}");
         }
     }
 
     #[test]
-    fn a_long_body_is_kept_in_part_and_counted_whole() {
-        let expectations = Expectations::new(vec![Condition::parse("body contains 'x'").unwrap()]);
+    fn judgements_tell_what_was_found() {
+        let expectations =
+            expectations(&["status == 200", "body.json($.ok) == true", "not(ip == ::1)"]);
         let mut observer = expectations.observer();
-        for _ in 0..3 {
-            observer.content(&vec![b'a'; Observer::BODY_BYTES / 2]);
+        respond(&mut observer, 503, &[], "{\"ok\": false}");
+        let judged: Vec<_> = expectations
+            .judge(&observer, Some(status(503)))
+            .into_iter()
+            .map(|judgement| (judgement.met, judgement.observed))
+            .collect();
+        assert_eq!(
+            judged,
+            [
+                (Some(false), Some("503".to_owned())),
+                (Some(false), Some("false".to_owned())),
+                (Some(true), None),
+            ]
+        );
+        for judgement in expectations.judge(&observer, None) {
+            assert_eq!((judgement.met, judgement.observed), (None, None));
         }
-        assert_eq!(observer.body.len(), Observer::BODY_BYTES);
-        assert_eq!(observer.size, 3 * Observer::BODY_BYTES as u64 / 2);
+    }
+
+    #[test]
+    fn what_is_needed_is_found_in_every_depth() {
+        assert!(expectations(&["not(any(status == 1, body.json($) exists))"]).needs_body);
+        assert!(expectations(&["any(not(cert.days < 3))"]).needs_certificate());
+        let plain = expectations(&["status == 200", "tls < 1s", "ip == ::1"]);
+        assert!(!plain.needs_body && !plain.needs_certificate());
     }
 }

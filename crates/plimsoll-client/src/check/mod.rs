@@ -1,10 +1,25 @@
-//! Conditions that a response must meet: `status == 200`, `body contains 'ok'`, `time < 300ms`.
+//! Conditions that a response must meet, and one exchange judged by them.
 //!
-//! Pure: a [`Condition`] is parsed once and judged against values; nothing here sends anything.
+//! `status == 200`, `body.json($.ok) == true`, `cert.days > 14`. A [`Condition`] is parsed once and
+//! judged against values: that part is pure and shared by load tests, checks and monitors. Only a
+//! [`Checker`] sends anything: one exchange at a time, on a connection that it keeps or on a fresh
+//! one. Redirects are not followed.
 
 mod condition;
 
+mod observed;
+
 mod expectations;
 
+mod observer;
+
+mod plan;
+
+mod checker;
+
+pub use crate::check::checker::{Checker, Outcome, Reuse, check};
 pub use crate::check::condition::{Condition, ConditionError};
-pub use crate::check::expectations::{Expectations, Observed, Observer};
+pub use crate::check::expectations::Expectations;
+pub use crate::check::observed::{Facts, Observed};
+pub use crate::check::observer::Observer;
+pub use crate::check::plan::CheckPlan;

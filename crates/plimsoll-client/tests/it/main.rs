@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod checks;
+
 mod connecting;
 
 mod exchanges;
@@ -11,3 +13,6 @@ mod names;
 mod proxies;
 
 mod tls;
+
+#[global_allocator]
+static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

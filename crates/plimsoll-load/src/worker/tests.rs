@@ -140,6 +140,9 @@ fn expectations_allocate_nothing_per_request() {
         "status == 200",
         "body contains 'hell'",
         "header.content-length == '5'",
+        "wait < 10s",
+        "ip in 127.0.0.0/8",
+        "any(status == 204, not(header.etag exists))",
     ];
     assert_none_per_request(&closed(), &expectations);
 }

@@ -12,8 +12,11 @@ mod verify;
 
 mod failure;
 
+mod certificate;
+
 pub use rustls::ClientConfig;
 
+pub use crate::tls::certificate::certificate;
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io};
 pub use crate::tls::pem::MaterialError;
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};

@@ -8,7 +8,6 @@ mod target;
 
 mod output;
 
-use plimsoll_client::ProxyRules;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
@@ -18,6 +17,7 @@ pub(crate) use self::args::Args;
 use self::compile::Surroundings;
 use self::output::{LiveLine, ResultFolder};
 use crate::exit::Exit;
+use crate::flags::proxy_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .as_deref()
         .map(ResultFolder::prepare)
         .transpose()?;
-    let is_embedded = args.url.is_none() && args.request.urls.is_none();
+    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
         variables: proxy_variables(),
@@ -108,12 +108,4 @@ fn verdict(summary: &RunSummary) -> Exit {
     } else {
         Exit::Fine
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the binary")]
-fn proxy_variables() -> Vec<(String, String)> {
-    ProxyRules::VARIABLES
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
-        .collect()
 }

@@ -10,4 +10,6 @@ mod mistakes;
 
 mod load;
 
+mod check;
+
 mod cost;

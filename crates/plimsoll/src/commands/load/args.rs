@@ -1,11 +1,12 @@
 //! The flags of `plimsoll load`, as they were written.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use plimsoll_model::{Rate, parse_duration, parse_rate};
+
+use crate::flags::{ConnectionArgs, RequestArgs};
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
 /// the server.
@@ -24,6 +25,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(super) request: RequestArgs,
+
+    #[command(flatten)]
+    pub(super) requests: RequestsArgs,
 
     #[command(flatten)]
     pub(super) judge: JudgeArgs,
@@ -128,40 +132,7 @@ pub(crate) enum OnFull {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
-pub(crate) struct RequestArgs {
-    /// Request method [default: GET, or POST with a body]
-    #[arg(short, long, value_name = "METHOD")]
-    pub(super) method: Option<String>,
-
-    /// Header field, repeatable
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
-    pub(super) headers: Vec<String>,
-
-    /// Body
-    #[arg(
-        short = 'd',
-        long = "data",
-        value_name = "TEXT",
-        conflicts_with = "data_file"
-    )]
-    pub(super) data: Option<String>,
-
-    /// Body from a file
-    #[arg(short = 'D', long, value_name = "FILE")]
-    pub(super) data_file: Option<PathBuf>,
-
-    /// Content type of the body
-    #[arg(short = 'T', long, value_name = "TYPE")]
-    pub(super) content_type: Option<String>,
-
-    /// Basic authentication
-    #[arg(short = 'a', long, value_name = "USER:PASSWORD")]
-    pub(super) basic_auth: Option<String>,
-
-    /// Host header, in place of that of the URL
-    #[arg(long, value_name = "HOST")]
-    pub(super) host: Option<String>,
-
+pub(crate) struct RequestsArgs {
     /// Open a new connection for each request
     #[arg(long)]
     pub(super) disable_keepalive: bool,
@@ -175,7 +146,7 @@ pub(crate) struct RequestArgs {
 #[command(next_help_heading = "Judgement")]
 pub(crate) struct JudgeArgs {
     /// Condition on every response, repeatable: `status == 200`, `body contains 'ok'`,
-    /// `time < 300ms`, `size < 64KiB`, `header.etag exists`
+    /// `time < 300ms`, `size < 64KiB`, `header.etag exists`, `body.json($.ok) == true`
     #[arg(long, value_name = "CONDITION")]
     pub(super) expect: Vec<String>,
 
@@ -206,50 +177,6 @@ pub(crate) struct ServerArgs {
     /// Cores for the workers, one each
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(super) cores: Vec<usize>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Connection")]
-pub(crate) struct ConnectionArgs {
-    /// Address for a host and port, in place of a name lookup; repeatable
-    #[arg(long, value_name = "HOST:PORT:ADDRESS")]
-    pub(super) resolve: Vec<String>,
-
-    /// Use IPv4 only
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    pub(super) ipv4: bool,
-
-    /// Use IPv6 only
-    #[arg(short = '6', long)]
-    pub(super) ipv6: bool,
-
-    /// Local address to connect from
-    #[arg(long, value_name = "ADDRESS")]
-    pub(super) source: Option<IpAddr>,
-
-    /// Unix socket to connect to, whatever the host
-    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
-    pub(super) unix_socket: Option<PathBuf>,
-
-    /// Proxy: `http://`, `https://`, `socks5://`, `socks5h://` [default: from *_PROXY]
-    #[arg(short = 'x', long, value_name = "URL")]
-    pub(super) proxy: Option<String>,
-
-    /// Believe any certificate
-    #[arg(short = 'k', long, conflicts_with = "cacert")]
-    pub(super) insecure: bool,
-
-    /// Believe only certificates signed by those in this PEM file
-    #[arg(long, value_name = "FILE")]
-    pub(super) cacert: Option<PathBuf>,
-
-    /// Client certificate, PEM
-    #[arg(long, value_name = "FILE")]
-    pub(super) cert: Option<PathBuf>,
-
-    /// Key of the client certificate, PEM [default: in its file]
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(super) key: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

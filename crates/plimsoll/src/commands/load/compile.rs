@@ -2,26 +2,20 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_client::{
-    AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyRules,
-    ProxyScheme, Request, RequestForm, basic_authorization,
-};
+use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
 };
-use plimsoll_model::{Rate, Secret, parse_duration, parse_rate};
+use plimsoll_model::{Rate, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
-use plimsoll_wire::tls::{IdentityFiles, TlsSettings, Trust};
 
 use super::args::{self, Args};
-use crate::exit::Exit;
+use crate::flags::{Problems, RequestParts};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -30,11 +24,8 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
 
-/// Bodies and URL lists are held in memory, and so is every request made of them.
-const LARGEST_FILE: u64 = 1 << 30;
-const MOST_REQUEST_BYTES: u64 = LARGEST_FILE + (1 << 20);
-
-const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+/// Every request is held in memory.
+const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
 
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
@@ -55,21 +46,15 @@ pub(super) fn compile(
 ) -> Result<RunPlan, Failed> {
     let mut compiler = Compiler {
         args,
-        problems: Vec::new(),
+        problems: Problems::default(),
     };
     let plan = compiler.plan(url, surroundings);
-    match plan {
-        Some(plan) if compiler.problems.is_empty() => Ok(plan),
-        _ => Err(Failed {
-            exit: Exit::Usage,
-            problems: compiler.problems,
-        }),
-    }
+    compiler.problems.unless_any(plan)
 }
 
 struct Compiler<'a> {
     args: &'a Args,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 impl Compiler<'_> {
@@ -78,12 +63,17 @@ impl Compiler<'_> {
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
-        let headers = self.headers();
-        let body = self.body();
-        let connect = self.connect(urls.as_deref().unwrap_or_default(), surroundings);
+        let keep_alive = !self.args.requests.disable_keepalive;
+        let parts = self.args.request.parts(!keep_alive, &mut self.problems);
+        let connect = self.args.connection.plan(
+            urls.as_deref().unwrap_or_default(),
+            self.args.shape.timeout,
+            &surroundings.variables,
+            &mut self.problems,
+        );
         let cores = self.cores(&surroundings.cores);
         let (urls, shape, connect) = (urls?, shape?, connect?);
-        let (endpoints, requests) = self.requests(&urls, &connect, &headers, body.as_deref())?;
+        let (endpoints, requests) = self.requests(&urls, &connect, &parts)?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
         Some(RunPlan {
             endpoints,
@@ -97,7 +87,7 @@ impl Compiler<'_> {
             warm_up: self.args.shape.warm_up,
             grace: self.args.shape.grace,
             timeout: self.args.shape.timeout,
-            keep_alive: !self.args.request.disable_keepalive,
+            keep_alive,
             limits: Limits::default(),
             expectations: Arc::new(expectations),
             fail_statuses,
@@ -107,25 +97,19 @@ impl Compiler<'_> {
     }
 
     fn problem(&mut self, flag: &str, message: impl ToString) {
-        self.problems.push(Problem::with(flag, message));
+        self.problems.add(flag, message);
     }
 
-    /// Notes the problem of an `Err` and goes on.
     fn value<T, E: Into<Box<dyn Error>>>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
-        result
-            .map_err(|error| {
-                let problem = Problem::caused_by(&*error.into());
-                self.problems.push(problem.about(flag));
-            })
-            .ok()
+        self.problems.value(flag, result)
     }
 
     fn urls(&mut self, url: Option<&str>) -> Option<Vec<Endpoint>> {
-        let Some(path) = &self.args.request.urls else {
+        let Some(path) = &self.args.requests.urls else {
             let endpoint = self.value("URL", Endpoint::parse(url?))?;
             return Some(vec![endpoint]);
         };
-        let bytes = self.file("--urls", path)?;
+        let bytes = self.problems.file("--urls", path)?;
         let mut endpoints = Vec::new();
         let before = self.problems.len();
         for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
@@ -140,19 +124,6 @@ impl Compiler<'_> {
             self.problem("--urls", format!("{} holds no URL", path.display()));
         }
         (!endpoints.is_empty()).then_some(endpoints)
-    }
-
-    fn file(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
-        let read = fs::metadata(path).and_then(|metadata| {
-            if metadata.len() > LARGEST_FILE {
-                return Err(std::io::Error::other("larger than 1 GiB"));
-            }
-            fs::read(path)
-        });
-        self.value(
-            flag,
-            read.map_err(|error| format!("cannot read {}: {error}", path.display())),
-        )
     }
 
     fn expectations(&mut self) -> Expectations {
@@ -377,73 +348,12 @@ impl Compiler<'_> {
         cores
     }
 
-    fn headers(&mut self) -> Vec<(String, String)> {
-        let request = &self.args.request;
-        let mut headers = Vec::new();
-        for text in &request.headers {
-            match text.split_once(':') {
-                Some((name, value)) => {
-                    headers.push((name.trim().to_owned(), value.trim().to_owned()));
-                }
-                None => self.problem("-H", format!("`{text}` is not of the form `Name: value`")),
-            }
-        }
-        let mut add = |name: &str, value: Option<String>| {
-            let is_given = headers
-                .iter()
-                .any(|(given, _)| given.eq_ignore_ascii_case(name));
-            if let Some(value) = value.filter(|_| !is_given) {
-                headers.push((name.to_owned(), value));
-            }
-        };
-        let has_body = request.data.is_some() || request.data_file.is_some();
-        let content_type = request
-            .content_type
-            .clone()
-            .or_else(|| has_body.then(|| "application/x-www-form-urlencoded".to_owned()));
-        add("host", request.host.clone());
-        add("user-agent", Some(USER_AGENT.to_owned()));
-        add("accept", Some("*/*".to_owned()));
-        add("content-type", content_type);
-        add(
-            "connection",
-            request.disable_keepalive.then(|| "close".to_owned()),
-        );
-        if let Some(text) = &request.basic_auth {
-            match text.split_once(':') {
-                Some((user, password)) => {
-                    let value = basic_authorization(user, &Secret::new(password));
-                    headers.push(("authorization".to_owned(), value.expose().to_owned()));
-                }
-                None => self.problem("-a", "write it as `user:password`"),
-            }
-        }
-        headers
-    }
-
-    fn body(&mut self) -> Option<Vec<u8>> {
-        let request = &self.args.request;
-        match (&request.data, &request.data_file) {
-            (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(path)) => self.file("-D", path),
-            (None, None) => None,
-        }
-    }
-
     fn requests(
         &mut self,
         urls: &[Endpoint],
         connect: &ConnectPlan,
-        headers: &[(String, String)],
-        body: Option<&[u8]>,
+        parts: &RequestParts,
     ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
-        let default_method = if body.is_some() { "POST" } else { "GET" };
-        let method = self
-            .args
-            .request
-            .method
-            .as_deref()
-            .unwrap_or(default_method);
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut positions = HashMap::new();
         let mut requests = Vec::new();
@@ -454,35 +364,10 @@ impl Compiler<'_> {
                 endpoints.push(url.clone());
                 endpoints.len() - 1
             });
-            let mut headers = headers.to_vec();
-            if let Some((user, password)) = url.credentials()
-                && self.args.request.basic_auth.is_none()
-            {
-                let value = basic_authorization(user, password);
-                headers.push(("authorization".to_owned(), value.expose().to_owned()));
-            }
-            let target = match connect.request_form(url) {
-                RequestForm::Origin => url.path_and_query().to_owned(),
-                RequestForm::Absolute {
-                    proxy_authorization,
-                } => {
-                    if let Some(value) = proxy_authorization {
-                        let value = value.expose().to_owned();
-                        headers.push(("proxy-authorization".to_owned(), value));
-                    }
-                    format!(
-                        "{}://{}{}",
-                        url.scheme().name(),
-                        url.authority(),
-                        url.path_and_query()
-                    )
-                }
-            };
-            let request = Request::encode(method, &target, url.authority(), &headers, body);
-            let request = self.value("request", request)?;
+            let request = self.value("request", parts.encode(url, connect))?;
             bytes += request.bytes().len() as u64;
             if bytes > MOST_REQUEST_BYTES {
-                self.problem(
+                self.problems.add(
                     "--urls",
                     "the requests, each with its body, take more than 1 GiB",
                 );
@@ -491,88 +376,6 @@ impl Compiler<'_> {
             requests.push(PlannedRequest { endpoint, request });
         }
         Some((endpoints, requests))
-    }
-
-    fn connect(
-        &mut self,
-        endpoints: &[Endpoint],
-        surroundings: &Surroundings,
-    ) -> Option<ConnectPlan> {
-        let connection = &self.args.connection;
-        let overrides: Vec<_> = connection
-            .resolve
-            .iter()
-            .filter_map(|text| self.value("--resolve", text.parse()))
-            .collect();
-        let proxies = self.proxies(surroundings)?;
-        let settings = TlsSettings {
-            trust: match &connection.cacert {
-                Some(file) => Trust::Only(file.clone()),
-                None if connection.insecure => Trust::Anyone,
-                None => Trust::PublicRoots,
-            },
-            identity: connection.cert.clone().map(|certificate| IdentityFiles {
-                certificate,
-                key: connection.key.clone(),
-            }),
-            alpn: vec![b"http/1.1".to_vec()],
-        };
-        let mut tls = None;
-        if endpoints.iter().any(Endpoint::is_tls) {
-            tls = Some(self.tls(&settings)?);
-        }
-        let mut proxy_tls = None;
-        if proxies
-            .proxies()
-            .any(|proxy| proxy.scheme() == ProxyScheme::Https)
-        {
-            proxy_tls = Some(self.tls(&settings)?);
-        }
-        let plan = ConnectPlan::new(ConnectOptions {
-            overrides: Overrides::new(overrides),
-            family: match (connection.ipv4, connection.ipv6) {
-                (true, _) => AddressFamily::Ipv4,
-                (_, true) => AddressFamily::Ipv6,
-                _ => AddressFamily::default(),
-            },
-            source: connection.source,
-            keepalive: None,
-            unix_socket: connection.unix_socket.clone(),
-            name_servers: Vec::new(),
-            proxies,
-            tls,
-            proxy_tls,
-            timeout: Some(self.args.shape.timeout),
-        });
-        self.value("--source", plan)
-    }
-
-    fn tls(&mut self, settings: &TlsSettings) -> Option<Arc<plimsoll_wire::tls::ClientConfig>> {
-        let flag = match (&settings.identity, &settings.trust) {
-            (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
-            (Some(_), _) => "--cert, --key",
-            (None, Trust::Only(_)) => "--cacert",
-            (None, _) => "TLS",
-        };
-        self.value(flag, settings.compile())
-    }
-
-    fn proxies(&mut self, surroundings: &Surroundings) -> Option<ProxyRules> {
-        match &self.args.connection.proxy {
-            // As with curl, an empty proxy means none, whatever the environment says.
-            Some(text) if text.is_empty() => Some(ProxyRules::none()),
-            Some(text) => {
-                let proxy = self.value("-x", text.parse::<Proxy>())?;
-                Some(ProxyRules::always(proxy))
-            }
-            None => {
-                let variables = surroundings.variables.iter();
-                let rules = ProxyRules::from_variables(
-                    variables.map(|(name, value)| (name.as_str(), value.as_str())),
-                );
-                self.value("environment", rules)
-            }
-        }
     }
 }
 

@@ -1,0 +1,280 @@
+//! One exchange at a time, judged.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use plimsoll_model::{
+    Checked, Clock, Exchange, Failure, Phases, Protocol, Retry, TlsSession, Verdict,
+};
+
+use crate::check::{CheckPlan, Facts, Observer};
+use crate::{Connector, Http1, ReadBuffer, Stream};
+
+/// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
+pub async fn check(plan: &Arc<CheckPlan>, connector: &Connector, clock: &impl Clock) -> Checked {
+    let mut checker = Checker::new(Arc::clone(plan), Reuse::Fresh).with_details();
+    let outcome = checker.check(connector, &ReadBuffer::new(), clock).await;
+    checker.explain(&outcome)
+}
+
+/// Makes the exchange of one plan, again and again.
+///
+/// It owns at most one connection. Connector and read buffer are the caller's, so that the checkers
+/// of one worker can share them. With [`Reuse::Keep`] and without details, a check allocates only
+/// where a condition asks for JSON.
+#[derive(Debug)]
+pub struct Checker {
+    plan: Arc<CheckPlan>,
+    reuse: Reuse,
+    open: Option<Open>,
+    observer: Observer,
+    has_details: bool,
+    /// Of the connection that was used last, as far as somebody wants to know.
+    tls: Option<TlsSession>,
+}
+
+/// What becomes of the connection after an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// It is kept for the next one, if the peer lets it.
+    Keep,
+    /// It is closed: each check includes resolving, connecting and the handshake.
+    Fresh,
+}
+
+/// One exchange and its verdict.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// When it started, as a date.
+    pub at: SystemTime,
+    /// The exchange.
+    pub exchange: Exchange,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// Whether it ran over a connection that had carried one before.
+    pub reused: bool,
+    certificate_days: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Open {
+    http: Http1<Stream>,
+    peer: Option<SocketAddr>,
+}
+
+impl Checker {
+    /// Opens nothing yet.
+    pub fn new(plan: Arc<CheckPlan>, reuse: Reuse) -> Self {
+        Self {
+            observer: plan.expectations.observer(),
+            plan,
+            reuse,
+            open: None,
+            has_details: false,
+            tls: None,
+        }
+    }
+
+    /// The same, keeping for [`explain`](Self::explain) the whole head and the TLS session.
+    #[must_use]
+    pub fn with_details(mut self) -> Self {
+        self.has_details = true;
+        self.observer = self.observer.with_all_fields();
+        self
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<CheckPlan> {
+        &self.plan
+    }
+
+    /// Closes the connection that is kept, if there is one.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Makes one exchange and judges it; call it within the runtime of `connector`.
+    ///
+    /// A kept connection that the peer closed while it was idle says nothing about the peer: the
+    /// request is then sent once more on a fresh one, if its method is idempotent (RFC 9110,
+    /// section 9.2.2).
+    pub async fn check(
+        &mut self,
+        connector: &Connector,
+        buffer: &ReadBuffer,
+        clock: &impl Clock,
+    ) -> Outcome {
+        let started = clock.now();
+        let at = clock.wall();
+        let mut exchange = Exchange {
+            intended: started,
+            started,
+            done: started,
+            phases: Phases::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            peer: None,
+            protocol: Protocol::Http1,
+            outcome: Ok(0),
+        };
+        self.observer.clear();
+        let mut kept = self.open.take().and_then(|mut open| {
+            let is_fresh = open.http.is_fresh();
+            is_fresh.then_some(open)
+        });
+        let reused = loop {
+            let reused = kept.is_some();
+            let open = match kept.take() {
+                Some(open) => Ok(open),
+                None => self.connect(connector, clock, &mut exchange).await,
+            };
+            let result = match open {
+                Ok(open) => self.send(open, buffer, clock, &mut exchange).await,
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(status) => exchange.outcome = Ok(status),
+                Err(failure)
+                    if reused
+                        && failure.retry == Retry::IfReused
+                        && is_idempotent(self.plan.request.method()) =>
+                {
+                    exchange.phases = Phases::default();
+                    continue;
+                }
+                Err(failure) => exchange.outcome = Err(failure),
+            }
+            break reused;
+        };
+        let certificate_days = self
+            .tls
+            .as_ref()
+            .and_then(|tls| tls.certificate.as_ref())
+            .map(|certificate| certificate.days_left(at));
+        Outcome {
+            at,
+            verdict: self.verdict(&exchange, certificate_days),
+            exchange,
+            reused,
+            certificate_days,
+        }
+    }
+
+    /// All about `outcome`, which must be the last one.
+    ///
+    /// Without [`with_details`](Self::with_details) there are only the fields that conditions look
+    /// at.
+    pub fn explain(&self, outcome: &Outcome) -> Checked {
+        let facts = Facts::of(&outcome.exchange, outcome.certificate_days);
+        Checked {
+            url: self.plan.endpoint.to_string(),
+            method: self.plan.request.method().to_owned(),
+            at: outcome.at,
+            exchange: outcome.exchange.clone(),
+            fields: self
+                .observer
+                .fields()
+                .iter()
+                .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
+                .collect(),
+            content_bytes: self.observer.size(),
+            tls: self.tls.clone(),
+            judgements: self.plan.expectations.judge(&self.observer, facts),
+        }
+    }
+
+    async fn connect(
+        &mut self,
+        connector: &Connector,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> Result<Open, Failure> {
+        self.tls = None;
+        exchange.peer = None;
+        let connecting = Box::pin(connector.connect(&self.plan.endpoint, clock));
+        match connecting.await {
+            Ok(connection) => {
+                add_phases(&mut exchange.phases, &connection.phases);
+                if self.has_details || self.plan.expectations.needs_certificate() {
+                    self.tls = connection.stream.tls_session();
+                }
+                Ok(Open {
+                    http: Http1::new(connection.stream, self.plan.limits, clock.now()),
+                    peer: connection.peer,
+                })
+            }
+            Err(error) => {
+                add_phases(&mut exchange.phases, &error.phases);
+                exchange.done = clock.now();
+                Err(error.failure)
+            }
+        }
+    }
+
+    async fn send(
+        &mut self,
+        mut open: Open,
+        buffer: &ReadBuffer,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> Result<u16, Failure> {
+        exchange.peer = open.peer;
+        let begun = clock.now();
+        let deadline = exchange.started + self.plan.timeout;
+        let result = open
+            .http
+            .exchange(
+                &self.plan.request,
+                begun,
+                deadline,
+                buffer,
+                &mut self.observer,
+                clock,
+            )
+            .await;
+        match result {
+            Ok(completed) => {
+                add_phases(&mut exchange.phases, &completed.phases);
+                exchange.bytes_sent = completed.bytes_sent;
+                exchange.bytes_received = completed.bytes_received;
+                exchange.done = completed.done;
+                if completed.reusable && self.reuse == Reuse::Keep {
+                    self.open = Some(open);
+                }
+                Ok(completed.status)
+            }
+            Err(incomplete) => {
+                add_phases(&mut exchange.phases, &incomplete.phases);
+                exchange.bytes_sent = incomplete.bytes_sent;
+                exchange.bytes_received = incomplete.bytes_received;
+                exchange.done = incomplete.done;
+                Err(incomplete.failure)
+            }
+        }
+    }
+
+    fn verdict(&self, exchange: &Exchange, certificate_days: Option<i64>) -> Verdict {
+        let Some(facts) = Facts::of(exchange, certificate_days) else {
+            return Verdict::Failed;
+        };
+        let mut unmet = self.plan.expectations.unmet(&self.observer, facts);
+        match unmet.next() {
+            None => Verdict::Met,
+            Some(_) => Verdict::Unmet,
+        }
+    }
+}
+
+fn is_idempotent(method: &str) -> bool {
+    matches!(
+        method,
+        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+    )
+}
+
+fn add_phases(all: &mut Phases, more: &Phases) {
+    for (phase, duration) in more.iter() {
+        all.set(phase, duration);
+    }
+}

@@ -1,0 +1,132 @@
+//! What is kept of a response to judge it.
+
+use plimsoll_wire::h1::{ResponseHead, ResponseSink};
+
+use crate::check::{Facts, Observed};
+
+/// Keeps of a response what conditions look at, and its size.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    keep_body: bool,
+    /// The fields to keep; `None` for all of them.
+    names: Option<Vec<String>>,
+    headers: Vec<(String, Vec<u8>)>,
+    /// Fields of earlier responses, for their memory.
+    spare: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    size: u64,
+}
+
+impl Observer {
+    /// How much content is kept for conditions on it; the rest is counted only.
+    pub const BODY_BYTES: usize = 1024 * 1024;
+
+    pub(super) fn new(keep_body: bool, names: Vec<String>) -> Self {
+        Self {
+            keep_body,
+            names: Some(names),
+            headers: Vec::new(),
+            spare: Vec::new(),
+            body: Vec::new(),
+            size: 0,
+        }
+    }
+
+    /// The same, keeping all fields of the head, which costs memory for each response.
+    #[must_use]
+    pub fn with_all_fields(mut self) -> Self {
+        self.names = None;
+        self
+    }
+
+    /// Bytes of content.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The fields that were kept, names in lower case, in the order they came or were asked for.
+    pub fn fields(&self) -> &[(String, Vec<u8>)] {
+        &self.headers
+    }
+
+    /// Forgets the last response, so that one that never comes is not taken for it.
+    pub(super) fn clear(&mut self) {
+        self.size = 0;
+        self.body.clear();
+        self.spare.append(&mut self.headers);
+    }
+
+    pub(super) fn observed(&self, facts: Facts) -> Observed<'_> {
+        Observed::new(facts, &self.headers, &self.body, self.size)
+    }
+}
+
+impl ResponseSink for Observer {
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        self.clear();
+        let Some(names) = &self.names else {
+            self.spare.clear();
+            self.headers.extend(head.headers.iter().map(|field| {
+                let name = field.name.to_ascii_lowercase();
+                (name, field.value.to_owned())
+            }));
+            return;
+        };
+        for name in names {
+            if let Some(value) = head.header(name) {
+                let mut field = match self.spare.iter().position(|(spare, _)| spare == name) {
+                    Some(position) => self.spare.swap_remove(position),
+                    None => (name.clone(), Vec::new()),
+                };
+                field.1.clear();
+                field.1.extend_from_slice(value);
+                self.headers.push(field);
+            }
+        }
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.size += piece.len() as u64;
+        if self.keep_body {
+            let room = Self::BODY_BYTES - self.body.len();
+            self.body.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_body_is_kept_in_part_and_counted_whole() {
+        let mut observer = Observer::new(true, Vec::new());
+        for _ in 0..3 {
+            observer.content(&vec![b'a'; Observer::BODY_BYTES / 2]);
+        }
+        assert_eq!(observer.body.len(), Observer::BODY_BYTES);
+        assert_eq!(observer.size(), 3 * Observer::BODY_BYTES as u64 / 2);
+    }
+
+    #[test]
+    fn all_fields_are_kept_in_their_order() {
+        let mut observer = Observer::new(false, vec!["b".to_owned()]).with_all_fields();
+        let headers = [("B", "1"), ("a", "2"), ("B", "3")].map(|(name, value)| httparse::Header {
+            name,
+            value: value.as_bytes(),
+        });
+        for _ in 0..2 {
+            observer.head(&ResponseHead {
+                status: 200,
+                minor_version: 1,
+                headers: &headers,
+            });
+            let names: Vec<_> = observer.fields().iter().map(|(name, _)| name).collect();
+            assert_eq!(names, ["b", "a", "b"]);
+        }
+        assert_eq!(
+            observer.observed(Facts::default()).header("b"),
+            Some(&b"1"[..])
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! One checked exchange as programs read it: `schemas/check.v1.json`.
+//!
+//! Units are in the names; durations are microseconds with up to three decimals. Within a version
+//! fields are added and never change their meaning. What was not there is `null`.
+
+use plimsoll_model::{Certificate, Checked, Exchange, Failure, Judgement, TlsSession};
+use serde::{Deserialize, Serialize};
+
+use crate::date::date;
+use crate::document::{microseconds, to_json};
+
+/// One exchange of `plimsoll check`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckDocument {
+    /// Always [`CheckDocument::SCHEMA`].
+    pub schema: String,
+    /// The URL, credentials left out.
+    pub url: String,
+    /// The request method.
+    pub method: String,
+    /// When it started, RFC 3339 in UTC.
+    pub started: String,
+    /// `met`, `unmet` or `failed`.
+    pub verdict: String,
+    /// The conditions in the order they were given.
+    pub conditions: Vec<JudgementDocument>,
+    /// The exchange.
+    pub exchange: ExchangeDocument,
+    /// What the TLS handshake agreed on.
+    pub tls: Option<TlsDocument>,
+}
+
+impl CheckDocument {
+    /// Names this document and its version.
+    pub const SCHEMA: &str = "plimsoll.check/1";
+
+    /// The document of `checked`.
+    pub fn of(checked: &Checked) -> Self {
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            url: checked.url.clone(),
+            method: checked.method.clone(),
+            started: humantime::format_rfc3339_millis(checked.at).to_string(),
+            verdict: checked.verdict().name().to_owned(),
+            conditions: checked
+                .judgements
+                .iter()
+                .map(JudgementDocument::of)
+                .collect(),
+            exchange: ExchangeDocument::of(checked),
+            tls: checked
+                .tls
+                .as_ref()
+                .map(|session| TlsDocument::of(session, checked)),
+        }
+    }
+
+    /// The document as indented JSON with a line feed at its end.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
+
+/// How one condition was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgementDocument {
+    /// The condition as it was written.
+    pub condition: String,
+    /// Whether it was met; `null` if there was nothing to judge.
+    pub met: Option<bool>,
+    /// What was found where the condition looked.
+    pub observed: Option<String>,
+}
+
+impl JudgementDocument {
+    fn of(judgement: &Judgement) -> Self {
+        Self {
+            condition: judgement.condition.clone(),
+            met: judgement.met,
+            observed: judgement.observed.clone(),
+        }
+    }
+}
+
+/// The exchange.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeDocument {
+    /// The status of the complete response.
+    pub status: Option<u16>,
+    /// Why there is none.
+    pub failure: Option<CheckFailureDocument>,
+    /// From the start to the end of the response, or to the failure.
+    pub time_us: f64,
+    /// The phases that were completed, in order.
+    pub phases: Vec<PhaseTimeDocument>,
+    /// The peer's address and port.
+    pub peer: Option<String>,
+    /// The protocol, if a response came.
+    pub protocol: Option<String>,
+    /// Bytes handed to the transport.
+    pub sent_bytes: u64,
+    /// Bytes taken from the transport.
+    pub received_bytes: u64,
+    /// Bytes of content.
+    pub content_bytes: u64,
+    /// The fields of the response head in the order they came.
+    pub headers: Vec<FieldDocument>,
+}
+
+impl ExchangeDocument {
+    fn of(checked: &Checked) -> Self {
+        let exchange: &Exchange = &checked.exchange;
+        let status = exchange.outcome.as_ref().ok().copied();
+        Self {
+            status,
+            failure: exchange
+                .outcome
+                .as_ref()
+                .err()
+                .map(CheckFailureDocument::of),
+            time_us: microseconds(exchange.latency_from_started()),
+            phases: exchange
+                .phases
+                .iter()
+                .map(|(phase, duration)| PhaseTimeDocument {
+                    phase: phase.name().to_owned(),
+                    time_us: microseconds(duration),
+                })
+                .collect(),
+            peer: exchange.peer.map(|peer| peer.to_string()),
+            protocol: status.map(|_| exchange.protocol.name().to_owned()),
+            sent_bytes: exchange.bytes_sent,
+            received_bytes: exchange.bytes_received,
+            content_bytes: checked.content_bytes,
+            headers: checked
+                .fields
+                .iter()
+                .map(|(name, value)| FieldDocument {
+                    name: name.clone(),
+                    value: value.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Why no complete response came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckFailureDocument {
+    /// The phase that was under way.
+    pub phase: String,
+    /// What happened.
+    pub kind: String,
+    /// Who is at fault.
+    pub side: String,
+    /// Whether the same request may be sent again.
+    pub retry: String,
+    /// The underlying message.
+    pub cause: Option<String>,
+}
+
+impl CheckFailureDocument {
+    fn of(failure: &Failure) -> Self {
+        Self {
+            phase: failure.phase.name().to_owned(),
+            kind: failure.kind.name().to_owned(),
+            side: failure.side.name().to_owned(),
+            retry: failure.retry.name().to_owned(),
+            cause: failure.cause.clone(),
+        }
+    }
+}
+
+/// How long one phase took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseTimeDocument {
+    /// The phase.
+    pub phase: String,
+    /// Its length.
+    pub time_us: f64,
+}
+
+/// One field of the response head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldDocument {
+    /// The name in lower case.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What the TLS handshake agreed on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsDocument {
+    /// The version.
+    pub version: String,
+    /// The cipher suite by its IANA name.
+    pub cipher: String,
+    /// The protocol that the peer chose by ALPN.
+    pub alpn: Option<String>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+    /// The peer's own certificate.
+    pub certificate: Option<CertificateDocument>,
+}
+
+impl TlsDocument {
+    fn of(session: &TlsSession, checked: &Checked) -> Self {
+        let document = |certificate| CertificateDocument::of(certificate, checked);
+        Self {
+            version: session.version.clone(),
+            cipher: session.cipher.clone(),
+            alpn: session.alpn.clone(),
+            resumed: session.resumed,
+            certificate: session.certificate.as_ref().map(document),
+        }
+    }
+}
+
+/// What a certificate says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateDocument {
+    /// The subject's distinguished name; may be empty.
+    pub subject: String,
+    /// The issuer's distinguished name.
+    pub issuer: String,
+    /// The host names and addresses that it is for.
+    pub names: Vec<String>,
+    /// When it becomes valid, RFC 3339 in UTC.
+    pub not_before: Option<String>,
+    /// When it ceases to be valid, RFC 3339 in UTC.
+    pub not_after: Option<String>,
+    /// Whole days from the start of the check until then; negative once it is over.
+    pub days_left: i64,
+}
+
+impl CertificateDocument {
+    fn of(certificate: &Certificate, checked: &Checked) -> Self {
+        Self {
+            subject: certificate.subject.clone(),
+            issuer: certificate.issuer.clone(),
+            names: certificate.names.clone(),
+            not_before: date(certificate.not_before),
+            not_after: date(certificate.not_after),
+            days_left: certificate.days_left(checked.at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::fixture::checks;
+
+    const SCHEMA: &str = include_str!("../../../schemas/check.v1.json");
+
+    #[test]
+    fn every_document_is_valid_by_the_published_schema() {
+        let validator = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
+        for (name, checked) in checks::all() {
+            let document = serde_json::to_value(CheckDocument::of(&checked)).unwrap();
+            let errors: Vec<String> = validator
+                .iter_errors(&document)
+                .map(|error| format!("{}: {error}", error.instance_path()))
+                .collect();
+            assert_eq!(errors, [""; 0], "{name}");
+        }
+    }
+
+    /// The published schema allows fields of later minor additions; here none may be undescribed.
+    #[test]
+    fn every_field_is_described_and_required() {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        let mut objects = Vec::new();
+        collect(&schema, &mut objects);
+        let strict = {
+            let mut schema = schema.clone();
+            close(&mut schema);
+            jsonschema::validator_for(&schema).unwrap()
+        };
+        assert_eq!(objects.len(), 8, "as many as there are kinds of objects");
+        for object in objects {
+            let properties = object["properties"].as_object().unwrap();
+            assert_eq!(
+                properties.len(),
+                object["required"].as_array().unwrap().len(),
+                "{object}"
+            );
+            for (name, property) in properties {
+                assert!(property["description"].is_string(), "{name}");
+            }
+        }
+        for (name, checked) in checks::all() {
+            let document = serde_json::to_value(CheckDocument::of(&checked)).unwrap();
+            assert!(strict.is_valid(&document), "{name}");
+        }
+    }
+
+    fn collect<'a>(schema: &'a Value, objects: &mut Vec<&'a Value>) {
+        match schema {
+            Value::Object(object) => {
+                if object.get("properties").is_some_and(Value::is_object) {
+                    objects.push(schema);
+                }
+                for value in object.values() {
+                    collect(value, objects);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, objects)),
+            _ => {}
+        }
+    }
+
+    fn close(schema: &mut Value) {
+        match schema {
+            Value::Object(object) => {
+                if object.get("properties").is_some_and(Value::is_object) {
+                    object.insert("additionalProperties".into(), Value::Bool(false));
+                }
+                object.values_mut().for_each(close);
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn a_document_survives_the_way_through_json() {
+        for (name, checked) in checks::all() {
+            let document = CheckDocument::of(&checked);
+            let read: CheckDocument = serde_json::from_str(&document.to_json()).unwrap();
+            assert_eq!(read, document, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_fields_is_stable() {
+        insta::assert_snapshot!(CheckDocument::of(&checks::unmet()).to_json());
+    }
+}

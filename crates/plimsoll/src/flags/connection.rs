@@ -1,0 +1,158 @@
+//! The connection: which way it takes and whom it believes.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::{
+    AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyRules, ProxyScheme,
+};
+use plimsoll_wire::tls::{ClientConfig, IdentityFiles, TlsSettings, Trust};
+
+use super::Problems;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Address for a host and port, in place of a name lookup; repeatable
+    #[arg(long, value_name = "HOST:PORT:ADDRESS")]
+    resolve: Vec<String>,
+
+    /// Use IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+
+    /// Use IPv6 only
+    #[arg(short = '6', long)]
+    ipv6: bool,
+
+    /// Local address to connect from
+    #[arg(long, value_name = "ADDRESS")]
+    source: Option<IpAddr>,
+
+    /// Unix socket to connect to, whatever the host
+    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
+    pub(crate) unix_socket: Option<PathBuf>,
+
+    /// Proxy: `http://`, `https://`, `socks5://`, `socks5h://` [default: from *_PROXY]
+    #[arg(short = 'x', long, value_name = "URL")]
+    proxy: Option<String>,
+
+    /// Believe any certificate
+    #[arg(short = 'k', long, conflicts_with = "cacert")]
+    insecure: bool,
+
+    /// Believe only certificates signed by those in this PEM file
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// Client certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// Key of the client certificate, PEM [default: in its file]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+impl ConnectionArgs {
+    /// How connections to `endpoints` are opened.
+    ///
+    /// - `variables`: those of the environment that name proxies.
+    pub(crate) fn plan(
+        &self,
+        endpoints: &[Endpoint],
+        timeout: Duration,
+        variables: &[(String, String)],
+        problems: &mut Problems,
+    ) -> Option<ConnectPlan> {
+        let overrides: Vec<_> = self
+            .resolve
+            .iter()
+            .filter_map(|text| problems.value("--resolve", text.parse()))
+            .collect();
+        let proxies = self.proxies(variables, problems)?;
+        let settings = TlsSettings {
+            trust: match &self.cacert {
+                Some(file) => Trust::Only(file.clone()),
+                None if self.insecure => Trust::Anyone,
+                None => Trust::PublicRoots,
+            },
+            identity: self.cert.clone().map(|certificate| IdentityFiles {
+                certificate,
+                key: self.key.clone(),
+            }),
+            alpn: vec![b"http/1.1".to_vec()],
+        };
+        let mut tls = None;
+        if endpoints.iter().any(Endpoint::is_tls) {
+            tls = Some(compile(&settings, problems)?);
+        }
+        let mut proxy_tls = None;
+        if proxies
+            .proxies()
+            .any(|proxy| proxy.scheme() == ProxyScheme::Https)
+        {
+            proxy_tls = Some(compile(&settings, problems)?);
+        }
+        let plan = ConnectPlan::new(ConnectOptions {
+            overrides: Overrides::new(overrides),
+            family: match (self.ipv4, self.ipv6) {
+                (true, _) => AddressFamily::Ipv4,
+                (_, true) => AddressFamily::Ipv6,
+                _ => AddressFamily::default(),
+            },
+            source: self.source,
+            keepalive: None,
+            unix_socket: self.unix_socket.clone(),
+            name_servers: Vec::new(),
+            proxies,
+            tls,
+            proxy_tls,
+            timeout: Some(timeout),
+        });
+        problems.value("--source", plan)
+    }
+
+    fn proxies(
+        &self,
+        variables: &[(String, String)],
+        problems: &mut Problems,
+    ) -> Option<ProxyRules> {
+        match &self.proxy {
+            // As with curl, an empty proxy means none, whatever the environment says.
+            Some(text) if text.is_empty() => Some(ProxyRules::none()),
+            Some(text) => {
+                let proxy = problems.value("-x", text.parse::<Proxy>())?;
+                Some(ProxyRules::always(proxy))
+            }
+            None => {
+                let variables = variables.iter();
+                let rules = ProxyRules::from_variables(
+                    variables.map(|(name, value)| (name.as_str(), value.as_str())),
+                );
+                problems.value("environment", rules)
+            }
+        }
+    }
+}
+
+fn compile(settings: &TlsSettings, problems: &mut Problems) -> Option<Arc<ClientConfig>> {
+    let flag = match (&settings.identity, &settings.trust) {
+        (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
+        (Some(_), _) => "--cert, --key",
+        (None, Trust::Only(_)) => "--cacert",
+        (None, _) => "TLS",
+    };
+    problems.value(flag, settings.compile())
+}
+
+/// The environment variables that name proxies.
+#[expect(clippy::disallowed_methods, reason = "this is the binary")]
+pub(crate) fn proxy_variables() -> Vec<(String, String)> {
+    ProxyRules::VARIABLES
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+        .collect()
+}

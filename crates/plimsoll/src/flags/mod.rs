@@ -1,0 +1,11 @@
+//! Flags that several subcommands share, and what they are compiled to.
+
+mod problems;
+
+mod request;
+
+mod connection;
+
+pub(crate) use self::connection::{ConnectionArgs, proxy_variables};
+pub(crate) use self::problems::Problems;
+pub(crate) use self::request::{RequestArgs, RequestParts};

@@ -1,0 +1,68 @@
+//! Every problem of a command line, so that all of them are told at once.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+
+/// Bodies and URL lists are held in memory.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    pub(crate) fn add(&mut self, flag: &str, message: impl ToString) {
+        self.push(Problem::with(flag, message));
+    }
+
+    /// Notes the problem of an `Err` and goes on.
+    pub(crate) fn value<T, E: Into<Box<dyn Error>>>(
+        &mut self,
+        flag: &str,
+        result: Result<T, E>,
+    ) -> Option<T> {
+        result
+            .map_err(|error| {
+                let problem = Problem::caused_by(&*error.into());
+                self.push(problem.about(flag));
+            })
+            .ok()
+    }
+
+    /// The content of a file that `flag` names.
+    pub(crate) fn file(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        let read = fs::metadata(path).and_then(|metadata| {
+            if metadata.len() > LARGEST_FILE {
+                return Err(std::io::Error::other("larger than 1 GiB"));
+            }
+            fs::read(path)
+        });
+        self.value(
+            flag,
+            read.map_err(|error| format!("cannot read {}: {error}", path.display())),
+        )
+    }
+
+    /// What was compiled, if there was no problem; it is absent only if there was one.
+    pub(crate) fn unless_any<T>(self, compiled: Option<T>) -> Result<T, Failed> {
+        match compiled {
+            Some(compiled) if self.0.is_empty() => Ok(compiled),
+            _ => Err(Failed {
+                exit: Exit::Usage,
+                problems: self.0,
+            }),
+        }
+    }
+}
