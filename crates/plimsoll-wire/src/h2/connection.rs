@@ -152,7 +152,7 @@ impl Connection {
             return Err(OpenError::Retired);
         };
         let id = stream.stream_id();
-        stream.is_head_request = request.is_head();
+        stream.is_empty = request.is_head();
         let is_whole = request.body().is_empty();
         if !is_whole {
             stream.unsent = Some(Unsent {

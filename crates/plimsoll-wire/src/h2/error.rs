@@ -150,7 +150,7 @@ pub enum ConnectionError {
     /// A window of ours would exceed 2^31-1 (section 6.9.1).
     #[error("window exceeds 2147483647 bytes")]
     WindowOverflow,
-    /// WINDOW_UPDATE by nothing on the connection (section 6.9).
+    /// `WINDOW_UPDATE` by nothing on the connection (section 6.9).
     #[error("window update of 0 bytes")]
     WindowIncrement,
     /// A second GOAWAY that names a later stream than the first (section 6.8).
@@ -295,7 +295,7 @@ pub enum MessageError {
     /// The stream's window for our content would exceed 2^31-1 (section 6.9.1).
     #[error("window exceeds 2147483647 bytes")]
     WindowOverflow,
-    /// WINDOW_UPDATE by nothing (section 6.9).
+    /// `WINDOW_UPDATE` by nothing (section 6.9).
     #[error("window update of 0 bytes")]
     WindowIncrement,
     /// A PRIORITY frame that is not 5 bytes long (section 6.3).

@@ -91,9 +91,11 @@ impl FrameHeader {
 
 fn put_header(output: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     let length = u32::try_from(length).expect("a frame is shorter than 16 MiB");
-    let [_, a, b, c] = length.to_be_bytes();
-    let [d, e, f, g] = stream.to_be_bytes();
-    output.extend_from_slice(&[a, b, c, kind, flags, d, e, f, g]);
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&(length << 8 | u32::from(kind)).to_be_bytes());
+    header[4] = flags;
+    header[5..].copy_from_slice(&stream.to_be_bytes());
+    output.extend_from_slice(&header);
 }
 
 /// Appends HEADERS with `block`, and CONTINUATION frames where it is longer than `most`.
@@ -105,15 +107,15 @@ pub(crate) fn put_headers(
     ends_stream: bool,
     most: usize,
 ) {
-    let end_stream = if ends_stream { FLAG_END_STREAM } else { 0 };
+    let end_flag = if ends_stream { FLAG_END_STREAM } else { 0 };
     if block.len() <= most {
-        let flags = end_stream | FLAG_END_HEADERS;
+        let flags = end_flag | FLAG_END_HEADERS;
         put_header(output, block.len(), HEADERS, flags, stream);
         output.extend_from_slice(block);
         return;
     }
     let (first, mut rest) = block.split_at(most);
-    put_header(output, first.len(), HEADERS, end_stream, stream);
+    put_header(output, first.len(), HEADERS, end_flag, stream);
     output.extend_from_slice(first);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.len().min(most));

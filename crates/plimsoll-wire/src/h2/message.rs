@@ -197,7 +197,7 @@ fn judge(
         }
         status => {
             stream.has_head = true;
-            stream.is_empty = stream.is_head_request || matches!(status, 204 | 304);
+            stream.is_empty |= matches!(status, 204 | 304);
             stream.announced = summary.content_length;
             let limit = limits.body_bytes;
             if !stream.is_empty && stream.announced.is_some_and(|announced| announced > limit) {

@@ -15,7 +15,6 @@ pub(crate) struct Stream {
     pub(crate) token: u32,
     state: State,
     pub(crate) has_head: bool,
-    pub(crate) is_head_request: bool,
     /// The method or the status leaves no room for content.
     pub(crate) is_empty: bool,
     /// Waits in the queue of streams that have content to send.
@@ -178,7 +177,6 @@ impl Stream {
             token: 0,
             state: State::Reset,
             has_head: false,
-            is_head_request: false,
             is_empty: false,
             is_queued: false,
             interim_seen: 0,

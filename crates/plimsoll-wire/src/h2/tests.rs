@@ -22,13 +22,13 @@ struct Keep {
 }
 
 fn text(fields: &Fields) -> String {
-    fields
-        .iter()
-        .map(|(name, value)| {
-            let [name, value] = [name, value].map(String::from_utf8_lossy);
-            format!("{name}={value};")
-        })
-        .collect()
+    let mut text = String::new();
+    for (name, value) in fields.iter() {
+        for part in [name, b"=", value, b";"] {
+            text.push_str(&String::from_utf8_lossy(part));
+        }
+    }
+    text
 }
 
 impl Events for Keep {

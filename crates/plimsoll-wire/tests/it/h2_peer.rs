@@ -134,7 +134,7 @@ fn run<F, R>(
     builder: h2::server::Builder,
     settings: Settings,
     pipe_bytes: usize,
-    requests: Vec<EncodedRequest>,
+    requests: &[EncodedRequest],
     respond: F,
 ) -> Outcomes
 where
@@ -149,7 +149,7 @@ where
     local.spawn_local(serve(theirs, builder, respond));
     local.block_on(
         &runtime,
-        exchange(ours, Connection::new(settings), &requests),
+        exchange(ours, Connection::new(settings), requests),
     )
 }
 
@@ -211,7 +211,7 @@ fn many_streams_echo_bodies_larger_than_the_windows() {
             header_table_bytes: table,
             ..Settings::default()
         };
-        let outcomes = run(builder, settings, pipe_bytes, requests, echo);
+        let outcomes = run(builder, settings, pipe_bytes, &requests, echo);
         assert_eq!(outcomes.by_token.len(), 40);
         for (token, outcome) in outcomes.by_token {
             let number = token as usize;
@@ -245,7 +245,7 @@ fn many_small_exchanges_reuse_streams_and_tables() {
         h2::server::Builder::new(),
         Settings::default(),
         32 * 1024,
-        requests,
+        &requests,
         async |request: Request<RecvStream>, mut response: SendResponse<Bytes>| {
             let length = request.uri().path().len();
             let head = Response::builder()
@@ -275,7 +275,7 @@ fn resets_and_refusals_are_told_apart() {
         h2::server::Builder::new(),
         Settings::default(),
         4096,
-        requests,
+        &requests,
         async |request: Request<RecvStream>, mut response: SendResponse<Bytes>| match request
             .uri()
             .path()

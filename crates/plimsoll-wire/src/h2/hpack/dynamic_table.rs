@@ -161,17 +161,13 @@ mod tests {
             let mut model: VecDeque<(Vec<u8>, Vec<u8>)> = VecDeque::new();
             for (named, length, byte) in steps {
                 let value = vec![byte; length];
-                let name = match model.get(named) {
-                    Some((name, _)) => {
-                        let name = name.clone();
-                        table.insert_named(named, &value, FieldKind::Regular);
-                        name
-                    }
-                    None => {
-                        let name = vec![byte; named];
-                        table.insert(&name, &value, FieldKind::Regular);
-                        name
-                    }
+                let name = if let Some((name, _)) = model.get(named) {
+                    table.insert_named(named, &value, FieldKind::Regular);
+                    name.clone()
+                } else {
+                    let name = vec![byte; named];
+                    table.insert(&name, &value, FieldKind::Regular);
+                    name
                 };
                 model.push_front((name, value));
                 while model.iter().map(|(n, v)| n.len() + v.len() + 32).sum::<usize>() > limit {

@@ -70,7 +70,7 @@ impl RequestField {
 #[derive(Debug)]
 pub struct Encoder {
     /// Our copy of the peer's dynamic table, oldest first.
-    entries: Vec<(Box<[u8]>, Box<[u8]>)>,
+    entries: Vec<Entry>,
     size: usize,
     limit: usize,
     /// The smallest limit since the last block, where the peer has to be told of a change.
@@ -81,6 +81,13 @@ pub struct Encoder {
     next_replaced: usize,
     /// Holds a block that changes the table.
     scratch: Vec<u8>,
+}
+
+/// What the peer's table holds, too.
+#[derive(Debug)]
+struct Entry {
+    name: Box<[u8]>,
+    value: Box<[u8]>,
 }
 
 #[derive(Debug)]
@@ -122,7 +129,7 @@ impl Encoder {
         self.announced_low = Some(self.announced_low.map_or(limit, |low| low.min(limit)));
         self.blocks.clear();
         while self.size > limit {
-            let (name, value) = self.entries.remove(0);
+            let Entry { name, value } = self.entries.remove(0);
             self.size -= name.len() + value.len() + ENTRY_OVERHEAD;
         }
     }
@@ -184,7 +191,7 @@ impl Encoder {
             .entries
             .iter()
             .rev()
-            .position(|(name, value)| *value == field.value && *name == field.name);
+            .position(|entry| entry.value == field.value && entry.name == field.name);
         if let Some(age) = found {
             integer::put(output, 0x80, 7, STATIC_ENTRIES as usize + 1 + age);
             return true;
@@ -195,7 +202,10 @@ impl Encoder {
         output.extend_from_slice(text);
         if fits {
             self.size += field.table_size();
-            self.entries.push((field.name.clone(), field.value.clone()));
+            self.entries.push(Entry {
+                name: field.name.clone(),
+                value: field.value.clone(),
+            });
             // Every index is one higher now.
             self.blocks.clear();
         }

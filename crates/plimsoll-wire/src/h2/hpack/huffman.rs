@@ -125,7 +125,7 @@ pub(crate) fn decode(input: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed
             window |= u64::from_be_bytes(*word) >> held;
             rest = &rest[((63 - held) >> 3) as usize..];
             // 56 to 63 bits: the part of a byte above that is loaded again, to the same place.
-            held |= 56;
+            held |= 0x38;
         } else {
             while held <= 56 {
                 let Some((byte, after)) = rest.split_first() else {

@@ -26,10 +26,10 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The fields of a block as lines of text.
-fn lines(fields: &Fields) -> String {
+fn lines(fields: &Fields) -> Vec<String> {
     fields
         .iter()
-        .map(|(name, value)| format!("{}: {}\n", text(name), text(value)))
+        .map(|(name, value)| format!("{}: {}", text(name), text(value)))
         .collect()
 }
 
@@ -37,10 +37,7 @@ fn lines(fields: &Fields) -> String {
 fn check(decoder: &mut Decoder, block: &str, expected: &str) -> Summary {
     let mut fields = Fields::default();
     let summary = decoder.decode(&unhex(block), Some(&mut fields)).unwrap();
-    let expected: String = expected
-        .lines()
-        .map(|line| format!("{}\n", line.trim()))
-        .collect();
+    let expected: Vec<_> = expected.lines().map(str::trim).collect();
     assert_eq!(lines(&fields), expected);
     summary
 }
