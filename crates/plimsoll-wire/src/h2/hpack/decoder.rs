@@ -87,12 +87,23 @@ impl Decoder {
                     let index = integer::take(&mut input, 7)?;
                     self.indexed(index, &mut summary, keep.as_deref_mut())?;
                 }
-                0x40..0x80 => self.literal(&mut input, true, &mut summary, keep.as_deref_mut())?,
+                0x40..0x80 => {
+                    input = self.literal(input, true, &mut summary, keep.as_deref_mut())?;
+                }
                 0x20..0x40 => {
                     let size = integer::take(&mut input, 5)?;
                     self.resize(size, summary)?;
                 }
-                0x00..0x20 => self.literal(&mut input, false, &mut summary, keep.as_deref_mut())?,
+                0x00..0x20 => {
+                    if keep.is_none()
+                        && let Some((length, rest)) = pass_over(input)?
+                    {
+                        summary.add(FieldKind::Regular, length, self.limits);
+                        input = rest;
+                    } else {
+                        input = self.literal(input, false, &mut summary, keep.as_deref_mut())?;
+                    }
+                }
             }
         }
         Ok(summary)
@@ -128,18 +139,18 @@ impl Decoder {
         Ok(())
     }
 
-    /// A literal field (RFC 7541, section 6.2).
-    fn literal(
+    /// A literal field (RFC 7541, section 6.2); returns what comes after it.
+    fn literal<'a>(
         &mut self,
-        input: &mut &[u8],
+        mut input: &'a [u8],
         is_indexed: bool,
         summary: &mut Summary,
         keep: Option<&mut Fields>,
-    ) -> Result<(), HpackError> {
-        let index = integer::take(input, if is_indexed { 6 } else { 4 })?;
+    ) -> Result<&'a [u8], HpackError> {
+        let index = integer::take(&mut input, if is_indexed { 6 } else { 4 })?;
         let (name, kind) = match index {
             0 => {
-                let text = string(input, &mut self.name)?;
+                let text = string(&mut input, &mut self.name)?;
                 (Name::Text(text), NameKind::of(text))
             }
             1..=STATIC_ENTRIES => (Name::Static(index), NameKind::of_static(index)),
@@ -150,16 +161,15 @@ impl Decoder {
             }
         };
         if !is_indexed && keep.is_none() && !kind.needs_value() {
-            let skipped = skip_string(input)?;
-            let length = name.length(&self.table) + skipped;
+            let length = name.length(&self.table) + raw_string(&mut input)?.len();
             let kind = match kind {
                 NameKind::Malformed(error) => error.into(),
                 _ => FieldKind::Regular,
             };
             summary.add(kind, length, self.limits);
-            return Ok(());
+            return Ok(input);
         }
-        let value = string(input, &mut self.value)?;
+        let value = string(&mut input, &mut self.value)?;
         let kind = FieldKind::of(kind, value);
         let length = name.length(&self.table) + value.len();
         if summary.add(kind, length, self.limits)
@@ -177,7 +187,7 @@ impl Decoder {
                 Name::Text(name) => self.table.insert(name, value, kind),
             }
         }
-        Ok(())
+        Ok(input)
     }
 
     /// A change of the table size (RFC 7541, section 6.3).
@@ -265,7 +275,25 @@ fn dynamic_index(index: u32) -> Option<usize> {
         .map(|index| index as usize)
 }
 
+/// Passes over a literal with a static name and a value that nothing depends on: most of what servers
+/// send again and again. Returns the length of both, and what comes after.
+#[inline]
+fn pass_over(input: &[u8]) -> Result<Option<(usize, &[u8])>, HpackError> {
+    let mut rest = input;
+    let index = integer::take(&mut rest, 4)?;
+    if index == 0
+        || index > STATIC_ENTRIES
+        || !matches!(NameKind::of_static(index), NameKind::Regular)
+    {
+        return Ok(None);
+    }
+    let value = raw_string(&mut rest)?;
+    let length = STATIC_TABLE[index as usize - 1].0.len() + value.len();
+    Ok(Some((length, rest)))
+}
+
 /// Takes a string (RFC 7541, section 5.2), from the block itself or decoded into `scratch`.
+#[inline]
 fn string<'a, 'b: 'a>(
     input: &mut &'b [u8],
     scratch: &'a mut Vec<u8>,
@@ -280,16 +308,13 @@ fn string<'a, 'b: 'a>(
     Ok(scratch)
 }
 
-/// Passes over a string; returns its length on the wire.
-fn skip_string(input: &mut &[u8]) -> Result<usize, HpackError> {
-    raw_string(input).map(<[u8]>::len)
-}
-
+/// Takes a string as it is on the wire.
+#[inline]
 fn raw_string<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], HpackError> {
     let length = integer::take(input, 7)? as usize;
-    let (text, rest) = input
-        .split_at_checked(length)
-        .ok_or(HpackError::Truncated)?;
+    let Some((text, rest)) = input.split_at_checked(length) else {
+        return Err(HpackError::Truncated);
+    };
     *input = rest;
     Ok(text)
 }

@@ -184,6 +184,9 @@ fn status(value: &[u8]) -> Option<u16> {
 
 /// One number, or the same one several times (RFC 9110, section 8.6).
 fn content_length(value: &[u8]) -> Option<u64> {
+    if !value.contains(&b',') {
+        return decimal(value);
+    }
     let mut numbers = value
         .split(|byte| *byte == b',')
         .map(|number| decimal(number.trim_ascii()));
