@@ -127,13 +127,6 @@ impl Connection {
         self.peer.is_known
     }
 
-    /// Whether there is anything to write now.
-    #[inline]
-    pub fn wants_write(&self) -> bool {
-        !self.output.unwritten().is_empty()
-            || (!self.sending.is_empty() && self.send_window.available() > 0)
-    }
-
     /// Starts an exchange on a new stream.
     ///
     /// - `token`: names the exchange in [`Events`]; the caller keeps it apart from others under way.
@@ -188,6 +181,12 @@ impl Connection {
             self.is_closing = true;
             frame::put_goaway(&mut self.output.bytes, ErrorCode::NO_ERROR);
         }
+    }
+
+    /// Whether there is anything to write now.
+    #[inline]
+    pub fn wants_write(&mut self) -> bool {
+        !self.output().is_empty()
     }
 
     /// Bytes to write to the peer.
@@ -300,7 +299,8 @@ impl Connection {
             .len()
             .min(stream.send.available())
             .min(self.send_window.available())
-            .min(self.peer.frame_bytes as usize);
+            .min(self.peer.frame_bytes as usize)
+            .min(self.settings.limits.output_bytes);
         if length > 0 {
             let is_last = length == rest.len();
             frame::put_data(&mut self.output.bytes, id, &rest[..length], is_last);

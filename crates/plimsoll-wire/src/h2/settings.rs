@@ -59,6 +59,10 @@ impl Settings {
             stream_window: self.stream_window.min(flow::MOST),
             connection_window: self.connection_window.clamp(flow::INITIAL, flow::MOST),
             frame_bytes: self.frame_bytes.clamp(LEAST_FRAME_SIZE, MOST_FRAME_SIZE),
+            limits: Limits {
+                output_bytes: self.limits.output_bytes.max(1),
+                ..self.limits
+            },
             ..self
         }
     }
@@ -93,7 +97,8 @@ pub struct Limits {
     pub interim: usize,
     /// PING and SETTINGS frames whose answers are not written yet.
     pub unwritten_answers: usize,
-    /// Bytes in the output buffer above which no more content of requests is added.
+    /// Bytes in the output buffer above which no more content of requests is added, and the longest
+    /// piece of it; at least 1.
     pub output_bytes: usize,
 }
 

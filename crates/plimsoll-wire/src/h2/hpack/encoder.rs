@@ -15,6 +15,8 @@ use crate::h2::hpack::{DEFAULT_TABLE_SIZE, huffman, integer};
 pub(crate) struct RequestField {
     name: Box<[u8]>,
     value: Box<[u8]>,
+    /// Tells most different fields apart at once.
+    hash: u64,
     representation: Representation,
 }
 
@@ -52,6 +54,7 @@ impl RequestField {
         Self {
             name: name.into(),
             value: value.into(),
+            hash: hash(name, value),
             representation,
         }
     }
@@ -71,6 +74,8 @@ impl RequestField {
 pub struct Encoder {
     /// Our copy of the peer's dynamic table, oldest first.
     entries: Vec<Entry>,
+    /// Those of the entries, side by side to be searched fast.
+    hashes: Vec<u64>,
     size: usize,
     limit: usize,
     /// The smallest limit since the last block, where the peer has to be told of a change.
@@ -110,6 +115,7 @@ impl Encoder {
     pub fn new() -> Self {
         Self {
             entries: Vec::new(),
+            hashes: Vec::new(),
             size: 0,
             limit: DEFAULT_TABLE_SIZE as usize,
             announced_low: None,
@@ -130,6 +136,7 @@ impl Encoder {
         self.blocks.clear();
         while self.size > limit {
             let Entry { name, value } = self.entries.remove(0);
+            self.hashes.remove(0);
             self.size -= name.len() + value.len() + ENTRY_OVERHEAD;
         }
     }
@@ -187,12 +194,7 @@ impl Encoder {
             output.extend_from_slice(text);
             return true;
         }
-        let found = self
-            .entries
-            .iter()
-            .rev()
-            .position(|entry| entry.value == field.value && entry.name == field.name);
-        if let Some(age) = found {
+        if let Some(age) = self.find(field) {
             integer::put(output, 0x80, 7, STATIC_ENTRIES as usize + 1 + age);
             return true;
         }
@@ -202,6 +204,7 @@ impl Encoder {
         output.extend_from_slice(text);
         if fits {
             self.size += field.table_size();
+            self.hashes.push(field.hash);
             self.entries.push(Entry {
                 name: field.name.clone(),
                 value: field.value.clone(),
@@ -210,6 +213,14 @@ impl Encoder {
             self.blocks.clear();
         }
         !fits
+    }
+
+    /// How many entries were inserted after the one that is `field`.
+    fn find(&self, field: &RequestField) -> Option<usize> {
+        let position = self.hashes.iter().rposition(|hash| *hash == field.hash)?;
+        let entry = &self.entries[position];
+        let is_same = entry.value == field.value && entry.name == field.name;
+        is_same.then(|| self.entries.len() - 1 - position)
     }
 
     /// Keeps the block in `scratch` for the next request of its kind.
@@ -243,6 +254,16 @@ fn put_string(output: &mut Vec<u8>, text: &[u8]) {
         integer::put(output, 0x00, 7, text.len());
         output.extend_from_slice(text);
     }
+}
+
+/// FNV-1a, with a separator that neither can contain.
+fn hash(name: &[u8], value: &[u8]) -> u64 {
+    name.iter()
+        .chain(b"\0")
+        .chain(value)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
 }
 
 /// Fields that an attacker may want to guess: credentials, and cookies short enough for that.
