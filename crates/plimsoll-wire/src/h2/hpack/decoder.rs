@@ -148,7 +148,7 @@ impl Decoder {
         keep: Option<&mut Fields>,
     ) -> Result<&'a [u8], HpackError> {
         let index = integer::take(&mut input, if is_indexed { 6 } else { 4 })?;
-        let (name, kind) = match index {
+        let (name, name_kind) = match index {
             0 => {
                 let text = string(&mut input, &mut self.name)?;
                 (Name::Text(text), NameKind::of(text))
@@ -156,13 +156,16 @@ impl Decoder {
             1..=STATIC_ENTRIES => (Name::Static(index), NameKind::of_static(index)),
             _ => {
                 let dynamic = dynamic_index(index).ok_or(HpackError::Index(index))?;
-                let kind = self.table.kind(dynamic).ok_or(HpackError::Index(index))?;
-                (Name::Dynamic(dynamic), kind.name())
+                let kind = self.table.name_kind(dynamic);
+                (
+                    Name::Dynamic(dynamic),
+                    kind.ok_or(HpackError::Index(index))?,
+                )
             }
         };
-        if !is_indexed && keep.is_none() && !kind.needs_value() {
+        if !is_indexed && keep.is_none() && !name_kind.needs_value() {
             let length = name.length(&self.table) + raw_string(&mut input)?.len();
-            let kind = match kind {
+            let kind = match name_kind {
                 NameKind::Malformed(error) => error.into(),
                 _ => FieldKind::Regular,
             };
@@ -170,7 +173,7 @@ impl Decoder {
             return Ok(input);
         }
         let value = string(&mut input, &mut self.value)?;
-        let kind = FieldKind::of(kind, value);
+        let kind = FieldKind::of(name_kind, value);
         let length = name.length(&self.table) + value.len();
         if summary.add(kind, length, self.limits)
             && let Some(fields) = keep
@@ -182,9 +185,9 @@ impl Decoder {
                 Name::Dynamic(index) => self.table.insert_named(index, value, kind),
                 Name::Static(index) => {
                     let name = STATIC_TABLE[index as usize - 1].0;
-                    self.table.insert(name.as_bytes(), value, kind);
+                    self.table.insert(name.as_bytes(), value, (name_kind, kind));
                 }
-                Name::Text(name) => self.table.insert(name, value, kind),
+                Name::Text(name) => self.table.insert(name, value, (name_kind, kind)),
             }
         }
         Ok(input)

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::h2::hpack::fields::FieldKind;
+use crate::h2::hpack::fields::{FieldKind, NameKind};
 
 /// What an entry costs beyond its text (RFC 7541, section 4.1).
 pub(crate) const ENTRY_OVERHEAD: usize = 32;
@@ -27,6 +27,7 @@ struct Entry {
     length: usize,
     /// Distance from the start of all text that was ever inserted.
     start: usize,
+    name_kind: NameKind,
     kind: FieldKind,
 }
 
@@ -45,6 +46,11 @@ impl DynamicTable {
     #[inline]
     pub(crate) fn kind(&self, index: usize) -> Option<FieldKind> {
         self.entry(index).map(|entry| entry.kind)
+    }
+
+    /// The kind of the name at `index`; its value may be malformed all the same.
+    pub(crate) fn name_kind(&self, index: usize) -> Option<NameKind> {
+        self.entry(index).map(|entry| entry.name_kind)
     }
 
     /// Name and value of the entry at `index`.
@@ -66,14 +72,14 @@ impl DynamicTable {
     }
 
     /// Inserts an entry; one that is larger than the table empties it (RFC 7541, section 4.4).
-    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], kind: FieldKind) {
+    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], kinds: (NameKind, FieldKind)) {
         let length = name.len() + value.len();
         if !self.make_room(length) {
             return;
         }
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(value);
-        self.push(name.len(), length, kind);
+        self.push(name.len(), length, kinds);
     }
 
     /// Inserts an entry with the name of the one at `index`, which may be evicted by that.
@@ -91,7 +97,7 @@ impl DynamicTable {
         self.text
             .extend_from_within(start..start + named.name_length);
         self.text.extend_from_slice(value);
-        self.push(named.name_length, length, kind);
+        self.push(named.name_length, length, (named.name_kind, kind));
     }
 
     #[inline]
@@ -100,11 +106,13 @@ impl DynamicTable {
         self.entries.get(position)
     }
 
-    fn push(&mut self, name_length: usize, length: usize, kind: FieldKind) {
+    fn push(&mut self, name_length: usize, length: usize, kinds: (NameKind, FieldKind)) {
+        let (name_kind, kind) = kinds;
         self.entries.push_back(Entry {
             name_length,
             length,
             start: self.base + self.text.len() - length,
+            name_kind,
             kind,
         });
         self.size += length + ENTRY_OVERHEAD;
@@ -150,6 +158,8 @@ mod tests {
 
     use super::*;
 
+    const REGULAR: (NameKind, FieldKind) = (NameKind::Regular, FieldKind::Regular);
+
     proptest! {
         /// The same entries as a table of plain strings has.
         #[test]
@@ -166,7 +176,7 @@ mod tests {
                     name.clone()
                 } else {
                     let name = vec![byte; named];
-                    table.insert(&name, &value, FieldKind::Regular);
+                    table.insert(&name, &value, REGULAR);
                     name
                 };
                 model.push_front((name, value));
@@ -185,8 +195,8 @@ mod tests {
     #[test]
     fn a_smaller_limit_evicts_the_oldest() {
         let mut table = DynamicTable::new(100);
-        table.insert(b"a", b"1", FieldKind::Regular);
-        table.insert(b"b", b"2", FieldKind::Regular);
+        table.insert(b"a", b"1", REGULAR);
+        table.insert(b"b", b"2", REGULAR);
         table.resize(34);
         assert_eq!(table.field(0), Some((&b"b"[..], &b"2"[..])));
         assert_eq!(table.field(1), None);

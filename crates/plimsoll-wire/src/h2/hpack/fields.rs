@@ -139,15 +139,6 @@ impl FieldKind {
             NameKind::Malformed(error) => Self::Malformed(error),
         }
     }
-
-    pub(crate) const fn name(self) -> NameKind {
-        match self {
-            Self::Status(_) => NameKind::Status,
-            Self::ContentLength(_) => NameKind::ContentLength,
-            Self::Regular => NameKind::Regular,
-            Self::Malformed(error) => NameKind::Malformed(error),
-        }
-    }
 }
 
 impl From<MessageError> for FieldKind {

@@ -1,7 +1,8 @@
 //! Header compression (RFC 7541): blocks into fields, and request heads into blocks.
 //!
-//! Written here rather than taken from a crate: the maintained implementations are private to their
-//! HTTP/2 crates, and both directions lie on the path that is measured. The decoder undoes only what
+//! Written here rather than taken from a crate: the well-kept implementations are private to their
+//! HTTP/2 crates, those published apart allocate for each field, and both directions lie on the path
+//! that is measured. The decoder undoes only what
 //! somebody looks at; the encoder does its work once for each kind of request.
 
 mod decoder;

@@ -225,6 +225,24 @@ fn what_a_response_may_not_have() {
     }
 }
 
+/// What is wrong with one message must not spoil another on the same connection.
+#[test]
+fn a_malformed_entry_lends_its_name() {
+    let mut decoder = Decoder::new(4096, LIMITS);
+    let mut malformed = |block: &str| decoder.decode(&unhex(block), None).unwrap().malformed;
+    // a: " ", then content-length: x
+    assert_eq!(malformed("88 4001 6101 20"), Some(MessageError::FieldValue));
+    assert_eq!(malformed("88 be"), Some(MessageError::FieldValue));
+    assert_eq!(malformed("88 0f2f 01 62"), None);
+    assert_eq!(malformed("88 7e01 62"), None);
+    assert_eq!(malformed("88 5c01 78"), Some(MessageError::ContentLength));
+    assert_eq!(malformed("88 0f2f 01 35"), None);
+    assert_eq!(
+        malformed("88 0f2f 01 79"),
+        Some(MessageError::ContentLength)
+    );
+}
+
 #[test]
 fn fields_are_bounded() {
     let limits = FieldLimits {
@@ -334,10 +352,12 @@ proptest! {
             let kept = keeping.decode(&block, Some(&mut Fields::default()));
             let skipped = skipping.decode(&block, None);
             match (kept, skipped) {
-                (Ok(kept), Ok(skipped)) => {
+                (Ok(kept), Ok(skipped)) if kept.malformed.is_none() => {
+                    prop_assert_eq!(skipped.malformed, None);
                     prop_assert_eq!(kept.status, skipped.status);
                     prop_assert_eq!(kept.content_length, skipped.content_length);
                 }
+                (Ok(_), Ok(_)) => {}
                 (Err(kept), Err(skipped)) if kept == skipped => break,
                 (Err(HpackError::Huffman), _) => break,
                 other => prop_assert!(false, "{:?}", other),
