@@ -119,7 +119,7 @@ fn requests() -> [EncodedRequest; 4] {
         request("GET", "/", None),
         request("HEAD", "/", None),
         request("POST", "/a", Some(&[b'x'; 100])),
-        request("POST", "/b", Some(&[b'y'; 70_000])),
+        request("POST", "/b", Some(&[b'y'; 3000])),
     ]
 }
 
