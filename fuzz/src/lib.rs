@@ -2,6 +2,8 @@
 //!
 //! A decoder must come to the same outcome however its input was cut.
 
+pub mod h2;
+
 use plimsoll_wire::h1::{
     DecodeError, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead, ResponseSink,
 };

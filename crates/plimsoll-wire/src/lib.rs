@@ -12,6 +12,8 @@ pub mod tls;
 
 pub mod h1;
 
+pub mod h2;
+
 pub mod cores;
 
 pub mod cpu_time;

@@ -1,0 +1,276 @@
+//! From request heads to header blocks.
+//!
+//! The first request of a kind on a connection inserts its fields in the peer's table; from the second
+//! on its block is a byte for each field, kept here whole and copied. Nothing that is in the table is
+//! ever evicted, except where the peer makes the table smaller: what does not fit goes as a literal, so
+//! a list of many targets cannot push out the fields that all requests share.
+
+use crate::h2::EncodedRequest;
+use crate::h2::hpack::dynamic_table::ENTRY_OVERHEAD;
+use crate::h2::hpack::static_table::{self, STATIC_ENTRIES};
+use crate::h2::hpack::{DEFAULT_TABLE_SIZE, huffman, integer};
+
+/// A header field of a request, encoded as far as no connection matters.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestField {
+    name: Box<[u8]>,
+    value: Box<[u8]>,
+    /// Tells most different fields apart at once.
+    hash: u64,
+    representation: Representation,
+}
+
+#[derive(Debug, Clone)]
+enum Representation {
+    /// Entirely in the static table.
+    Static(u32),
+    /// A literal: the static index of its name or 0, and what follows that index.
+    Literal {
+        name_index: u32,
+        text: Box<[u8]>,
+        /// Kept out of every table, here and in intermediaries (RFC 7541, section 7.1.3).
+        is_secret: bool,
+    },
+}
+
+impl RequestField {
+    /// - `name`: lowercase.
+    pub(crate) fn new(name: &[u8], value: &[u8]) -> Self {
+        let representation = match static_table::find(name, value) {
+            (Some(index), _) => Representation::Static(index),
+            (None, name_index) => {
+                let mut text = Vec::new();
+                if name_index.is_none() {
+                    put_string(&mut text, name);
+                }
+                put_string(&mut text, value);
+                Representation::Literal {
+                    name_index: name_index.unwrap_or(0),
+                    text: text.into(),
+                    is_secret: is_secret(name, value),
+                }
+            }
+        };
+        Self {
+            name: name.into(),
+            value: value.into(),
+            hash: hash(name, value),
+            representation,
+        }
+    }
+
+    /// Name and value.
+    pub(crate) fn text(&self) -> (&[u8], &[u8]) {
+        (&self.name, &self.value)
+    }
+
+    fn table_size(&self) -> usize {
+        self.name.len() + self.value.len() + ENTRY_OVERHEAD
+    }
+}
+
+/// Encodes the header blocks of one connection, in their order.
+#[derive(Debug)]
+pub struct Encoder {
+    /// Our copy of the peer's dynamic table, oldest first.
+    entries: Vec<Entry>,
+    /// Those of the entries, side by side to be searched fast.
+    hashes: Vec<u64>,
+    size: usize,
+    limit: usize,
+    /// The smallest limit since the last block, where the peer has to be told of a change.
+    announced_low: Option<usize>,
+    /// Blocks that can be copied as they are until the table changes.
+    blocks: Vec<Block>,
+    /// The block that the next new kind of request replaces.
+    next_replaced: usize,
+    /// Holds a block that changes the table.
+    scratch: Vec<u8>,
+}
+
+/// What the peer's table holds, too.
+#[derive(Debug)]
+struct Entry {
+    name: Box<[u8]>,
+    value: Box<[u8]>,
+}
+
+#[derive(Debug)]
+struct Block {
+    request: EncodedRequest,
+    bytes: Vec<u8>,
+}
+
+/// Kinds of requests that are remembered on each connection.
+const REMEMBERED: usize = 8;
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// An encoder for a new connection.
+    pub fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            hashes: Vec::new(),
+            size: 0,
+            limit: DEFAULT_TABLE_SIZE as usize,
+            announced_low: None,
+            blocks: Vec::new(),
+            next_replaced: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Follows the peer's `SETTINGS_HEADER_TABLE_SIZE`, as far as 4096 bytes.
+    pub fn resize(&mut self, peer_limit: u32) {
+        let limit = peer_limit.min(DEFAULT_TABLE_SIZE) as usize;
+        if limit == self.limit {
+            return;
+        }
+        self.limit = limit;
+        self.announced_low = Some(self.announced_low.map_or(limit, |low| low.min(limit)));
+        self.blocks.clear();
+        while self.size > limit {
+            let Entry { name, value } = self.entries.remove(0);
+            self.hashes.remove(0);
+            self.size -= name.len() + value.len() + ENTRY_OVERHEAD;
+        }
+    }
+
+    /// The header block of `request`, which has to be sent next.
+    #[inline]
+    pub fn encode(&mut self, request: &EncodedRequest) -> &[u8] {
+        let known = self
+            .blocks
+            .iter()
+            .position(|block| block.request.is_same(request));
+        match known {
+            Some(position) => &self.blocks[position].bytes,
+            None => self.encode_anew(request),
+        }
+    }
+
+    fn encode_anew(&mut self, request: &EncodedRequest) -> &[u8] {
+        let mut output = std::mem::take(&mut self.scratch);
+        output.clear();
+        let mut is_lasting = true;
+        if let Some(low) = self.announced_low.take() {
+            is_lasting = false;
+            if low < self.limit {
+                integer::put(&mut output, 0x20, 5, low);
+            }
+            integer::put(&mut output, 0x20, 5, self.limit);
+        }
+        for field in request.fields() {
+            is_lasting &= self.put(&mut output, field);
+        }
+        self.scratch = output;
+        if is_lasting {
+            self.remember(request)
+        } else {
+            &self.scratch
+        }
+    }
+
+    /// Appends one field; false if that changed the table.
+    fn put(&mut self, output: &mut Vec<u8>, field: &RequestField) -> bool {
+        let (name_index, text, is_secret) = match &field.representation {
+            Representation::Static(index) => {
+                integer::put(output, 0x80, 7, *index as usize);
+                return true;
+            }
+            Representation::Literal {
+                name_index,
+                text,
+                is_secret,
+            } => (*name_index as usize, text, *is_secret),
+        };
+        if is_secret {
+            integer::put(output, 0x10, 4, name_index);
+            output.extend_from_slice(text);
+            return true;
+        }
+        if let Some(age) = self.find(field) {
+            integer::put(output, 0x80, 7, STATIC_ENTRIES as usize + 1 + age);
+            return true;
+        }
+        let fits = self.size + field.table_size() <= self.limit;
+        let (pattern, prefix) = if fits { (0x40, 6) } else { (0x00, 4) };
+        integer::put(output, pattern, prefix, name_index);
+        output.extend_from_slice(text);
+        if fits {
+            self.size += field.table_size();
+            self.hashes.push(field.hash);
+            self.entries.push(Entry {
+                name: field.name.clone(),
+                value: field.value.clone(),
+            });
+            // Every index is one higher now.
+            self.blocks.clear();
+        }
+        !fits
+    }
+
+    /// How many entries were inserted after the one that is `field`.
+    fn find(&self, field: &RequestField) -> Option<usize> {
+        let position = self.hashes.iter().rposition(|hash| *hash == field.hash)?;
+        let entry = &self.entries[position];
+        let is_same = entry.value == field.value && entry.name == field.name;
+        is_same.then(|| self.entries.len() - 1 - position)
+    }
+
+    /// Keeps the block in `scratch` for the next request of its kind.
+    fn remember(&mut self, request: &EncodedRequest) -> &[u8] {
+        let position = if self.blocks.len() < REMEMBERED {
+            self.blocks.push(Block {
+                request: request.clone(),
+                bytes: self.scratch.clone(),
+            });
+            self.blocks.len() - 1
+        } else {
+            let position = self.next_replaced % REMEMBERED;
+            self.next_replaced = position + 1;
+            let block = &mut self.blocks[position];
+            block.request = request.clone();
+            block.bytes.clear();
+            block.bytes.extend_from_slice(&self.scratch);
+            position
+        };
+        &self.blocks[position].bytes
+    }
+}
+
+/// Appends a string literal, Huffman coded where that is shorter.
+fn put_string(output: &mut Vec<u8>, text: &[u8]) {
+    let coded = huffman::encoded_len(text);
+    if coded < text.len() {
+        integer::put(output, 0x80, 7, coded);
+        huffman::encode(text, output);
+    } else {
+        integer::put(output, 0x00, 7, text.len());
+        output.extend_from_slice(text);
+    }
+}
+
+/// FNV-1a, with a separator that neither can contain.
+fn hash(name: &[u8], value: &[u8]) -> u64 {
+    name.iter()
+        .chain(b"\0")
+        .chain(value)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
+
+/// Fields that an attacker may want to guess: credentials, and cookies short enough for that.
+fn is_secret(name: &[u8], value: &[u8]) -> bool {
+    match name {
+        b"authorization" | b"proxy-authorization" => true,
+        b"cookie" => value.len() < 20,
+        _ => false,
+    }
+}

@@ -1,0 +1,46 @@
+//! HTTP/2 on the wire as a client, without sockets: bytes in, events out (RFC 9113, RFC 7541).
+//!
+//! Made to put load on a server: a [`RequestHead`] is checked and compressed once into an
+//! [`EncodedRequest`], a [`Connection`] carries as many of them at a time as both sides allow, and
+//! nothing is allocated for a request once the connection has its size. What is to be sent gathers in
+//! one buffer, so that many streams cost one system call; what came is handed to [`Events`] in place.
+//!
+//! Not here: push, priorities, CONNECT, request trailers, and any notion of time; a caller that waits
+//! no longer calls [`Connection::cancel`].
+
+mod request;
+
+mod connection;
+
+mod receive;
+
+mod message;
+
+mod content;
+
+mod control;
+
+mod events;
+
+mod settings;
+
+mod stream;
+
+mod flow;
+
+mod output;
+
+mod frame;
+
+pub mod hpack;
+
+mod error;
+
+pub use crate::h2::connection::{Connection, StreamId};
+pub use crate::h2::error::{ConnectionError, ErrorCode, MessageError, OpenError, StreamError};
+pub use crate::h2::events::{Events, ResponseHead};
+pub use crate::h2::request::{EncodedRequest, HeadError, RequestHead};
+pub use crate::h2::settings::{Limits, Settings};
+
+#[cfg(test)]
+mod tests;

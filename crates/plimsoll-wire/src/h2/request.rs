@@ -1,0 +1,231 @@
+//! A request, checked and encoded once, sent as often as needed on any connection.
+
+use std::sync::Arc;
+
+use crate::h2::hpack::RequestField;
+
+/// The head of a request, as it is put together.
+#[derive(Debug, Clone)]
+pub struct RequestHead {
+    fields: Vec<RequestField>,
+    is_head: bool,
+}
+
+/// A whole request; clones share it, and a connection recognises it when it is sent again.
+#[derive(Debug, Clone)]
+pub struct EncodedRequest(Arc<Encoded>);
+
+#[derive(Debug)]
+struct Encoded {
+    fields: Vec<RequestField>,
+    body: Box<[u8]>,
+    is_head: bool,
+}
+
+/// Why a head cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// The method is not a token, or is CONNECT, which opens a tunnel instead of an exchange.
+    #[error("method `{0}` is not a token such as GET, or is CONNECT")]
+    Method(String),
+    /// The scheme is neither `http` nor `https`.
+    #[error("scheme `{0}` is neither http nor https")]
+    Scheme(String),
+    /// The authority is empty, or has user information, a blank or a control character in it.
+    #[error("authority `{0}` is not a host with an optional port")]
+    Authority(String),
+    /// The path does not begin with `/`, or has a blank or a control character in it.
+    #[error(
+        "path `{0}` does not begin with / or contains a blank or a control character; encode it with %XX"
+    )]
+    Path(String),
+    /// The field name is not a token.
+    #[error("header name `{0}` contains a character that header names may not have")]
+    Name(String),
+    /// The field value contains a control character, or begins or ends with a blank.
+    #[error("value of header `{0}` contains a control character or begins or ends with a blank")]
+    Value(String),
+    /// The field is said by other means in HTTP/2, or does not exist in it (RFC 9113, section 8.2.2).
+    #[error(
+        "header `{0}` cannot be given in HTTP/2: the connection, the length and the authority are set apart"
+    )]
+    Connection(String),
+}
+
+impl RequestHead {
+    /// Writes the pseudo-header fields (RFC 9113, section 8.3.1).
+    ///
+    /// - `authority`: host and port as in the URL, sent as `:authority` instead of `host`.
+    /// - `path`: path and query, `*` for OPTIONS.
+    pub fn new(method: &str, scheme: &str, authority: &str, path: &str) -> Result<Self, HeadError> {
+        if method.is_empty() || !method.bytes().all(is_token) || method == "CONNECT" {
+            return Err(HeadError::Method(method.to_owned()));
+        }
+        if !matches!(scheme, "http" | "https") {
+            return Err(HeadError::Scheme(scheme.to_owned()));
+        }
+        if authority.is_empty() || authority.contains(['@', '/']) || !is_visible(authority) {
+            return Err(HeadError::Authority(authority.to_owned()));
+        }
+        let is_whole_server = path == "*" && method == "OPTIONS";
+        if !(path.starts_with('/') || is_whole_server) || !is_visible(path) {
+            return Err(HeadError::Path(path.to_owned()));
+        }
+        let fields = [
+            (":method", method),
+            (":scheme", scheme),
+            (":path", path),
+            (":authority", authority),
+        ];
+        Ok(Self {
+            fields: fields
+                .map(|(name, value)| RequestField::new(name.as_bytes(), value.as_bytes()))
+                .into(),
+            is_head: method == "HEAD",
+        })
+    }
+
+    /// Adds one header field; its name is sent in lowercase.
+    pub fn field(&mut self, name: &str, value: &str) -> Result<(), HeadError> {
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(HeadError::Name(name.to_owned()));
+        }
+        let lower = name.to_ascii_lowercase();
+        let is_connection = matches!(
+            lower.as_str(),
+            "connection"
+                | "content-length"
+                | "host"
+                | "keep-alive"
+                | "proxy-connection"
+                | "transfer-encoding"
+                | "upgrade"
+        );
+        if is_connection || (lower == "te" && value != "trailers") {
+            return Err(HeadError::Connection(name.to_owned()));
+        }
+        let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
+        if value.bytes().any(is_control) || value.trim_matches([' ', '\t']) != value {
+            return Err(HeadError::Value(name.to_owned()));
+        }
+        self.fields
+            .push(RequestField::new(lower.as_bytes(), value.as_bytes()));
+        Ok(())
+    }
+
+    /// Ends the head: one whole request.
+    ///
+    /// - `body`: `None` sends no `content-length`; `Some(&[])` announces a length of zero.
+    pub fn finish(mut self, body: Option<&[u8]>) -> EncodedRequest {
+        if let Some(body) = body {
+            let length = body.len().to_string();
+            self.fields
+                .push(RequestField::new(b"content-length", length.as_bytes()));
+        }
+        EncodedRequest(Arc::new(Encoded {
+            fields: self.fields,
+            body: body.unwrap_or_default().into(),
+            is_head: self.is_head,
+        }))
+    }
+}
+
+impl EncodedRequest {
+    /// Names and values, pseudo-header fields first.
+    pub fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.fields.iter().map(RequestField::text)
+    }
+
+    /// The body, empty where there is none.
+    pub fn body(&self) -> &[u8] {
+        &self.0.body
+    }
+
+    /// Whether the method is HEAD, so a length announces content that does not come.
+    pub fn is_head(&self) -> bool {
+        self.0.is_head
+    }
+
+    pub(crate) fn fields(&self) -> &[RequestField] {
+        &self.0.fields
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Neither blank nor control characters.
+fn is_visible(text: &str) -> bool {
+    !text.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_becomes_lowercase_fields_in_order() {
+        let mut head = RequestHead::new("POST", "http", "a:8080", "/x?y").unwrap();
+        head.field("Accept", "*/*").unwrap();
+        let request = head.finish(Some(b"hello"));
+        let fields: Vec<_> = request
+            .headers()
+            .map(|(name, value)| {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                (text(name), text(value))
+            })
+            .collect();
+        let expected = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", "/x?y"),
+            (":authority", "a:8080"),
+            ("accept", "*/*"),
+            ("content-length", "5"),
+        ];
+        assert_eq!(
+            fields,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert_eq!(request.body(), b"hello");
+    }
+
+    #[test]
+    fn what_http2_cannot_say_is_refused() {
+        for (method, scheme, authority, path) in [
+            ("", "http", "a", "/"),
+            ("CONNECT", "http", "a", "/"),
+            ("GET", "ftp", "a", "/"),
+            ("GET", "http", "", "/"),
+            ("GET", "http", "user@a", "/"),
+            ("GET", "http", "a", ""),
+            ("GET", "http", "a", "/a b"),
+            ("GET", "http", "a", "*"),
+        ] {
+            assert!(
+                RequestHead::new(method, scheme, authority, path).is_err(),
+                "{method} {scheme} {authority} {path}"
+            );
+        }
+        let mut head = RequestHead::new("GET", "http", "a", "/").unwrap();
+        for (name, value) in [
+            ("Connection", "close"),
+            ("Host", "b"),
+            ("Content-Length", "1"),
+            ("TE", "gzip"),
+            ("a b", ""),
+            (":path", "/"),
+            ("a", "b\r\nc"),
+            ("a", " b"),
+        ] {
+            assert!(head.field(name, value).is_err(), "{name}: {value}");
+        }
+        head.field("te", "trailers").unwrap();
+    }
+}
