@@ -10,6 +10,8 @@ mod raw_io;
 
 pub mod tls;
 
+mod decimal;
+
 pub mod h1;
 
 pub mod h2;

@@ -1,7 +1,8 @@
 //! Reading and writing a TCP stream by one bare system call each.
 //!
 //! The C library's `recv` and `send` are cancellation points, whose bookkeeping a program with
-//! threads pays on every call: 3 % of a load generator's time. These go to the kernel directly.
+//! threads pays on every call: 3 % of a load generator's samples in a profile. These go to the kernel
+//! directly.
 
 use std::io;
 use std::task::{Context, Poll, ready};

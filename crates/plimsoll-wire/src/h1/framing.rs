@@ -2,6 +2,7 @@
 
 use httparse::Header;
 
+use crate::decimal::decimal;
 use crate::h1::DecodeError;
 
 /// What the framing header fields of one head say.
@@ -88,19 +89,6 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)
         .filter(|element| !element.is_empty())
-}
-
-/// Digits only: no sign, no space, no overflow.
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |value, byte| {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
-    })
 }
 
 #[cfg(test)]

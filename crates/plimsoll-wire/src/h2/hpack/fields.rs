@@ -1,5 +1,6 @@
 //! Header fields as they come out of a block, and what a response's field can mean.
 
+use crate::decimal::decimal;
 use crate::h2::MessageError;
 
 /// The header fields of one block, in the order they came; kept in one piece and used again.
@@ -183,18 +184,6 @@ fn content_length(value: &[u8]) -> Option<u64> {
         .map(|number| decimal(number.trim_ascii()));
     let first = numbers.next()??;
     numbers.all(|number| number == Some(first)).then_some(first)
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |value, byte| {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
-    })
 }
 
 #[cfg(test)]
