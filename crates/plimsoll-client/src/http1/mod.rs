@@ -39,7 +39,7 @@ pub struct Http1<S> {
 /// A response is decoded before the next read, so 512 connections need one buffer, and it stays in
 /// the processor's cache.
 #[derive(Debug, Clone)]
-pub struct ReadBuffer(Rc<RefCell<Box<[u8]>>>);
+pub struct ReadBuffer(pub(crate) Rc<RefCell<Box<[u8]>>>);
 
 impl ReadBuffer {
     /// Bytes asked of the kernel at a time.

@@ -14,6 +14,7 @@ use super::Problems;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ConnectionArgs {
     /// Address for a host and port, in place of a name lookup; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
@@ -38,6 +39,10 @@ pub(crate) struct ConnectionArgs {
     /// Proxy: `http://`, `https://`, `socks5://`, `socks5h://` [default: from *_PROXY]
     #[arg(short = 'x', long, value_name = "URL")]
     proxy: Option<String>,
+
+    /// Speak HTTP/2: chosen by ALPN on https, known beforehand (h2c) on http
+    #[arg(long)]
+    pub(crate) http2: bool,
 
     /// Believe any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
@@ -87,6 +92,11 @@ impl ConnectionArgs {
         };
         let mut tls = None;
         if endpoints.iter().any(Endpoint::is_tls) {
+            let protocol: &[u8] = if self.http2 { b"h2" } else { b"http/1.1" };
+            let settings = TlsSettings {
+                alpn: vec![protocol.to_vec()],
+                ..settings.clone()
+            };
             tls = Some(compile(&settings, problems)?);
         }
         let mut proxy_tls = None;
