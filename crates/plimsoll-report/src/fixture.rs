@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
-    Latency, LoadAverage, LoadModel, LoadShape, Memory, Phase, Pinning, Rate, ResourceSample,
-    RunSummary, Saturation, ServerCost, Tick,
+    Latency, LoadAverage, LoadModel, LoadShape, Memory, Phase, Pinning, Protocol, Rate,
+    ResourceSample, RunSummary, Saturation, ServerCost, Tick,
 };
 
 /// Each kind of run by name.
@@ -44,7 +44,9 @@ fn make_closed() -> RunSummary {
             urls: 1,
             method: "GET".into(),
             model: LoadModel::Closed,
+            protocol: Protocol::Http1,
             connections: 64,
+            streams: 1,
             workers: 1,
             duration: Some(Duration::from_secs(10)),
             requests: None,

@@ -5,7 +5,7 @@
 
 mod deadline;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -58,6 +58,11 @@ impl ReadBuffer {
             memory: vec![0; Self::BYTES].into_boxed_slice(),
             known_head: KnownHead::new(),
         })))
+    }
+
+    /// The memory, for one read.
+    pub(crate) fn memory(&self) -> RefMut<'_, [u8]> {
+        RefMut::map(self.0.borrow_mut(), |shared| &mut *shared.memory)
     }
 }
 

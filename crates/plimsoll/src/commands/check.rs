@@ -112,12 +112,13 @@ fn plan(
     if timeout.is_zero() {
         problems.add("--timeout", "must be more than zero");
     }
-    let parts = args.request.parts(true, problems);
+    let is_http2 = args.connection.http2;
+    let parts = args.request.parts(!is_http2, problems);
     let connect = args
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
     let (endpoint, connect) = (endpoint?, connect?);
-    let request = problems.value("request", parts.encode(&endpoint, &connect))?;
+    let request = problems.value("request", parts.encode(&endpoint, &connect, is_http2))?;
     let plan = CheckPlan {
         endpoint,
         request,

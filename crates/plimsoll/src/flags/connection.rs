@@ -45,6 +45,10 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 'x', long, value_name = "URL")]
     proxy: Option<String>,
 
+    /// Speak HTTP/2: chosen by ALPN on https, known beforehand (h2c) on http
+    #[arg(long)]
+    pub(crate) http2: bool,
+
     /// Believe any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
@@ -141,6 +145,11 @@ impl ConnectionArgs {
         };
         let mut tls = None;
         if endpoints.iter().any(Endpoint::is_tls) {
+            let protocol: &[u8] = if self.http2 { b"h2" } else { b"http/1.1" };
+            let settings = TlsSettings {
+                alpn: vec![protocol.to_vec()],
+                ..settings.clone()
+            };
             tls = Some(compile(&settings, problems)?);
         }
         let mut proxy_tls = None;
