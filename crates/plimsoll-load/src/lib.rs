@@ -29,6 +29,8 @@ mod progress;
 
 mod collector;
 
+mod judge;
+
 mod saturation;
 
 pub mod conditions;

@@ -1,6 +1,6 @@
 //! Counters of a running worker that others may look at any time.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// Written by one worker, read by the sampler; on a cache line of its own.
 #[derive(Debug, Default)]
@@ -39,10 +39,11 @@ impl Progress {
     }
 }
 
-/// How the user ends a run early: once lets exchanges under way finish, twice does not wait.
+/// How a run is ended early: asked once it lets exchanges under way finish, twice it does not wait.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     asked: AtomicU8,
+    called_off: AtomicBool,
 }
 
 impl Interrupt {
@@ -52,9 +53,19 @@ impl Interrupt {
         self.asked.store(asked.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Whether the run was asked to end.
+    /// Ends the run because of what it found, not because somebody asked.
+    pub(crate) fn call_off(&self) {
+        self.called_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the user asked the run to end.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the run is to end, for whatever reason.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_asked() || self.called_off.load(Ordering::Relaxed)
     }
 
     /// Whether it was asked to end without waiting.

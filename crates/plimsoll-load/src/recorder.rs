@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase};
+use plimsoll_model::{
+    Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase, Trend,
+};
 
 /// Everything that happened in one interval of one worker, or in several merged.
 #[derive(Debug, Clone)]
@@ -169,6 +171,15 @@ impl Interval {
     /// The latency that does not hide waiting.
     pub(crate) fn honest_latency(&self) -> &Histogram {
         self.from_intended.as_ref().unwrap_or(&self.from_started)
+    }
+
+    /// How long something took, if that was recorded.
+    pub(crate) fn times(&self, trend: Trend) -> Option<&Histogram> {
+        match trend {
+            Trend::FromStarted => Some(&self.from_started),
+            Trend::Honest => Some(self.honest_latency()),
+            Trend::Phase(phase) => self.phases[phase.index()].as_ref(),
+        }
     }
 
     /// Counts how late a timer fired.

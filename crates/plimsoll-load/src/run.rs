@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use plimsoll_client::{Connector, Endpoint};
 use plimsoll_model::{
     Clock, Cost, Failure, Generator, Latency, LoadModel, LoadShape, ResourceSample, RunSummary,
-    Tick,
+    Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::{self, TooFewDescriptors};
 
-use crate::collector::{Collector, Published};
+use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
+use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
 use crate::progress::{Interrupt, Progress};
 use crate::recorder::Interval;
@@ -70,6 +71,8 @@ pub struct Observation<'a> {
     pub target: Option<&'a dyn Target>,
     /// What the caller knows of the conditions.
     pub facts: RunFacts,
+    /// What the figures have to meet.
+    pub thresholds: &'a [Threshold],
 }
 
 /// Whoever follows a run while it goes on, and may end it.
@@ -127,6 +130,8 @@ pub fn run(
     let mut costs = Costs::start(plan, observation.target, &crew, start)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
+    let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+    let mut judge = Judge::new(observation.thresholds, plan.warm_up, end);
     let mut ticks = Vec::new();
     loop {
         let now = SystemClock.now();
@@ -139,7 +144,13 @@ pub fn run(
                 let worker = published.worker;
                 let (spare, complete) = collector.take(published);
                 crew.give_back(worker, spare);
-                for tick in complete {
+                for Second { tick, interval } in complete {
+                    let needs_server = judge.needs_server();
+                    let sample = needs_server.then(|| costs.sampler.sample_now()).flatten();
+                    if judge.second(&tick, &interval, collector.total(), sample) {
+                        watch.interrupt.call_off();
+                    }
+                    collector.recycle(interval);
                     (watch.on_tick)(&tick);
                     ticks.push(tick);
                 }
@@ -149,7 +160,7 @@ pub fn run(
         }
     }
     let reports = crew.dismiss()?;
-    let window = window(plan, &reports, start, watch.interrupt.is_asked());
+    let window = window(plan, &reports, start, watch.interrupt.is_over());
     let observed = costs.finish();
     let busiest = reports
         .iter()
@@ -157,7 +168,7 @@ pub fn run(
         .fold(0.0, f64::max);
     let total = collector.finish();
     let conditions = before.after(observation.facts);
-    Ok(summarise(
+    let mut summary = summarise(
         plan,
         total,
         ticks,
@@ -167,7 +178,9 @@ pub fn run(
         observation.target,
         conditions,
         watch.interrupt.is_asked(),
-    ))
+    );
+    summary.thresholds = judge.verdicts(&summary);
+    Ok(summary)
 }
 
 fn empty_interval(plan: &RunPlan) -> Interval {
@@ -452,6 +465,7 @@ fn summarise(
         statuses: total.statuses().collect(),
         failures: std::mem::take(&mut total.failures),
         unmet,
+        thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,

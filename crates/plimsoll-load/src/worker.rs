@@ -213,7 +213,7 @@ impl Worker {
     }
 
     fn must_stop(&self, now: Instant) -> bool {
-        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_asked()
+        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_over()
     }
 
     fn must_give_up(&self, now: Instant) -> bool {

@@ -41,6 +41,12 @@ impl Histogram {
             .saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    /// Counts every value of `bucket`.
+    pub fn record_bucket(&mut self, bucket: Bucket) {
+        let nanos = u64::try_from(bucket.up_to.as_nanos()).unwrap_or(u64::MAX);
+        self.inner.saturating_record_n(nanos, bucket.count);
+    }
+
     /// Adds every value of `other`; the order of merging does not matter.
     pub fn merge(&mut self, other: &Self) {
         if !other.is_empty() {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Conditions, Cost, Failure, FailureKind, Histogram, Memory, Phase, Rate, ResourceSample,
+    Conditions, Cost, Failure, FailureKind, Histogram, JudgedThreshold, Memory, Phase, Rate,
+    ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -22,6 +23,8 @@ pub struct RunSummary {
     pub failures: Vec<FailureCount>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
+    /// What the thresholds came to, in the order in which they were given.
+    pub thresholds: Vec<JudgedThreshold>,
     /// Bytes handed to the transport.
     pub bytes_sent: u64,
     /// Bytes taken from the transport.
@@ -194,8 +197,12 @@ pub struct Tick {
     pub in_flight: u64,
     /// Median latency, from the intended start where there is one.
     pub p50: Option<Duration>,
+    /// 90th percentile of the same.
+    pub p90: Option<Duration>,
     /// 99th percentile of the same.
     pub p99: Option<Duration>,
+    /// 99.9th percentile of the same.
+    pub p99_9: Option<Duration>,
     /// Maximum of the same.
     pub max: Option<Duration>,
 }

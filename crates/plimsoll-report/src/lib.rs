@@ -31,7 +31,7 @@ pub use crate::check_document::{
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
     LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument, SummaryDocument,
-    TargetDocument, TickDocument, TimesDocument,
+    TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::series::series_csv;

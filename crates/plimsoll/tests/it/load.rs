@@ -117,6 +117,22 @@ fn unmet_expectations_and_failed_statuses_decide_the_exit_code() {
 }
 
 #[test]
+fn thresholds_are_told_and_decide_the_exit_code() {
+    let origin = Origin::hello();
+    let met = ["-n", "50", "-c", "1", "--threshold", "http_reqs:count==50"];
+    let fine = summary(&origin, &met, 0);
+    assert_eq!(fine["thresholds"][0]["verdict"], "met");
+    assert_eq!(fine["thresholds"][0]["value"], 50.0);
+    let breached = ["-z", "1h", "-c", "1", "--abort-on-breach"];
+    let slow = ["--threshold", "http_req_duration:min<1ns"];
+    let ended = summary(&origin, &[&breached[..], &slow[..]].concat(), 1);
+    assert_eq!(ended["thresholds"][0]["verdict"], "breached");
+    assert_eq!(ended["thresholds"][0]["ended_run"], true);
+    assert_eq!(ended["interrupted"], false);
+    assert_eq!(ended["counts"]["ok"].as_u64(), Some(origin.requests() - 50));
+}
+
+#[test]
 fn over_tls_with_a_private_authority_and_a_client_certificate() {
     let authority = Authority::new();
     let files = MaterialFiles::new();

@@ -150,6 +150,16 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "CONDITION")]
     pub(super) expect: Vec<String>,
 
+    /// What the figures of the run have to meet, repeatable: `http_req_duration:p(99)<300ms`,
+    /// `errors:rate<1% over 10s`, `http_reqs:rate>=500/s abort after 5s`; docs/load.md lists them
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(super) threshold: Vec<String>,
+
+    /// End the run when a threshold is breached, but not within TIME of its start
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1,
+          require_equals = true, default_missing_value = "0s", requires = "threshold")]
+    pub(super) abort_on_breach: Option<Duration>,
+
     /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`
     #[arg(long, value_name = "STATUSES")]
     pub(super) fail_status: Option<String>,

@@ -11,7 +11,7 @@ use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
 };
-use plimsoll_model::{Rate, parse_duration, parse_rate};
+use plimsoll_model::{Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 
 use super::args::{self, Args};
@@ -43,13 +43,43 @@ pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-) -> Result<RunPlan, Failed> {
+) -> Result<(RunPlan, Vec<Threshold>), Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
     };
     let plan = compiler.plan(url, surroundings);
-    compiler.problems.unless_any(plan)
+    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
+    let server = &args.server;
+    let is_observed = is_embedded || server.pid.is_some() || server.spawn.is_some();
+    let thresholds = thresholds(args, is_observed, &mut compiler.problems);
+    compiler.problems.unless_any(plan.zip(Some(thresholds)))
+}
+
+/// The thresholds; only those on the target's processes need it to be observed.
+///
+/// - `is_observed`: whether the target's processes can be seen.
+fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Threshold> {
+    let mut thresholds = Vec::new();
+    for text in &args.judge.threshold {
+        let Some(mut threshold) = problems.value("--threshold", Threshold::parse(text)) else {
+            continue;
+        };
+        if threshold.metric().needs_server() && !is_observed {
+            problems.push(
+                Problem::with(
+                    "--threshold",
+                    format!("`{threshold}` needs the processes of the server"),
+                )
+                .hint("name them with --pid, or start them with --spawn"),
+            );
+        }
+        if threshold.abort_after.is_none() {
+            threshold.abort_after = args.judge.abort_on_breach;
+        }
+        thresholds.push(threshold);
+    }
+    thresholds
 }
 
 struct Compiler<'a> {
