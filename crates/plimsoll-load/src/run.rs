@@ -486,6 +486,12 @@ fn shape(plan: &RunPlan) -> LoadShape {
         url: format!("{}{}", site(endpoint), endpoint.path_and_query()),
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
+        expectations: plan
+            .expectations
+            .conditions()
+            .iter()
+            .map(|condition| condition.text().to_owned())
+            .collect(),
         model: match plan.average_rate() {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },

@@ -34,6 +34,18 @@ impl Histogram {
         }
     }
 
+    /// The values of a histogram of nanoseconds, as a log of HdrHistograms holds it.
+    pub fn from_hdr(nanos: &hdrhistogram::Histogram<u64>) -> Self {
+        let mut histogram = Self::new();
+        for value in nanos.iter_recorded() {
+            histogram.record_bucket(Bucket {
+                up_to: Duration::from_nanos(value.value_iterated_to()),
+                count: value.count_at_value(),
+            });
+        }
+        histogram
+    }
+
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, duration: Duration) {

@@ -76,6 +76,8 @@ pub struct LoadShape {
     pub urls: usize,
     /// The request method.
     pub method: String,
+    /// What every response has to meet, as it was written.
+    pub expectations: Vec<String>,
     /// How starts follow from one another.
     pub model: LoadModel,
     /// Connections at most.

@@ -118,6 +118,9 @@ pub struct LoadDocument {
     pub urls: usize,
     /// The request method.
     pub method: String,
+    /// What every response had to meet, as it was written.
+    #[serde(default)]
+    pub expectations: Vec<String>,
     /// `closed` or `open`.
     pub model: String,
     /// Arrivals per second of an open loop.
@@ -144,6 +147,7 @@ impl LoadDocument {
             url: load.url.clone(),
             urls: load.urls,
             method: load.method.clone(),
+            expectations: load.expectations.clone(),
             model: model.to_owned(),
             rate_per_second: rate,
             connections: load.connections,

@@ -43,6 +43,7 @@ fn make_closed() -> RunSummary {
             url: "http://127.0.0.1:8080/".into(),
             urls: 1,
             method: "GET".into(),
+            expectations: vec!["status == 200".into()],
             model: LoadModel::Closed,
             connections: 64,
             workers: 1,
@@ -206,6 +207,7 @@ pub(crate) fn failing() -> RunSummary {
     run.bytes_received = 8_604 * 162;
     run.bytes_sent = 8_796 * 41;
     run.window = Duration::from_millis(1_204);
+    run.load.expectations = vec!["body contains \"ok\"".into(), "size > 2".into()];
     run.thresholds = thresholds(&[
         ("errors:rate<1% over 1s abort", Some(0.173_3), Some(1_001)),
         ("http_reqs:rate>=1000", Some(8_305.6), None),

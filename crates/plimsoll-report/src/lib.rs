@@ -1,8 +1,10 @@
-//! Encoders for what was measured: text, JSON, CSV, HdrHistogram log.
+//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, JUnit, HdrHistogram log.
 //!
 //! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
 //! prints, or writes a file. [`text::summary`] is what a person reads after a run,
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
+//! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
+//! several of them.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange.
 
 #![forbid(unsafe_code)]
@@ -21,6 +23,12 @@ mod hdr;
 
 pub mod files;
 
+mod record;
+
+mod plot;
+
+pub mod export;
+
 #[cfg(test)]
 mod fixture;
 
@@ -34,4 +42,5 @@ pub use crate::document::{
     TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
+pub use crate::record::{RecordError, RunRecord};
 pub use crate::series::series_csv;

@@ -375,6 +375,21 @@ impl Unit {
         }
     }
 
+    /// The unit of that [`name`](Self::name).
+    pub fn named(name: &str) -> Option<Self> {
+        [
+            Self::Microseconds,
+            Self::Count,
+            Self::PerSecond,
+            Self::Ratio,
+            Self::Bytes,
+            Self::BytesPerSecond,
+            Self::Percent,
+        ]
+        .into_iter()
+        .find(|unit| unit.name() == name)
+    }
+
     pub(super) const fn example(self) -> &'static str {
         match self {
             Self::Microseconds => "300ms",

@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if let Some(folder) = folder {
         folder.write(&summary)?;
     }
+    output::export(args, &summary)?;
     Ok(verdict(&summary))
 }
 

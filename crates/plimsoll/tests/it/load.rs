@@ -186,6 +186,7 @@ fn result_files_are_written_together() {
         [
             "conditions.json",
             "latency.hdr",
+            "report.html",
             "series.csv",
             "summary.json",
             "summary.txt"
@@ -196,6 +197,42 @@ fn result_files_are_written_together() {
     let json: Value =
         serde_json::from_str(&fs::read_to_string(out.join("summary.json")).unwrap()).unwrap();
     assert_eq!(json["schema"], "plimsoll.load.summary/1");
+}
+
+#[test]
+fn results_are_shown_once_more_and_beside_one_another() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    for (name, requests) in [("before", "40"), ("after", "70")] {
+        let threshold = "http_reqs:count<50";
+        let flags = ["load", "-n", requests, "-c", "2", "--threshold", threshold];
+        let junit = path(&format!("{name}.xml"));
+        let files = ["--out", &path(name), "--junit", &junit, &origin.url("/")];
+        plimsoll(&[&flags[..], &files[..]].concat()).exits(i32::from(name == "after"));
+        let junit = fs::read_to_string(junit).unwrap();
+        assert_eq!(
+            junit.contains("<failure message=\"breached: 70\"/>"),
+            name == "after"
+        );
+    }
+    let (before, after) = (path("before"), path("after"));
+    let text = plimsoll(&["report", &before, &after]).exits(0).stdout;
+    let started = text.lines().find(|line| line.trim().starts_with("started"));
+    let cells: Vec<_> = started.unwrap().split_whitespace().collect();
+    assert_eq!(cells, ["started", "40", "70"]);
+    let page = path("both.html");
+    plimsoll(&["report", "--format", "html", "-o", &page, &before, &after]).exits(0);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains(">before</th>") && page.contains(">after</th>"));
+    // From its files a page is made again as it was made after the run.
+    let again = plimsoll(&["report", "--format", "html", &before])
+        .exits(0)
+        .stdout;
+    let first = fs::read_to_string(directory.path().join("before/report.html")).unwrap();
+    assert_eq!(again.trim_end(), first.trim_end());
+    let missing = plimsoll(&["report", &before, &path("missing")]).exits(2);
+    assert!(missing.stderr.contains("cannot read"), "{missing}");
 }
 
 #[test]

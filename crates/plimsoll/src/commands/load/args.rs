@@ -203,4 +203,12 @@ pub(crate) struct OutputArgs {
     /// Folder for the result files; must not hold any yet
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+
+    /// File for thresholds and expectations as test cases in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+
+    /// File for the principal figures as Markdown tables
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
 }

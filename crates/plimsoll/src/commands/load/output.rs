@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_load::RunPlan;
 use plimsoll_model::{RunSummary, Tick};
+use plimsoll_report::export::{Exporter, Junit, Markdown};
 use plimsoll_report::text::{self, Progress};
-use plimsoll_report::{SummaryDocument, files};
+use plimsoll_report::{RunRecord, SummaryDocument, files};
 
 use super::Args;
 use crate::exit::Exit;
@@ -61,6 +62,23 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     terminal::print(text.trim_end()).map_err(|error| {
         Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
     })
+}
+
+/// Writes the files of single formats.
+pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
+    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 2] = [
+        ("--junit", &args.output.junit, &Junit),
+        ("--markdown", &args.output.markdown, &Markdown),
+    ];
+    for (flag, path, exporter) in files {
+        let Some(path) = path else { continue };
+        let record = RunRecord::of("plimsoll load", summary);
+        fs::write(path, exporter.export(&[record])).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Problem::with(flag, message).could_not_run()
+        })?;
+    }
+    Ok(())
 }
 
 /// The folder of `--out`, known to be writable before the run starts.
