@@ -2,12 +2,48 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use crate::recorder::Interval;
+
 /// Written by one worker, read by the sampler; on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Progress {
     begun: AtomicU64,
     completed: AtomicU64,
+    ok: AtomicU64,
+    errors: AtomicU64,
+    latencies: AtomicU64,
+    latency_nanos: AtomicU64,
+}
+
+/// What a worker tells now and then: of the measured window, until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Told {
+    /// Complete responses.
+    pub(crate) ok: u64,
+    /// Everything that an objective on errors counts.
+    pub(crate) errors: u64,
+    /// Exchanges that have a latency, and the sum of it from their actual starts.
+    pub(crate) latencies: u64,
+    pub(crate) latency_nanos: u64,
+}
+
+impl Told {
+    /// Adds what `interval` counted.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        self.ok += interval.counts.ok;
+        self.errors += interval.counts.errors();
+        self.latencies += interval.from_started.len();
+        self.latency_nanos += interval.latency_nanos;
+    }
+
+    /// Adds what another worker told.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.latencies += other.latencies;
+        self.latency_nanos += other.latency_nanos;
+    }
 }
 
 impl Progress {
@@ -29,6 +65,25 @@ impl Progress {
     /// Exchanges that came to an end.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
+    }
+
+    /// What was counted until now. Only its worker may call this.
+    pub(crate) fn tell(&self, told: Told) {
+        self.ok.store(told.ok, Ordering::Relaxed);
+        self.errors.store(told.errors, Ordering::Relaxed);
+        self.latencies.store(told.latencies, Ordering::Relaxed);
+        self.latency_nanos
+            .store(told.latency_nanos, Ordering::Relaxed);
+    }
+
+    /// What was told last.
+    pub(crate) fn told(&self) -> Told {
+        Told {
+            ok: self.ok.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+            latencies: self.latencies.load(Ordering::Relaxed),
+            latency_nanos: self.latency_nanos.load(Ordering::Relaxed),
+        }
     }
 
     /// Exchanges under way.

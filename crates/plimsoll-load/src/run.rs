@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, Endpoint};
 use plimsoll_model::{
-    Clock, Cost, Failure, Generator, Latency, LoadModel, LoadShape, ResourceSample, RunSummary,
-    Threshold, Tick,
+    Clock, Cost, Failure, Generator, Latency, LoadModel, LoadShape, Moment, ResourceSample,
+    RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -19,7 +19,7 @@ use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
 use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
@@ -347,7 +347,7 @@ impl Costs {
             ProcessTree::generator().ok(),
             start,
             plan.sample_every,
-            move || completed(&progress),
+            move || (completed(&progress), moment(&progress)),
         );
         let window_start = start + plan.warm_up;
         let mut due = vec![window_start];
@@ -404,6 +404,21 @@ fn completed(progress: &[Arc<Progress>]) -> u64 {
     progress.iter().map(|progress| progress.completed()).sum()
 }
 
+fn moment(progress: &[Arc<Progress>]) -> Moment {
+    let mut told = Told::default();
+    for progress in progress {
+        told.merge(&progress.told());
+    }
+    Moment {
+        in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
+        ok: told.ok,
+        errors: told.errors,
+        latencies: told.latencies,
+        latency_sum: Duration::from_nanos(told.latency_nanos),
+        ..Moment::default()
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "the parts of one value")]
 fn summarise(
     plan: &RunPlan,
@@ -453,7 +468,8 @@ fn summarise(
             is_open,
         ),
     };
-    let samples = observed.samples;
+    let mut samples = observed.samples;
+    let moments = std::mem::take(&mut samples.moments);
     let server = observed
         .target
         .zip(target)
@@ -472,6 +488,7 @@ fn summarise(
         latency,
         phases: total.into_phases(),
         ticks,
+        moments,
         target: server,
         generator,
         conditions,

@@ -15,10 +15,12 @@ use crate::collector::Published;
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::run::RunError;
-use crate::schedule::{EvenArrivals, PoissonArrivals, Schedule, Share};
+use crate::schedule::{
+    BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
+};
 use crate::user::{Recorder, live};
 
 /// How often a worker looks up from its connections.
@@ -83,6 +85,8 @@ struct Worker {
     /// The same when it began nothing more.
     stop_mark: Option<(Instant, Duration)>,
     published: u32,
+    /// What was handed over so far.
+    handed_over: Told,
 }
 
 impl Worker {
@@ -108,6 +112,7 @@ impl Worker {
             window_mark: None,
             stop_mark: None,
             published: 0,
+            handed_over: Told::default(),
             plan,
             share,
             gate,
@@ -129,6 +134,7 @@ impl Worker {
                     beaten.map_err(RunError::Runtime)?;
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
+                    self.tell();
                     self.mark(now);
                     let stops_now = self.stop_mark.is_none() && self.must_stop(now);
                     if stops_now {
@@ -239,6 +245,16 @@ impl Worker {
         }
     }
 
+    /// Lets the sampler know what was counted until now.
+    fn tell(&self) {
+        let mut told = self.handed_over;
+        told.add(&self.recorder.interval());
+        if let Some(open) = &self.open {
+            told.errors += open.dropped();
+        }
+        self.recorder.progress().tell(told);
+    }
+
     /// Hands over what was counted since the last time.
     fn hand_over(&mut self, now: Instant, is_last: bool) {
         let spare = match self.spares.try_recv() {
@@ -255,6 +271,8 @@ impl Worker {
         if let Some(open) = &self.open {
             interval.counts.dropped += open.take_dropped();
         }
+        self.handed_over.add(&interval);
+        self.recorder.progress().tell(self.handed_over);
         self.published += 1;
         let published = Published {
             worker: self.share.index,
@@ -286,15 +304,28 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
     let Pacing::Open {
         profile,
         spacing,
+        burst,
+        jitter,
         on_full,
     } = &plan.pacing
     else {
         return None;
     };
-    let schedule: Box<dyn Schedule> = match spacing {
-        Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
-        Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+    let spaced = |share| -> Box<dyn Schedule> {
+        match spacing {
+            Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
+            Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+        }
     };
+    let mut schedule = if burst.get() == 1 {
+        spaced(share)
+    } else {
+        let bursts = spaced(BurstArrivals::of_bursts(*burst));
+        Box::new(BurstArrivals::new(bursts, *burst, share))
+    };
+    if !jitter.is_zero() {
+        schedule = Box::new(JitteredArrivals::new(schedule, *jitter, share, plan.seed));
+    }
     Some(Rc::new(OpenPacer::new(
         Rc::clone(gate),
         schedule,

@@ -46,7 +46,7 @@ pub use crate::histogram::{Bucket, Histogram};
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, RunSummary, Saturation,
+    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Moment, RunSummary, Saturation,
     ServerCost, Tick,
 };
 pub use crate::threshold::{

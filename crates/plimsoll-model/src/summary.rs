@@ -37,6 +37,8 @@ pub struct RunSummary {
     pub phases: [Histogram; Phase::ALL.len()],
     /// One entry a second.
     pub ticks: Vec<Tick>,
+    /// The state of the run at each sample of the target, warm-up included.
+    pub moments: Vec<Moment>,
     /// What it cost the target, if its processes could be observed.
     pub target: Option<ServerCost>,
     /// The generator's own state.
@@ -207,6 +209,26 @@ pub struct Tick {
     pub p99_9: Option<Duration>,
     /// Maximum of the same.
     pub max: Option<Duration>,
+}
+
+/// The state of a run at one moment; counts are those of the measured window until then, as far as
+/// the workers have told them: they do so fifty times a second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Moment {
+    /// Time since the start of the run.
+    pub at: Duration,
+    /// Exchanges under way.
+    pub in_flight: u64,
+    /// Complete responses.
+    pub ok: u64,
+    /// Failures, failed statuses, unmet expectations and drops.
+    pub errors: u64,
+    /// Exchanges that have a latency.
+    pub latencies: u64,
+    /// The sum of their latencies from the actual start.
+    pub latency_sum: Duration,
+    /// The target, if its processes are observed.
+    pub target: Option<ResourceSample>,
 }
 
 /// What the run cost the target.

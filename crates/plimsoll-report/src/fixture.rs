@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
-    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Phase, Pinning, Rate,
-    ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
+    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Moment, Phase, Pinning,
+    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
 };
 
 /// Each kind of run by name.
@@ -74,6 +74,7 @@ fn make_closed() -> RunSummary {
         },
         phases,
         ticks: (1..=3).map(|second| tick(second, second == 1)).collect(),
+        moments: (0..=30).map(moment).collect(),
         target: Some(ServerCost {
             name: "spawned nginx".into(),
             cost: Cost {
@@ -177,6 +178,9 @@ pub(crate) fn open() -> RunSummary {
     run.phases[Phase::Blocked.index()] = distribution(49_960, 40, 0.9);
     run.phases[Phase::Wait.index()] = distribution(49_960, 280, 0.4);
     run.target = None;
+    for moment in &mut run.moments {
+        moment.target = None;
+    }
     run.generator.cost.exchanges = 49_960;
     run.conditions.co_located = Some(false);
     run.conditions.pinning = Pinning::default();
@@ -261,6 +265,7 @@ pub(crate) fn empty() -> RunSummary {
     run.latency.from_started = Histogram::new();
     run.phases = Default::default();
     run.ticks.clear();
+    run.moments.clear();
     run.thresholds = thresholds(&[("latency:p(99)<1s", None, None)]);
     let nothing = Cost {
         cpu: CpuTime::default(),
@@ -377,5 +382,17 @@ fn sample(number: u64) -> ResourceSample {
         threads: 2,
         processes: 2,
         completed: number * 4_821,
+    }
+}
+
+fn moment(number: u64) -> Moment {
+    Moment {
+        at: Duration::from_millis(number * 100 + 1),
+        in_flight: number.min(64),
+        ok: number * 4_821,
+        errors: number / 10,
+        latencies: number * 4_821,
+        latency_sum: Duration::from_micros(1_200) * u32::try_from(number * 4_821).unwrap(),
+        target: Some(sample(number)),
     }
 }

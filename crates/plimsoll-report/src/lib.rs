@@ -19,6 +19,8 @@ mod date;
 
 mod series;
 
+mod samples;
+
 mod hdr;
 
 pub mod files;
@@ -43,4 +45,5 @@ pub use crate::document::{
 };
 pub use crate::hdr::latency_log;
 pub use crate::record::{RecordError, RunRecord};
+pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use plimsoll_model::grouped;
 
 use super::Exporter;
-use super::table::{self, NOTHING, Table, details, principal, saturation, shape, threshold_value};
+use super::table::{NOTHING, Table, details, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 use crate::document::TickDocument;
 use crate::plot::{Axis, COLOURS, Line, Plot, escaped};
@@ -91,13 +91,19 @@ fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
         escaped(&shape(run))
     )
     .expect(IN_MEMORY);
-    let mut marks: Vec<String> = saturation(run).into_iter().collect();
+    if let Some(text) = saturation(run) {
+        write!(page, "<p class=\"mark limit\">{}</p>", escaped(&text)).expect(IN_MEMORY);
+    }
+    let mut marks = run.summary.conditions.warnings.clone();
     if run.summary.interrupted {
         marks.push("interrupted: what was measured until then is shown".to_owned());
     }
-    marks.extend(run.summary.conditions.warnings.iter().cloned());
-    for mark in marks {
-        write!(page, "<p class=\"mark\">{}</p>", escaped(&mark)).expect(IN_MEMORY);
+    if !marks.is_empty() {
+        page.push_str("<ul class=\"mark\">");
+        for mark in marks {
+            write!(page, "<li>{}</li>", escaped(&mark)).expect(IN_MEMORY);
+        }
+        page.push_str("</ul>");
     }
 }
 
@@ -186,7 +192,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     let requests = of_ticks(
         runs,
         "Requests per second",
-        table::rate,
+        short_number,
         &[("ok/s", |tick| per_second(tick, tick.ok))],
     );
     // Of several runs each has one line; of one run there is room for all percentiles.

@@ -11,7 +11,7 @@ use self::scale::Mapped;
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 210.0;
 const LEFT: f64 = 58.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 22.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 

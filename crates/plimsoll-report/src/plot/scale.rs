@@ -5,7 +5,7 @@
 pub(crate) enum Axis {
     /// From zero.
     Linear(fn(f64) -> String),
-    /// From the smallest to the largest value.
+    /// From zero to the largest value, close to it.
     Time(fn(f64) -> String),
     /// By powers of ten.
     Logarithmic(fn(f64) -> String),
@@ -44,9 +44,9 @@ impl Axis {
                 (0.0, to, steps(0.0, to, step, *write))
             }
             Self::Time(write) => {
-                let to = if high > low { high } else { low + 1.0 };
-                let step = round_step((to - low) / 6.0);
-                (low, to, steps((low / step).ceil() * step, to, step, *write))
+                let to = if high > 0.0 { high } else { 1.0 };
+                let step = round_step(to / 6.0);
+                (0.0, to, steps(0.0, to, step, *write))
             }
             Self::Logarithmic(write) => {
                 let from = self.measure(low.max(1e-3)).floor();

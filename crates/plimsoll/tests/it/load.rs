@@ -236,6 +236,56 @@ fn results_are_shown_once_more_and_beside_one_another() {
 }
 
 #[test]
+fn samples_are_printed_in_place_of_the_summary() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let printed = plimsoll(&[
+        "load",
+        "--rps",
+        "200",
+        "--duration",
+        "1s",
+        "--sample-ms",
+        "50",
+        "--concurrency",
+        "16",
+        "--on-full",
+        "drop",
+        "--burst",
+        "4",
+        "--jitter",
+        "5ms",
+        "--samples-csv",
+        "-",
+        &url,
+    ])
+    .exits(0)
+    .stdout;
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(
+        lines[0].starts_with("# plimsoll load url=http://"),
+        "{printed}"
+    );
+    assert!(lines[0].ends_with("target_rps=200 duration_s=1.0 concurrency=16 sample_ms=50"));
+    assert!(
+        lines[1].starts_with("t_ms,rss_kb,cpu_user_ticks,"),
+        "{printed}"
+    );
+    assert!(lines.len() >= 10, "{printed}");
+    let last = lines[lines.len() - 2].split(',').nth(5).unwrap();
+    let summary = lines[lines.len() - 1];
+    assert!(
+        summary.starts_with("# summary duration_s=1.0 target_rps=200 "),
+        "{summary}"
+    );
+    assert!(
+        summary.contains(&format!(" completed={last} errors=")),
+        "{printed}"
+    );
+    assert_eq!(last.parse::<u64>().unwrap(), origin.requests());
+}
+
+#[test]
 fn ctrl_c_prints_what_was_measured() {
     let origin = Origin::hello();
     let child = command(&["load", "--json", "-z", "1h", "-c", "2", &origin.url("/")])

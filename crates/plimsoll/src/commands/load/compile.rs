@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
+
+/// Starts that are held back by chance are held in memory, by each worker.
+const MOST_JITTERED: f64 = 1_000_000.0;
 
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
@@ -122,7 +126,7 @@ impl Compiler<'_> {
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
-            sample_every: Duration::from_millis(100),
+            sample_every: Duration::from_millis(self.args.server.sample_ms),
         })
     }
 
@@ -192,7 +196,11 @@ impl Compiler<'_> {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
         };
-        let is_open = shape.rate.is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
+        if shape.burst_delay.is_some_and(|delay| delay.is_zero()) {
+            self.problem("--burst-delay", "must be more than zero");
+            return None;
+        }
+        let is_open = self.rate().is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
         if is_open {
             self.open_shape(stages.as_ref())
         } else {
@@ -200,10 +208,19 @@ impl Compiler<'_> {
         }
     }
 
+    /// The rate that was given, in one way or another.
+    fn rate(&self) -> Option<Rate> {
+        let shape = &self.args.shape;
+        let of_bursts = shape.burst.zip(shape.burst_delay);
+        let of_bursts = of_bursts
+            .and_then(|(burst, delay)| Rate::new(f64::from(burst.get()) / delay.as_secs_f64()));
+        shape.rate.or(of_bursts)
+    }
+
     fn open_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
-        let initial = shape
-            .rate
+        let initial = self
+            .rate()
             .unwrap_or(Rate::new(0.0).expect("zero is a rate"));
         let highest = stages
             .iter()
@@ -220,6 +237,15 @@ impl Compiler<'_> {
                 format!("{highest} requests a second is more than one machine can start (at most {HIGHEST_RATE})"),
             );
             return None;
+        }
+        let jitter = shape.jitter.unwrap_or_default();
+        if highest * jitter.as_secs_f64() > MOST_JITTERED {
+            self.problem(
+                "--jitter",
+                format!(
+                    "holds back more than {MOST_JITTERED} starts at this rate; lower one of them"
+                ),
+            );
         }
         if shape.think.is_some() {
             self.problem("--think", "has no meaning on a schedule");
@@ -250,6 +276,8 @@ impl Compiler<'_> {
                     args::Arrivals::Fixed => Spacing::Even,
                     args::Arrivals::Poisson => Spacing::Poisson,
                 },
+                burst: shape.burst.unwrap_or(NonZeroU32::MIN),
+                jitter,
                 on_full: match shape.on_full {
                     args::OnFull::Queue => OnFull::Queue,
                     args::OnFull::Drop => OnFull::Drop,
@@ -266,6 +294,8 @@ impl Compiler<'_> {
             ("--max-in-flight", shape.max_in_flight.is_some()),
             ("--on-full", shape.on_full != args::OnFull::Queue),
             ("--arrivals", shape.arrivals != args::Arrivals::Fixed),
+            ("--burst", shape.burst.is_some()),
+            ("--jitter", shape.jitter.is_some()),
         ] {
             if given {
                 self.problems.push(

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_load::RunPlan;
 use plimsoll_model::{RunSummary, Tick};
 use plimsoll_report::export::{Exporter, Junit, Markdown};
 use plimsoll_report::text::{self, Progress};
-use plimsoll_report::{RunRecord, SummaryDocument, files};
+use plimsoll_report::{RunRecord, SummaryDocument, files, samples_csv};
 
 use super::Args;
 use crate::exit::Exit;
@@ -54,7 +55,10 @@ impl LiveLine {
 
 /// Prints the summary on standard output.
 pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
-    let text = if args.output.json {
+    let samples = args.output.samples_csv.as_deref();
+    let text = if samples == Some(Path::new("-")) {
+        samples_csv(summary, Duration::from_millis(args.server.sample_ms))
+    } else if args.output.json {
         SummaryDocument::of(summary).to_json()
     } else {
         text::summary(summary, terminal::style_of_stdout())
@@ -73,12 +77,22 @@ pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     for (flag, path, exporter) in files {
         let Some(path) = path else { continue };
         let record = RunRecord::of("plimsoll load", summary);
-        fs::write(path, exporter.export(&[record])).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Problem::with(flag, message).could_not_run()
-        })?;
+        write(flag, path, &exporter.export(&[record]))?;
     }
-    Ok(())
+    match args.output.samples_csv.as_deref() {
+        Some(path) if path != Path::new("-") => {
+            let csv = samples_csv(summary, Duration::from_millis(args.server.sample_ms));
+            write("--samples-csv", path, csv.as_bytes())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write(flag: &str, path: &Path, bytes: &[u8]) -> Result<(), Failed> {
+    fs::write(path, bytes).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Problem::with(flag, message).could_not_run()
+    })
 }
 
 /// The folder of `--out`, known to be writable before the run starts.
