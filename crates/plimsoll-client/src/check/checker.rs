@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use http::HeaderMap;
 use plimsoll_model::{
-    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
-    Verdict,
+    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Retry, TlsSession, Verdict,
 };
 use plimsoll_wire::h1::ResponseSink as _;
 use plimsoll_wire::h2;
 
 use crate::check::{CheckPlan, Facts, Observer};
 use crate::{
-    Connection, Connector, Http1, Http2, ReadBuffer, ResponseParts, Stream, require_http2,
+    Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, ReadBuffer,
+    ResponseParts, Stream, require_http2,
 };
 
 /// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
@@ -72,6 +73,7 @@ struct Open {
 enum Http {
     One(Http1<Stream>),
     Two(Box<Http2<Stream>>),
+    Three(Http3),
 }
 
 impl Checker {
@@ -126,10 +128,7 @@ impl Checker {
             bytes_sent: 0,
             bytes_received: 0,
             peer: None,
-            protocol: match self.plan.request.http2() {
-                None => Protocol::Http1,
-                Some(_) => Protocol::Http2,
-            },
+            protocol: self.plan.request.protocol(),
             outcome: Ok(0),
         };
         self.observer.clear();
@@ -206,6 +205,9 @@ impl Checker {
     ) -> Result<Open, Failure> {
         self.tls = None;
         exchange.peer = None;
+        if self.plan.request.http3().is_some() {
+            return self.connect_http3(connector, clock, exchange).await;
+        }
         let connecting = Box::pin(connector.connect(&self.plan.endpoint, clock));
         match connecting.await {
             Ok(connection) => {
@@ -215,6 +217,33 @@ impl Checker {
                 }
                 let opened = Open::new(&self.plan, connection, clock.now());
                 opened.inspect_err(|_| exchange.done = clock.now())
+            }
+            Err(error) => {
+                add_phases(&mut exchange.phases, &error.phases);
+                exchange.done = clock.now();
+                Err(error.failure)
+            }
+        }
+    }
+
+    async fn connect_http3(
+        &mut self,
+        connector: &Connector,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> Result<Open, Failure> {
+        let (endpoint, limits) = (&self.plan.endpoint, self.plan.limits);
+        let connecting = connector.connect_http3(endpoint, limits, clock);
+        match Box::pin(connecting).await {
+            Ok(Http3Connection { http, phases }) => {
+                add_phases(&mut exchange.phases, &phases);
+                if self.has_details || self.plan.expectations.needs_certificate() {
+                    self.tls = Some(http.tls_session());
+                }
+                Ok(Open {
+                    peer: Some(http.peer()),
+                    http: Http::Three(http),
+                })
             }
             Err(error) => {
                 add_phases(&mut exchange.phases, &error.phases);
@@ -235,20 +264,25 @@ impl Checker {
         let begun = clock.now();
         let deadline = exchange.started + self.plan.timeout;
         let (request, observer) = (&self.plan.request, &mut self.observer);
-        let result = match (&mut open.http, request.http2()) {
-            (Http::Two(http), Some(request)) => {
+        let result = match (&mut open.http, request.http2(), request.http3()) {
+            (Http::Three(http), _, Some(request)) => {
+                let mut sink = Observing(observer);
+                http.exchange(request, begun, deadline, &mut sink, clock)
+                    .await
+            }
+            (Http::Two(http), Some(request), _) => {
                 let mut sink = Observing(observer);
                 http.exchange(request, begun, deadline, buffer, &mut sink, clock)
                     .await
             }
-            (Http::One(http), _) => {
+            (Http::One(http), ..) => {
                 http.exchange(request, begun, deadline, buffer, observer, clock)
                     .await
             }
-            (Http::Two(_), None) => {
+            (Http::Two(_) | Http::Three(_), ..) => {
                 exchange.done = begun;
                 return Err(Failure::new(Phase::Send, FailureKind::Protocol)
-                    .because("the request was not encoded for HTTP/2"));
+                    .because("the request was not encoded for the protocol of its connection"));
             }
         };
         match result {
@@ -259,6 +293,8 @@ impl Checker {
                 exchange.done = completed.done;
                 if completed.reusable && self.reuse == Reuse::Keep {
                     self.open = Some(open);
+                } else {
+                    open.close().await;
                 }
                 Ok(completed.status)
             }
@@ -306,11 +342,20 @@ impl Open {
         match &mut self.http {
             Http::One(http) => http.is_fresh(),
             Http::Two(http) => http.is_fresh(buffer, clock),
+            Http::Three(http) => !http.is_retired(),
+        }
+    }
+
+    /// Ends the connection; QUIC does so by a packet, where the others leave it to the kernel.
+    async fn close(self) {
+        if let Http::Three(http) = self.http {
+            http.close();
+            tokio::task::yield_now().await;
         }
     }
 }
 
-/// Shows a response of HTTP/2 to the observer.
+/// Shows a response of HTTP/2 or HTTP/3 to the observer.
 struct Observing<'a>(&'a mut Observer);
 
 impl ResponseParts for Observing<'_> {
@@ -320,6 +365,16 @@ impl ResponseParts for Observing<'_> {
 
     fn head(&mut self, head: &h2::ResponseHead<'_>) {
         self.0.http2_head(head);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.content(piece);
+    }
+}
+
+impl Http3Parts for Observing<'_> {
+    fn head(&mut self, _status: u16, fields: &HeaderMap) {
+        self.0.http3_head(fields);
     }
 
     fn content(&mut self, piece: &[u8]) {

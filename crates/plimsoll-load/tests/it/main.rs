@@ -13,5 +13,6 @@ mod counts;
 mod faults;
 
 mod http2;
+mod http3;
 
 mod window;
