@@ -135,6 +135,14 @@ impl Request {
         &self.method
     }
 
+    /// Whether making it twice has the effect of making it once (RFC 9110, section 9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        matches!(
+            self.method.as_str(),
+            "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+        )
+    }
+
     /// Whether the response announces content that it does not have.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"

@@ -108,13 +108,12 @@ impl QuicUser {
             result
         });
         let opened = opened.await.clone();
-        match own {
-            Some(phases) => add_phases(&mut exchange.phases, &phases),
-            None => {
-                let waited = SystemClock.now() - waiting_from;
-                let earlier = exchange.phases.get(Phase::Blocked).unwrap_or_default();
-                exchange.phases.set(Phase::Blocked, earlier + waited);
-            }
+        if let Some(phases) = own {
+            add_phases(&mut exchange.phases, &phases);
+        } else {
+            let waited = SystemClock.now() - waiting_from;
+            let earlier = exchange.phases.get(Phase::Blocked).unwrap_or_default();
+            exchange.phases.set(Phase::Blocked, earlier + waited);
         }
         match opened {
             Ok(open) => {
@@ -210,7 +209,18 @@ impl QuicUser {
                 Err(incomplete) => {
                     exchange.bytes_sent += incomplete.bytes_sent;
                     exchange.bytes_received += incomplete.bytes_received;
-                    if incomplete.failure.retry == Retry::Safe && attempt < MOST_ATTEMPTS {
+                    // The last request that a leaving server will look at is not told to us, so that
+                    // its leaving is all there is to go by.
+                    let failure = &incomplete.failure;
+                    let may_repeat = match failure.retry {
+                        // A rejected request is what a server under load does: that is not hidden.
+                        Retry::Safe => failure.kind == FailureKind::Closed,
+                        Retry::IfReused => {
+                            open.http.has_carried() && planned.request.is_idempotent()
+                        }
+                        Retry::Never => false,
+                    };
+                    if may_repeat && attempt < MOST_ATTEMPTS {
                         continue;
                     }
                     add_phases(&mut exchange.phases, &incomplete.phases);

@@ -544,6 +544,7 @@ fn shape(plan: &RunPlan) -> LoadShape {
         protocol: plan.protocol(),
         connections: plan.connections,
         streams: plan.streams(),
+        udp_payload: plan.http3.and_then(|http3| http3.udp_payload),
         workers: plan.workers,
         duration: plan.stop.duration,
         requests: plan.stop.requests,

@@ -151,7 +151,7 @@ impl Checker {
                 Err(failure)
                     if reused
                         && failure.retry == Retry::IfReused
-                        && is_idempotent(self.plan.request.method()) =>
+                        && self.plan.request.is_idempotent() =>
                 {
                     exchange.phases = Phases::default();
                     continue;
@@ -380,13 +380,6 @@ impl Http3Parts for Observing<'_> {
     fn content(&mut self, piece: &[u8]) {
         self.0.content(piece);
     }
-}
-
-fn is_idempotent(method: &str) -> bool {
-    matches!(
-        method,
-        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-    )
 }
 
 fn add_phases(all: &mut Phases, more: &Phases) {

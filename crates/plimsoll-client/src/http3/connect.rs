@@ -10,8 +10,10 @@ use std::time::Duration;
 use plimsoll_model::{Failure, FailureKind, Phase, Phases};
 use plimsoll_wire::h1::Limits;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::quic::Version;
 use url::Host;
 
 use super::Http3;
@@ -21,7 +23,7 @@ use super::failure::connection_failure;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuicOptions {
     /// The UDP payload of packets in bytes, in both directions; absent begins with 1200 and finds
-    /// out what the path carries (RFC 8899), up to [`QuicOptions::FOUND_PAYLOAD`].
+    /// out what the path carries (RFC 8899), up to 1452.
     pub udp_payload: Option<u16>,
     /// A request may leave with the first packet of a connection whose server is known (0-RTT). An
     /// attacker can replay such a request (RFC 8470).
@@ -64,7 +66,7 @@ pub struct QuicConfig {
 const SESSIONS: usize = 256;
 
 /// So long may a server be silent while something is under way: deadlines are the caller's.
-const SILENCE: Duration = Duration::from_secs(300);
+const SILENCE: Duration = Duration::from_mins(5);
 
 /// Windows that are no limit on loopback or a fast network.
 const STREAM_WINDOW: u32 = 8 << 20;
@@ -73,9 +75,6 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 impl QuicOptions {
     /// The payloads that can be asked for (RFC 9000, section 14.1).
     pub const PAYLOADS: RangeInclusive<u16> = 1200..=65527;
-
-    /// What packets grow to at most without being told to: the payload of an Ethernet frame.
-    pub const FOUND_PAYLOAD: u16 = 1452;
 
     /// Checks the options against `tls`, whose ALPN is to be `h3`.
     ///
@@ -97,21 +96,14 @@ impl QuicOptions {
             .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
             .receive_window(VarInt::from_u32(CONNECTION_WINDOW));
         let mut endpoint = EndpointConfig::default();
-        match self.udp_payload {
-            Some(bytes) => {
-                endpoint
-                    .max_udp_payload_size(bytes)
-                    .map_err(|_| QuicError::Payload(bytes))?;
-                transport
-                    .initial_mtu(bytes)
-                    .min_mtu(bytes)
-                    .mtu_discovery_config(None);
-            }
-            None => {
-                let mut discovery = MtuDiscoveryConfig::default();
-                discovery.upper_bound(Self::FOUND_PAYLOAD);
-                transport.mtu_discovery_config(Some(discovery));
-            }
+        if let Some(bytes) = self.udp_payload {
+            endpoint
+                .max_udp_payload_size(bytes)
+                .map_err(|_| QuicError::Payload(bytes))?;
+            transport
+                .initial_mtu(bytes)
+                .min_mtu(bytes)
+                .mtu_discovery_config(None);
         }
         let (tls, transport) = (Arc::new(tls), Arc::new(transport));
         Ok(QuicConfig {
@@ -142,6 +134,10 @@ fn client_config(
     tls: &Arc<rustls::ClientConfig>,
     transport: &Arc<TransportConfig>,
 ) -> Result<ClientConfig, QuicError> {
+    // quinn takes settings without TLS 1.3, and panics when the first connection is opened.
+    let anybody = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+    rustls::quic::ClientConnection::new(Arc::clone(tls), Version::V1, anybody, Vec::new())
+        .map_err(|_| QuicError::Tls)?;
     let crypto = QuicClientConfig::try_from(Arc::clone(tls)).map_err(|_| QuicError::Tls)?;
     let mut client = ClientConfig::new(Arc::new(crypto));
     client.transport_config(Arc::clone(transport));

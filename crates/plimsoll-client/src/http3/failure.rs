@@ -85,7 +85,17 @@ pub(super) fn connection_failure(phase: Phase, error: &quinn::ConnectionError) -
         Error::LocallyClosed => (FailureKind::Closed, "closed by us".to_owned()),
         Error::CidsExhausted => (FailureKind::ResourceLimit, error.to_string()),
     };
-    Failure::new(phase, kind).because(cause)
+    let failure = Failure::new(phase, kind).because(cause);
+    // Only who closes without an error may be taken to have left what it has not answered.
+    match error {
+        Error::ApplicationClosed(close) if is_no_error(close) => failure,
+        _ if failure.retry == Retry::IfReused => failure.retry(Retry::Never),
+        _ => failure,
+    }
+}
+
+fn is_no_error(close: &quinn::ApplicationClose) -> bool {
+    close.error_code.into_inner() == Code::H3_NO_ERROR.value()
 }
 
 /// `no_application_protocol` (RFC 7301, section 3.2).

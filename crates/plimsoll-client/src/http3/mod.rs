@@ -50,6 +50,8 @@ struct Shared {
     told: Cell<(u64, u64)>,
     /// The peer accepts no more requests.
     is_leaving: Cell<bool>,
+    /// An exchange was completed.
+    has_carried: Cell<bool>,
 }
 
 /// Takes the parts of a response.
@@ -91,6 +93,7 @@ impl Http3 {
                 limits,
                 told: Cell::default(),
                 is_leaving: Cell::default(),
+                has_carried: Cell::default(),
             }),
         }
     }
@@ -103,6 +106,11 @@ impl Http3 {
     /// Whether no exchange can be begun any more.
     pub fn is_retired(&self) -> bool {
         self.shared.is_leaving.get() || self.shared.quic.close_reason().is_some()
+    }
+
+    /// Whether an exchange was completed on it.
+    pub fn has_carried(&self) -> bool {
+        self.shared.has_carried.get()
     }
 
     /// The largest UDP payload that the path was found to carry, in bytes.
@@ -156,14 +164,17 @@ impl Http3 {
         let done = clock.now();
         let (bytes_sent, bytes_received) = self.take_traffic();
         match outcome {
-            Ok(status) => Ok(Completed {
-                status,
-                phases: progress.completed(done),
-                bytes_sent,
-                bytes_received,
-                done,
-                reusable: !self.is_retired(),
-            }),
+            Ok(status) => {
+                self.shared.has_carried.set(true);
+                Ok(Completed {
+                    status,
+                    phases: progress.completed(done),
+                    bytes_sent,
+                    bytes_received,
+                    done,
+                    reusable: !self.is_retired(),
+                })
+            }
             Err(failure) => {
                 if let Some(stream) = &mut stream {
                     // Dropping it stops the peer too; `stop_sending` panics while a read is pending.
@@ -196,7 +207,7 @@ impl Http3 {
     ) -> Result<u16, Failure> {
         let failed = |shared: &Shared, progress: &Progress, error| {
             let failure = stream_failure(progress.phase(), error, shared.quic.close_reason());
-            if failure.retry == plimsoll_model::Retry::Safe {
+            if failure.kind == FailureKind::Closed {
                 shared.is_leaving.set(true);
             }
             failure

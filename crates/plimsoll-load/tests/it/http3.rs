@@ -236,28 +236,27 @@ fn a_server_that_leaves_is_followed_to_another_connection() {
 }
 
 #[test]
-fn a_rejected_request_is_sent_again_and_a_reset_one_is_not() {
+fn a_stream_that_is_reset_is_a_failure_and_the_connection_goes_on() {
     const REJECTED: u64 = 0x10b;
     const INTERNAL_ERROR: u64 = 0x102;
-    let origin = answering(|connection, number| match (connection, number) {
-        (0, 3) => Http3Answer::Reset(REJECTED),
-        (_, 5) => Http3Answer::Reset(INTERNAL_ERROR),
+    let origin = answering(|_, number| match number {
+        3 => Http3Answer::Reset(REJECTED),
+        5 => Http3Answer::Reset(INTERNAL_ERROR),
         _ => Http3Answer::Content(200, b"hello".to_vec()),
     });
-    let mut plan = RunPlan {
+    let summary = go(&RunPlan {
         connections: 1,
         stop: requests(20),
         ..http3(&origin.url("/"))
-    };
-    plan.http3.as_mut().unwrap().streams = 1;
-    let summary = go(&plan);
+    });
+    let resets = failures(&summary, Phase::Wait, FailureKind::Reset);
     assert_eq!(
-        summary.counts.failed,
-        failures(&summary, Phase::Wait, FailureKind::Reset)
+        (resets, summary.counts.ok),
+        (2, 18),
+        "{:?}",
+        summary.failures
     );
-    assert_eq!(summary.counts.failed, 1, "{:?}", summary.failures);
-    assert_eq!(summary.counts.ok, 19);
-    assert_eq!(origin.requests(), 21);
+    assert_eq!((origin.requests(), origin.connections()), (20, 1));
 }
 
 #[test]
