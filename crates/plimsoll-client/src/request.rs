@@ -7,7 +7,7 @@ use plimsoll_wire::h1::{HeadError, RequestHead};
 /// One whole request as it goes over an HTTP/1 connection; clones share its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Vec<u8>>,
     method: String,
 }
 
@@ -39,6 +39,15 @@ impl Request {
             bytes: head.finish(body).into(),
             method: method.to_owned(),
         })
+    }
+
+    /// Writes other bytes in place of its own: head and body of a request with the same method.
+    ///
+    /// Memory is reused unless a clone still needs it.
+    pub fn rewrite(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        bytes.clear();
+        write(bytes);
     }
 
     /// Head and body.

@@ -243,6 +243,15 @@ impl Template {
     }
 }
 
+impl From<Part> for Template {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Text(text) => Self::literal(text),
+            place => Self { parts: vec![place] },
+        }
+    }
+}
+
 /// As it is written; generators in their form with parentheses.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -313,7 +322,10 @@ fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
     };
     let rest = rest.trim();
     let arguments: Vec<&str> = match rest.strip_prefix('(') {
-        None => rest.split_whitespace().collect(),
+        None => rest
+            .split(|c: char| c.is_whitespace() || c == ',')
+            .filter(|text| !text.is_empty())
+            .collect(),
         Some(inner) => match inner.strip_suffix(')') {
             None => return wrong("the parenthesis is not closed"),
             Some(inner) if inner.trim().is_empty() => Vec::new(),

@@ -21,6 +21,8 @@ mod pace;
 
 mod user;
 
+mod source;
+
 mod plain;
 
 mod recorder;
@@ -36,12 +38,13 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError, StopRule,
+    OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError, StopRule,
     ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;
 pub use crate::run::{Observation, RunError, Watch, check_reachable, run};
+pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateProblem};
 pub use crate::user::{Recorder, VirtualUser};
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::progress::{Interrupt, Progress};
 use crate::recorder::Interval;
 use crate::run::RunError;
 use crate::schedule::{EvenArrivals, PoissonArrivals, Schedule, Share};
+use crate::source::SharedSource;
 use crate::user::{Recorder, live};
 
 /// How often a worker looks up from its connections.
@@ -170,6 +171,7 @@ impl Worker {
             plan: Rc::clone(plan),
             connector: Connector::new(Arc::clone(&plan.connect)),
             buffer: ReadBuffer::new(),
+            source: Rc::new(SharedSource::new(plan, self.share)),
         });
         let ramp = match &plan.pacing {
             Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),

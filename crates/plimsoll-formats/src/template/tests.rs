@@ -21,6 +21,7 @@ fn places_are_found() {
         ("{{$counter 100 10}}", "{{$counter(100, 10)}}"),
         ("{{$random.hex(4)}}", "{{$random.hexadecimal(4)}}"),
         ("{{$random.choice(a, b c)}}", "{{$random.choice(a, b c)}}"),
+        ("{{$random.choice a,b c}}", "{{$random.choice(a, b, c)}}"),
         ("{{$isoTimestamp}}", "{{$isoTimestamp}}"),
     ] {
         assert_eq!(parsed(text).to_string(), shown, "{text}");
@@ -73,6 +74,15 @@ fn variables_are_filled_and_may_be_made_of_one_another() {
 proptest! {
     #[test]
     fn what_is_shown_is_understood_again(text in "[a-z{}$. (),0-9\n]{0,60}") {
+        if let Ok(template) = Template::parse(&text) {
+            let shown = template.to_string();
+            prop_assert_eq!(Template::parse(&shown), Ok(template), "{}", shown);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_choice_is_understood_again(arguments in "[ab{}(), ]{0,20}") {
+        let text = format!("{{{{$random.choice{arguments}}}}}");
         if let Ok(template) = Template::parse(&text) {
             let shown = template.to_string();
             prop_assert_eq!(Template::parse(&shown), Ok(template), "{}", shown);

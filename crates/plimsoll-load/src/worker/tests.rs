@@ -7,7 +7,7 @@ use plimsoll_testkit::{Origin, allocations_of_this_thread};
 use plimsoll_wire::h1::Limits;
 
 use super::*;
-use crate::plan::{OnFull, PlannedRequest, StatusSet, StopRule};
+use crate::plan::{OnFull, Pick, PlannedRequest, StatusSet, StopRule};
 use crate::schedule::RateProfile;
 
 const CONNECTIONS: usize = 4;
@@ -50,10 +50,9 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         .collect();
     RunPlan {
         endpoints: vec![endpoint],
-        requests: vec![PlannedRequest {
-            endpoint: 0,
-            request,
-        }],
+        requests: vec![PlannedRequest::fixed(0, request)],
+        pick: Pick::Turn,
+        feeders: Vec::new(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing,
         connections: CONNECTIONS,
@@ -145,4 +144,40 @@ fn expectations_allocate_nothing_per_request() {
         "any(status == 204, not(header.etag exists))",
     ];
     assert_none_per_request(&closed(), &expectations);
+}
+
+#[test]
+fn templates_allocate_nothing_per_request() {
+    let table = Arc::new(plimsoll_formats::Table::parse("id,name\n1,ann\n22,bob\n").unwrap());
+    let feeders = vec![crate::Feeder {
+        name: "users.csv".to_owned(),
+        table,
+        order: crate::FeederOrder::Random,
+    }];
+    let parsed = |text| plimsoll_formats::Template::parse(text).unwrap();
+    let headers = [("x-id".to_owned(), parsed("{{$uuid}}"))];
+    let body = parsed("{\"name\":\"{{name}}\",\"at\":\"{{$isoTimestamp}}\",\"n\":{{$counter}}}");
+    let origin = Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let mut plan = plan(&origin, closed(), requests, &[]);
+        let compiled = crate::RequestTemplate::compile(
+            "POST",
+            &parsed("/{{id}}/{{$randomInt}}"),
+            "h",
+            &headers,
+            Some(&body),
+            &feeders,
+        );
+        let (template, request) = compiled.unwrap();
+        plan.feeders.clone_from(&feeders);
+        plan.requests[0].template = Some(Arc::new(template));
+        plan.requests[0].request = request;
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
 }

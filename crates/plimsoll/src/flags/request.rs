@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
+use plimsoll_formats::{FileRequest, Template};
 use plimsoll_model::Secret;
 use plimsoll_wire::h1::HeadError;
 
@@ -50,10 +51,20 @@ pub(crate) struct RequestArgs {
 /// What all requests of a command have in common.
 #[derive(Debug)]
 pub(crate) struct RequestParts {
-    method: String,
-    headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
-    has_own_authorization: bool,
+    method: Option<String>,
+    /// Fields that flags give.
+    headers: Vec<(String, Template)>,
+    /// Fields that are sent where nothing else gives them.
+    defaults: Vec<(String, String)>,
+    body: Option<Template>,
+}
+
+/// A request without its URL.
+#[derive(Debug)]
+pub(crate) struct RequestContent {
+    pub(crate) method: String,
+    pub(crate) headers: Vec<(String, Template)>,
+    pub(crate) body: Option<Template>,
 }
 
 impl RequestArgs {
@@ -67,15 +78,22 @@ impl RequestArgs {
             (None, Some(path)) => problems.file("-D", path),
             (None, None) => None,
         };
-        let default_method = if body.is_some() { "POST" } else { "GET" };
+        let mut defaults = vec![
+            ("user-agent".to_owned(), USER_AGENT.to_owned()),
+            ("accept".to_owned(), "*/*".to_owned()),
+        ];
+        if body.is_some() {
+            let content_type = "application/x-www-form-urlencoded".to_owned();
+            defaults.push(("content-type".to_owned(), content_type));
+        }
         RequestParts {
-            method: self
-                .method
-                .clone()
-                .unwrap_or_else(|| default_method.to_owned()),
-            headers,
-            body,
-            has_own_authorization: self.basic_auth.is_some(),
+            method: self.method.clone(),
+            headers: headers
+                .into_iter()
+                .map(|(name, value)| (name, Template::literal(value)))
+                .collect(),
+            defaults,
+            body: body.map(Template::literal),
         }
     }
 
@@ -97,15 +115,8 @@ impl RequestArgs {
                 headers.push((name.to_owned(), value));
             }
         };
-        let has_body = self.data.is_some() || self.data_file.is_some();
-        let content_type = self
-            .content_type
-            .clone()
-            .or_else(|| has_body.then(|| "application/x-www-form-urlencoded".to_owned()));
         add("host", self.host.clone());
-        add("user-agent", Some(USER_AGENT.to_owned()));
-        add("accept", Some("*/*".to_owned()));
-        add("content-type", content_type);
+        add("content-type", self.content_type.clone());
         add("connection", closes.then(|| "close".to_owned()));
         if let Some(text) = &self.basic_auth {
             match text.split_once(':') {
@@ -127,36 +138,105 @@ impl RequestParts {
         url: &Endpoint,
         connect: &ConnectPlan,
     ) -> Result<Request, HeadError> {
-        let mut headers = self.headers.clone();
-        if let Some((user, password)) = url.credentials()
-            && !self.has_own_authorization
-        {
-            let value = basic_authorization(user, password);
-            headers.push(("authorization".to_owned(), value.expose().to_owned()));
+        self.content(url, None).encode(url, connect)
+    }
+
+    /// Makes templates of the texts that flags give.
+    ///
+    /// - `fill`: is given the flag and its text.
+    pub(crate) fn fill(&mut self, fill: &mut dyn FnMut(&str, &str) -> Option<Template>) {
+        let headers = self.headers.iter_mut().map(|(_, value)| ("-H", value));
+        for (flag, template) in headers.chain(self.body.as_mut().map(|body| ("-d", body))) {
+            let text = template.as_text().map(std::str::from_utf8);
+            if let Some(Ok(text)) = text
+                && let Some(filled) = fill(flag, text)
+            {
+                *template = filled;
+            }
         }
-        let target = match connect.request_form(url) {
-            RequestForm::Origin => url.path_and_query().to_owned(),
+    }
+
+    /// What is sent to `url`: what flags give, then what a file gives, then defaults.
+    pub(crate) fn content(&self, url: &Endpoint, file: Option<&FileRequest>) -> RequestContent {
+        let mut headers = self.headers.clone();
+        let of_url = url.credentials().map(|(user, password)| {
+            let value = basic_authorization(user, password);
+            (
+                "authorization".to_owned(),
+                Template::literal(value.expose()),
+            )
+        });
+        let from_file = file.map(|file| file.headers.clone()).unwrap_or_default();
+        let defaults = self.defaults.iter();
+        let defaults =
+            defaults.map(|(name, value)| (name.clone(), Template::literal(value.as_str())));
+        // A later source adds only fields of names that no earlier one has.
+        for source in [from_file, of_url.into_iter().collect(), defaults.collect()] {
+            let given: Vec<String> = headers.iter().map(|(name, _)| name.clone()).collect();
+            headers.extend(
+                source.into_iter().filter(|(name, _)| {
+                    !given.iter().any(|given| given.eq_ignore_ascii_case(name))
+                }),
+            );
+        }
+        let from_file = file.and_then(|file| file.body.as_ref());
+        let body = self.body.as_ref().or(from_file).cloned();
+        let default_method = if body.is_some() { "POST" } else { "GET" };
+        let method = self.method.as_deref();
+        let method = method.or_else(|| file.and_then(|file| file.method.as_deref()));
+        RequestContent {
+            method: method.unwrap_or(default_method).to_owned(),
+            headers,
+            body,
+        }
+    }
+}
+
+impl RequestContent {
+    /// The request, which must have no place for a value.
+    pub(crate) fn encode(
+        &self,
+        url: &Endpoint,
+        connect: &ConnectPlan,
+    ) -> Result<Request, HeadError> {
+        let (form, headers) = self.for_connections(url, connect);
+        let text = |template: &Template| {
+            let text = template.as_text().unwrap_or_default();
+            String::from_utf8_lossy(text).into_owned()
+        };
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect();
+        Request::encode(
+            &self.method,
+            &format!("{form}{}", url.path_and_query()),
+            url.authority(),
+            &headers,
+            self.body.as_ref().and_then(Template::as_text),
+        )
+    }
+
+    /// What stands before the path in the request line, and the header fields, on connections of
+    /// `connect`.
+    pub(crate) fn for_connections(
+        &self,
+        url: &Endpoint,
+        connect: &ConnectPlan,
+    ) -> (String, Vec<(String, Template)>) {
+        let mut headers = self.headers.clone();
+        let form = match connect.request_form(url) {
+            RequestForm::Origin => String::new(),
             RequestForm::Absolute {
                 proxy_authorization,
             } => {
                 if let Some(value) = proxy_authorization {
-                    let value = value.expose().to_owned();
+                    let value = Template::literal(value.expose());
                     headers.push(("proxy-authorization".to_owned(), value));
                 }
-                format!(
-                    "{}://{}{}",
-                    url.scheme().name(),
-                    url.authority(),
-                    url.path_and_query()
-                )
+                format!("{}://{}", url.scheme().name(), url.authority())
             }
         };
-        Request::encode(
-            &self.method,
-            &target,
-            url.authority(),
-            &headers,
-            self.body.as_deref(),
-        )
+        (form, headers)
     }
 }

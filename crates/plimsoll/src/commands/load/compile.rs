@@ -1,21 +1,18 @@
 //! From flags to a run plan: everything is checked, and every problem is told at once.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_load::schedule::{RateProfile, Stage};
-use plimsoll_load::{
-    OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
-};
+use plimsoll_load::{OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime};
 use plimsoll_model::{Rate, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 
 use super::args::{self, Args};
-use crate::flags::{Problems, RequestParts};
+use super::requests::{self, Described};
+use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -23,9 +20,6 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
-
-/// Every request is held in memory.
-const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
 
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
@@ -36,6 +30,14 @@ pub(super) struct Surroundings {
     pub(super) variables: Vec<(String, String)>,
 }
 
+/// A plan, and what is to be told before it is carried out.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) plan: RunPlan,
+    /// What a file of requests says and its requests do not carry.
+    pub(super) left_out: Vec<Problem>,
+}
+
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
@@ -43,10 +45,11 @@ pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-) -> Result<RunPlan, Failed> {
+) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
+        most_exchanges: None,
     };
     let plan = compiler.plan(url, surroundings);
     compiler.problems.unless_any(plan)
@@ -55,29 +58,40 @@ pub(super) fn compile(
 struct Compiler<'a> {
     args: &'a Args,
     problems: Problems,
+    /// Exchanges for which there are values.
+    most_exchanges: Option<u64>,
 }
 
 impl Compiler<'_> {
-    fn plan(&mut self, url: Option<&str>, surroundings: &Surroundings) -> Option<RunPlan> {
-        let urls = self.urls(url);
+    fn plan(&mut self, url: Option<&str>, surroundings: &Surroundings) -> Option<Compiled> {
+        let described = requests::describe(&self.args.requests, url, &mut self.problems);
+        self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
         let keep_alive = !self.args.requests.disable_keepalive;
-        let parts = self.args.request.parts(!keep_alive, &mut self.problems);
+        let mut parts = self.args.request.parts(!keep_alive, &mut self.problems);
+        if let Some(described) = &described {
+            described.fill(&mut parts, &mut self.problems);
+        }
         let connect = self.args.connection.plan(
-            urls.as_deref().unwrap_or_default(),
+            &described
+                .as_ref()
+                .map(Described::endpoints)
+                .unwrap_or_default(),
             self.args.shape.timeout,
             &surroundings.variables,
             &mut self.problems,
         );
         let cores = self.cores(&surroundings.cores);
-        let (urls, shape, connect) = (urls?, shape?, connect?);
-        let (endpoints, requests) = self.requests(&urls, &connect, &parts)?;
+        let (described, shape, connect) = (described?, shape?, connect?);
+        let (endpoints, requests) = described.encode(&connect, &parts, &mut self.problems)?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
-        Some(RunPlan {
+        let plan = RunPlan {
             endpoints,
             requests,
+            pick: described.pick,
+            feeders: described.feeders,
             connect: Arc::new(connect),
             pacing: shape.pacing,
             connections: shape.connections,
@@ -93,6 +107,10 @@ impl Compiler<'_> {
             fail_statuses,
             seed: self.args.shape.seed,
             sample_every: Duration::from_millis(100),
+        };
+        Some(Compiled {
+            plan,
+            left_out: described.left_out,
         })
     }
 
@@ -102,28 +120,6 @@ impl Compiler<'_> {
 
     fn value<T, E: Into<Box<dyn Error>>>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
         self.problems.value(flag, result)
-    }
-
-    fn urls(&mut self, url: Option<&str>) -> Option<Vec<Endpoint>> {
-        let Some(path) = &self.args.requests.urls else {
-            let endpoint = self.value("URL", Endpoint::parse(url?))?;
-            return Some(vec![endpoint]);
-        };
-        let bytes = self.problems.file("--urls", path)?;
-        let mut endpoints = Vec::new();
-        let before = self.problems.len();
-        for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let place = format!("--urls: {}:{}", path.display(), number + 1);
-            endpoints.extend(self.value(&place, Endpoint::parse(line)));
-        }
-        if endpoints.is_empty() && self.problems.len() == before {
-            self.problem("--urls", format!("{} holds no URL", path.display()));
-        }
-        (!endpoints.is_empty()).then_some(endpoints)
     }
 
     fn expectations(&mut self) -> Expectations {
@@ -158,6 +154,7 @@ impl Compiler<'_> {
                 self.problem(flag, "must be more than zero");
             }
         }
+        self.check_rows();
         let stages = match &shape.stages {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
@@ -277,14 +274,19 @@ impl Compiler<'_> {
 
     /// Fewer requests than connections: the default gives way, a number that was given does not.
     fn fit(&mut self, connections: usize, is_given: bool) -> Option<usize> {
-        let requests = self.args.shape.requests.unwrap_or(u64::MAX);
+        let requests = self.requests().unwrap_or(u64::MAX);
         if connections as u64 <= requests {
             return Some(connections);
         }
         if is_given {
+            let flag = if self.args.shape.requests == Some(requests) {
+                "-n"
+            } else {
+                "--feeder"
+            };
             self.problems.push(
                 Problem::with(
-                    "-n",
+                    flag,
                     format!("{requests} requests do not need {connections} connections"),
                 )
                 .hint("lower -c or raise -n"),
@@ -294,13 +296,42 @@ impl Compiler<'_> {
         usize::try_from(requests).ok()
     }
 
+    /// Exchanges after which the run ends.
+    fn requests(&self) -> Option<u64> {
+        let asked = self.args.shape.requests;
+        asked.into_iter().chain(self.most_exchanges).min()
+    }
+
+    /// Rows that are used once must suffice for what was asked.
+    fn check_rows(&mut self) {
+        let Some(rows) = self.most_exchanges else {
+            return;
+        };
+        let shape = &self.args.shape;
+        if let Some(requests) = shape.requests.filter(|requests| *requests > rows) {
+            self.problems.push(
+                Problem::with(
+                    "-n",
+                    format!("{requests} requests need as many rows, but there are {rows}"),
+                )
+                .hint("use rows again with `--feeder-order cyclic`"),
+            );
+        }
+        if !shape.warm_up.is_zero() {
+            self.problems.push(
+                Problem::with("--warm-up", "would use up rows that are used once")
+                    .hint("use rows again with `--feeder-order cyclic`"),
+            );
+        }
+    }
+
     fn stop(&self, stages: Option<&Stages>) -> StopRule {
         let shape = &self.args.shape;
         let stage_time = stages.map(|stages| stages.list.iter().map(|stage| stage.duration).sum());
         let duration = stage_time.or(shape.duration);
         StopRule {
-            requests: shape.requests,
-            duration: match (duration, shape.requests) {
+            requests: self.requests(),
+            duration: match (duration, self.requests()) {
                 (None, None) => Some(DEFAULT_DURATION),
                 (duration, _) => duration,
             },
@@ -346,36 +377,6 @@ impl Compiler<'_> {
             return available.to_vec();
         }
         cores
-    }
-
-    fn requests(
-        &mut self,
-        urls: &[Endpoint],
-        connect: &ConnectPlan,
-        parts: &RequestParts,
-    ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
-        let mut endpoints: Vec<Endpoint> = Vec::new();
-        let mut positions = HashMap::new();
-        let mut requests = Vec::new();
-        let mut bytes = 0;
-        for url in urls {
-            let site = (url.scheme(), url.authority().to_owned());
-            let endpoint = *positions.entry(site).or_insert_with(|| {
-                endpoints.push(url.clone());
-                endpoints.len() - 1
-            });
-            let request = self.value("request", parts.encode(url, connect))?;
-            bytes += request.bytes().len() as u64;
-            if bytes > MOST_REQUEST_BYTES {
-                self.problems.add(
-                    "--urls",
-                    "the requests, each with its body, take more than 1 GiB",
-                );
-                return None;
-            }
-            requests.push(PlannedRequest { endpoint, request });
-        }
-        Some((endpoints, requests))
     }
 }
 
