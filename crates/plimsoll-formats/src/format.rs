@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{ReadFile, Remark, RequestFile, curl, har, http_file, url_list};
+use crate::{ReadFile, Remark, RequestFile, curl, har, http_file, openapi, url_list};
 
 /// A kind of file that describes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +16,13 @@ pub enum Format {
     Curl,
     /// A HAR file (HTTP Archive 1.2), as browsers write it.
     Har,
+    /// An OpenAPI document (3.0 or 3.1), in JSON or YAML.
+    OpenApi,
 }
 
 impl Format {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: [Self; 4] = [Self::Urls, Self::Http, Self::Curl, Self::Har];
+    pub const ALL: [Self; 5] = [Self::Urls, Self::Http, Self::Curl, Self::Har, Self::OpenApi];
 
     /// How it is called in flags.
     pub const fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Format {
             Self::Http => "http",
             Self::Curl => "curl",
             Self::Har => "har",
+            Self::OpenApi => "openapi",
         }
     }
 
@@ -41,6 +44,7 @@ impl Format {
             Some("har") => Self::Har,
             Some("curl") => Self::Curl,
             Some("urls") => Self::Urls,
+            Some("yaml" | "yml") => Self::OpenApi,
             _ => Self::of_content(text),
         }
     }
@@ -48,13 +52,23 @@ impl Format {
     fn of_content(text: &str) -> Self {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         if text.starts_with('{') {
-            return Self::Har;
+            // The one has `log` on top, the other `openapi`, which a recording of one may contain too.
+            let recorded = text.find("\"log\"").unwrap_or(usize::MAX);
+            let described = ["\"openapi\"", "\"swagger\""].map(|key| text.find(key));
+            let described = described.into_iter().flatten().min();
+            return match described {
+                Some(position) if position < recorded => Self::OpenApi,
+                _ => Self::Har,
+            };
         }
         let mut lines = text.lines().map(str::trim);
         let telling = |line: &str| !line.is_empty() && !is_comment(line);
         let first = lines.clone().find(|line| telling(line)).unwrap_or_default();
         if matches!(first.split_whitespace().next(), Some("curl" | "$")) {
             return Self::Curl;
+        }
+        if first.starts_with("openapi:") || first.starts_with("swagger:") {
+            return Self::OpenApi;
         }
         let looks_like_http = first.starts_with('@')
             || lines.any(|line| line.starts_with("###") || is_header_line(line));
@@ -113,6 +127,7 @@ pub fn parse(format: Format, text: &str, read: ReadFile<'_>) -> Result<RequestFi
         Format::Http => http_file::parse(text, read),
         Format::Curl => curl::parse(text, read),
         Format::Har => har::parse(text),
+        Format::OpenApi => openapi::parse(text),
     }?;
     if file.requests.is_empty() {
         return Err(vec![Remark::whole(format!(
@@ -148,6 +163,9 @@ mod tests {
                 "GET http://x/\n\n### two\nGET http://y/",
                 Format::Http,
             ),
+            ("a.yml", "", Format::OpenApi),
+            ("a", "# x\nopenapi: 3.0.0\npaths:\n", Format::OpenApi),
+            ("a.json", "{\"openapi\": \"3.1.0\"}", Format::OpenApi),
             ("a.json", "\u{feff} {\"log\": {}}", Format::Har),
         ] {
             assert_eq!(Format::detect(name, text), expected, "{name}: {text}");
@@ -163,10 +181,7 @@ mod tests {
 
     #[test]
     fn an_empty_file_is_told() {
-        for format in Format::ALL
-            .into_iter()
-            .filter(|format| *format != Format::Har)
-        {
+        for format in [Format::Urls, Format::Http, Format::Curl] {
             let remarks = parse(format, "\n", &mut |_| Err(String::new())).unwrap_err();
             assert!(remarks[0].message.contains("holds no request"));
         }

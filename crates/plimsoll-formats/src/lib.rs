@@ -25,6 +25,8 @@ mod multipart;
 
 mod har;
 
+mod openapi;
+
 mod template;
 
 mod table;

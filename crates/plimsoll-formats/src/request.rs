@@ -10,6 +10,8 @@ pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 pub struct RequestFile {
     /// The requests, in the order of the file.
     pub requests: Vec<FileRequest>,
+    /// The URL that paths without a host stand behind, if the file gives one.
+    pub base: Option<String>,
     /// What the file gives its variables, in order; a later value may use an earlier one.
     pub variables: Vec<(String, Template)>,
     /// What the file says and the requests do not carry.

@@ -331,6 +331,23 @@ fn examples_of_the_documentation() {
         .exits(0);
     }
     assert_eq!(origin.requests(), 100);
+    let document = example("shop.openapi.yaml");
+    let before = lines(&origin).len();
+    plimsoll(&[
+        "load",
+        "-n",
+        "2",
+        "-c",
+        "1",
+        "--from",
+        &document,
+        &origin.url("/v2/"),
+    ])
+    .exits(0);
+    assert_eq!(
+        lines(&origin)[before..],
+        ["POST /v2/baskets/ann", "GET /v2/items?page=1&color=red"]
+    );
     let missing = plimsoll(&["load", "--from", &shop, &origin.url("")]).exits(2);
     assert!(
         missing.stderr.contains("`{{currency}}` has no value"),

@@ -143,12 +143,12 @@ pub(crate) struct RequestsArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
     pub(super) urls: Option<PathBuf>,
 
-    /// File of requests: a URL list, an `.http` file, command lines of curl, or a HAR file; `-` for
-    /// standard input. Paths without a host stand behind the URL of the command line
+    /// File of requests: a URL list, an `.http` file, command lines of curl, a HAR file or an OpenAPI
+    /// document; `-` for standard input. Paths without a host stand behind the URL of the command line
     #[arg(long, value_name = "FILE")]
     pub(super) from: Option<PathBuf>,
 
-    /// What --from holds: urls, http, curl or har [default: by its name and content]
+    /// What --from holds: urls, http, curl, har or openapi [default: by its name and content]
     #[arg(long, value_name = "FORMAT", requires = "from")]
     pub(super) from_format: Option<Format>,
 

@@ -282,6 +282,9 @@ pub(super) fn describe(
             };
             let file = reader.file(path, format)?;
             left_out = notes(path, reader.flag, &file.left_out);
+            if let (None, Some(base)) = (&reader.base, &file.base) {
+                reader.offer(base);
+            }
             reader.learn(file.variables);
             let chosen: Vec<_> = file
                 .requests
@@ -457,6 +460,13 @@ impl Reader<'_> {
                 tell(&remarks, self.flag, path, self.problems);
                 None
             }
+        }
+    }
+
+    /// Takes the URL that a file gives for its paths, unless it has no host itself.
+    fn offer(&mut self, base: &str) {
+        if !base.starts_with('/') {
+            self.base = self.problems.value(self.flag, Endpoint::parse(base));
         }
     }
 
