@@ -1,9 +1,9 @@
 //! The request: what it says and who it claims to come from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
-use plimsoll_formats::{FileRequest, Template};
+use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::Secret;
 use plimsoll_wire::h1::HeadError;
 
@@ -39,9 +39,23 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'T', long, value_name = "TYPE")]
     content_type: Option<String>,
 
+    /// Field of a form, repeatable, as curl takes it: `name=value`, `name=@file;type=…`,
+    /// `name=<file`
+    #[arg(
+        short = 'F',
+        long = "form",
+        value_name = "NAME=VALUE",
+        conflicts_with_all = ["data", "data_file", "content_type"]
+    )]
+    form: Vec<String>,
+
     /// Basic authentication
     #[arg(short = 'a', long, value_name = "USER:PASSWORD")]
     basic_auth: Option<String>,
+
+    /// Bearer token (RFC 6750)
+    #[arg(long, value_name = "TOKEN", conflicts_with = "basic_auth")]
+    bearer: Option<String>,
 
     /// Host header, in place of that of the URL
     #[arg(long, value_name = "HOST")]
@@ -72,11 +86,16 @@ impl RequestArgs {
     ///
     /// - `closes`: whether the connection is to be closed after each response.
     pub(crate) fn parts(&self, closes: bool, problems: &mut Problems) -> RequestParts {
-        let headers = self.headers(closes, problems);
+        let mut headers = self.headers(closes, problems);
         let body = match (&self.data, &self.data_file) {
             (Some(text), _) => Some(text.clone().into_bytes()),
             (None, Some(path)) => problems.file("-D", path),
-            (None, None) => None,
+            (None, None) if self.form.is_empty() => None,
+            (None, None) => {
+                let (content_type, body) = self.form(problems);
+                headers.push(("content-type".to_owned(), content_type));
+                Some(body)
+            }
         };
         let mut defaults = vec![
             ("user-agent".to_owned(), USER_AGENT.to_owned()),
@@ -95,6 +114,16 @@ impl RequestArgs {
             defaults,
             body: body.map(Template::literal),
         }
+    }
+
+    /// Content type and body.
+    fn form(&self, problems: &mut Problems) -> (String, Vec<u8>) {
+        let mut form = MultipartForm::default();
+        let mut read = |path: &str| Problems::read(Path::new(path));
+        for field in &self.form {
+            problems.value("-F", form.add(field, &mut read));
+        }
+        form.encode()
     }
 
     fn headers(&self, closes: bool, problems: &mut Problems) -> Vec<(String, String)> {
@@ -118,6 +147,10 @@ impl RequestArgs {
         add("host", self.host.clone());
         add("content-type", self.content_type.clone());
         add("connection", closes.then(|| "close".to_owned()));
+        add(
+            "authorization",
+            self.bearer.as_ref().map(|token| format!("Bearer {token}")),
+        );
         if let Some(text) = &self.basic_auth {
             match text.split_once(':') {
                 Some((user, password)) => {

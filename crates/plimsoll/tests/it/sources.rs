@@ -305,6 +305,42 @@ fn variables_of_the_environment() {
     assert_eq!(lines(&origin), ["GET /here"]);
 }
 
+#[test]
+fn forms_and_tokens() {
+    let origin = Origin::hello();
+    let files = Files::new();
+    let upload = files.write("a.txt", "two\nlines");
+    let field = format!("up=@{upload};type=text/x");
+    for command in ["check", "load"] {
+        let before = (origin.heads().len(), origin.bytes_read());
+        let url = origin.url("/form");
+        let mut arguments = vec![command, "-F", "a=1", "-F", &field, "--bearer", "abc", &url];
+        if command == "load" {
+            arguments.extend(["-n", "1", "-c", "1"]);
+        }
+        plimsoll(&arguments).exits(0);
+        let head = origin.heads().split_off(before.0).concat();
+        let body = origin.bytes_read() - before.1 - head.len() as u64;
+        assert!(head.starts_with("POST /form "), "{head}");
+        assert!(head.contains("authorization: Bearer abc\r\n"), "{head}");
+        assert!(
+            head.contains("content-type: multipart/form-data; boundary=-"),
+            "{head}"
+        );
+        assert!(
+            head.contains(&format!("content-length: {body}\r\n")),
+            "{body} in {head}"
+        );
+        // Three boundaries, two heads of parts and their contents.
+        assert!(body > 200, "{body}");
+    }
+    assert_snapshot!(files.told(&["check", "-F", "a", "-F", "b=@missing", "http://127.0.0.1:1/"]), @"
+    error: -F: `a` is not of the form `name=value` or `name=@file`
+    error: -F: cannot read missing: No such file or directory (os error 2)
+    exit 2
+    ");
+}
+
 /// The files that the documentation shows can be used as they are.
 #[test]
 fn examples_of_the_documentation() {

@@ -135,7 +135,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     let mut previous = String::new();
     for argument in arguments {
         let is_secret_of = |flag: &str| match flag {
-            "-a" | "--basic-auth" => true,
+            "-a" | "--basic-auth" | "--bearer" => true,
             "-H" | "--header" => is_secret_header(&argument),
             "--var" => is_secret_variable(&argument),
             _ => false,
@@ -148,6 +148,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
             }
         } else if let Some((flag, value)) = argument.split_once('=')
             && (flag == "--basic-auth"
+                || flag == "--bearer"
                 || (flag == "--header" && is_secret_header(value))
                 || (flag == "--var" && is_secret_variable(value)))
         {
@@ -216,6 +217,8 @@ mod tests {
             "load -a user:… -c 5"
         );
         assert_eq!(masked(&["--basic-auth=user:hunter2"]), "--basic-auth=…");
+        assert_eq!(masked(&["--bearer", "hunter2"]), "--bearer …");
+        assert_eq!(masked(&["--bearer=hunter2"]), "--bearer=…");
         assert_eq!(
             masked(&[
                 "--var",
