@@ -133,6 +133,20 @@ impl RequestTemplate {
         Ok((template, example))
     }
 
+    /// Path and query with their places, for people.
+    ///
+    /// - `feeders`: those that it was compiled with.
+    pub(crate) fn shown_target(&self, feeders: &[Feeder]) -> String {
+        let pieces = self.target.0.iter().map(|piece| match piece {
+            Piece::Fixed(text) => String::from_utf8_lossy(text).into_owned(),
+            Piece::Column { feeder, column } => {
+                format!("{{{{{}}}}}", feeders[*feeder].table.columns()[*column])
+            }
+            Piece::Generated(generator) => format!("{{{{{generator}}}}}"),
+        });
+        pieces.collect()
+    }
+
     fn texts(&self) -> impl Iterator<Item = &Text> {
         let values = self.fields.iter().map(|(_, value)| value);
         std::iter::once(&self.target)

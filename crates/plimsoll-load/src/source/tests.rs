@@ -112,6 +112,10 @@ fn a_made_request_is_written_as_an_encoded_one() {
          content-length: 14\r\n\r\n{\"note\":\"a b\"}"
     );
     assert_eq!(out, example.bytes());
+    assert_eq!(
+        template.shown_target(&feeders),
+        "/{{user}}?q={{note}}&r=%C3%BC%20x"
+    );
 }
 
 #[test]
