@@ -25,11 +25,15 @@ mod source;
 
 mod plain;
 
+mod streams;
+
 mod recorder;
 
 mod progress;
 
 mod collector;
+
+mod judge;
 
 mod saturation;
 
@@ -38,8 +42,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError, StopRule,
-    ThinkTime,
+    Http2Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError,
+    StopRule, ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -6,19 +6,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::{Connector, Endpoint};
+use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
-    Clock, Cost, Failure, Generator, Latency, LoadModel, LoadShape, ResourceSample, RunSummary,
-    Tick,
+    Clock, Cost, Failure, FailureKind, Generator, Latency, LoadModel, LoadShape, Moment, Phase,
+    Protocol, ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::{self, TooFewDescriptors};
 
-use crate::collector::{Collector, Published};
+use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
+use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
@@ -70,6 +71,8 @@ pub struct Observation<'a> {
     pub target: Option<&'a dyn Target>,
     /// What the caller knows of the conditions.
     pub facts: RunFacts,
+    /// What the figures have to meet.
+    pub thresholds: &'a [Threshold],
 }
 
 /// Whoever follows a run while it goes on, and may end it.
@@ -98,16 +101,36 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
     runtime.block_on(async {
         let connector = Connector::new(Arc::clone(&plan.connect));
         for endpoint in &plan.endpoints {
-            connector
-                .connect(endpoint, &SystemClock)
+            reach(plan, &connector, endpoint)
                 .await
-                .map_err(|error| RunError::Unreachable {
+                .map_err(|failure| RunError::Unreachable {
                     endpoint: site(endpoint),
-                    failure: error.failure,
+                    failure,
                 })?;
         }
         Ok(())
     })
+}
+
+/// Opens a connection; over HTTP/2 the server must also say that it speaks it.
+async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Result<(), Failure> {
+    let connecting = connector.connect(endpoint, &SystemClock);
+    let connection = connecting.await.map_err(|error| error.failure)?;
+    if let Some(http2) = &plan.http2 {
+        require_http2(&connection, endpoint)?;
+        let settings = http2.settings(&plan.limits);
+        let mut http = Http2::new(connection.stream, settings, SystemClock.now());
+        let buffer = ReadBuffer::new();
+        let greeting = http.greeted(&buffer, &SystemClock);
+        match tokio::time::timeout(plan.timeout, greeting).await {
+            Ok(greeted) => greeted?,
+            Err(_) => {
+                return Err(Failure::new(Phase::Wait, FailureKind::Timeout)
+                    .because("the server did not answer the preface of HTTP/2"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn site(endpoint: &Endpoint) -> String {
@@ -127,6 +150,8 @@ pub fn run(
     let mut costs = Costs::start(plan, observation.target, &crew, start)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
+    let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+    let mut judge = Judge::new(observation.thresholds, plan.warm_up, end);
     let mut ticks = Vec::new();
     loop {
         let now = SystemClock.now();
@@ -139,7 +164,13 @@ pub fn run(
                 let worker = published.worker;
                 let (spare, complete) = collector.take(published);
                 crew.give_back(worker, spare);
-                for tick in complete {
+                for Second { tick, interval } in complete {
+                    let needs_server = judge.needs_server();
+                    let sample = needs_server.then(|| costs.sampler.sample_now()).flatten();
+                    if judge.second(&tick, &interval, collector.total(), sample) {
+                        watch.interrupt.call_off();
+                    }
+                    collector.recycle(interval);
                     (watch.on_tick)(&tick);
                     ticks.push(tick);
                 }
@@ -149,7 +180,7 @@ pub fn run(
         }
     }
     let reports = crew.dismiss()?;
-    let window = window(plan, &reports, start, watch.interrupt.is_asked());
+    let window = window(plan, &reports, start, watch.interrupt.is_over());
     let observed = costs.finish();
     let busiest = reports
         .iter()
@@ -157,7 +188,7 @@ pub fn run(
         .fold(0.0, f64::max);
     let total = collector.finish();
     let conditions = before.after(observation.facts);
-    Ok(summarise(
+    let mut summary = summarise(
         plan,
         total,
         ticks,
@@ -167,7 +198,9 @@ pub fn run(
         observation.target,
         conditions,
         watch.interrupt.is_asked(),
-    ))
+    );
+    summary.thresholds = judge.verdicts(&summary);
+    Ok(summary)
 }
 
 fn empty_interval(plan: &RunPlan) -> Interval {
@@ -334,7 +367,7 @@ impl Costs {
             ProcessTree::generator().ok(),
             start,
             plan.sample_every,
-            move || completed(&progress),
+            move || (completed(&progress), moment(&progress)),
         );
         let window_start = start + plan.warm_up;
         let mut due = vec![window_start];
@@ -391,6 +424,21 @@ fn completed(progress: &[Arc<Progress>]) -> u64 {
     progress.iter().map(|progress| progress.completed()).sum()
 }
 
+fn moment(progress: &[Arc<Progress>]) -> Moment {
+    let mut told = Told::default();
+    for progress in progress {
+        told.merge(&progress.told());
+    }
+    Moment {
+        in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
+        ok: told.ok,
+        errors: told.errors,
+        latencies: told.latencies,
+        latency_sum: Duration::from_nanos(told.latency_nanos),
+        ..Moment::default()
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "the parts of one value")]
 fn summarise(
     plan: &RunPlan,
@@ -440,7 +488,8 @@ fn summarise(
             is_open,
         ),
     };
-    let samples = observed.samples;
+    let mut samples = observed.samples;
+    let moments = std::mem::take(&mut samples.moments);
     let server = observed
         .target
         .zip(target)
@@ -452,12 +501,14 @@ fn summarise(
         statuses: total.statuses().collect(),
         failures: std::mem::take(&mut total.failures),
         unmet,
+        thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,
         latency,
         phases: total.into_phases(),
         ticks,
+        moments,
         target: server,
         generator,
         conditions,
@@ -482,11 +533,22 @@ fn shape(plan: &RunPlan) -> LoadShape {
         },
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
+        expectations: plan
+            .expectations
+            .conditions()
+            .iter()
+            .map(|condition| condition.text().to_owned())
+            .collect(),
         model: match plan.average_rate() {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },
         },
+        protocol: match plan.http2 {
+            None => Protocol::Http1,
+            Some(_) => Protocol::Http2,
+        },
         connections: plan.connections,
+        streams: plan.streams(),
         workers: plan.workers,
         duration: plan.stop.duration,
         requests: plan.stop.requests,

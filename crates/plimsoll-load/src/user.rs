@@ -50,7 +50,7 @@ impl Recorder {
     }
 
     #[inline]
-    fn begin(&self, start: &Start) {
+    pub(crate) fn begin(&self, start: &Start) {
         self.progress.begin();
         let mut interval = self.interval.borrow_mut();
         if start.in_window {
@@ -106,6 +106,11 @@ impl Recorder {
     /// The interval under way.
     pub(crate) fn interval(&self) -> RefMut<'_, Box<Interval>> {
         self.interval.borrow_mut()
+    }
+
+    /// The counters that others look at.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Exchanges under way.

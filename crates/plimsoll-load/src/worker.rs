@@ -11,15 +11,19 @@ use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
+use crate::Ramp;
 use crate::collector::Published;
-use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer};
+use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::run::RunError;
-use crate::schedule::{EvenArrivals, PoissonArrivals, Schedule, Share};
+use crate::schedule::{
+    BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
+};
 use crate::source::SharedSource;
+use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
 
 /// How often a worker looks up from its connections.
@@ -84,6 +88,8 @@ struct Worker {
     /// The same when it began nothing more.
     stop_mark: Option<(Instant, Duration)>,
     published: u32,
+    /// What was handed over so far.
+    handed_over: Told,
 }
 
 impl Worker {
@@ -109,6 +115,7 @@ impl Worker {
             window_mark: None,
             stop_mark: None,
             published: 0,
+            handed_over: Told::default(),
             plan,
             share,
             gate,
@@ -130,6 +137,7 @@ impl Worker {
                     beaten.map_err(RunError::Runtime)?;
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
+                    self.tell();
                     self.mark(now);
                     let stops_now = self.stop_mark.is_none() && self.must_stop(now);
                     if stops_now {
@@ -181,6 +189,20 @@ impl Worker {
         for seat in 0..connections {
             // Numbered across workers, so that a ramp grows on all of them alike.
             let index = seat * self.share.of as usize + self.share.index as usize;
+            if let Some(http2) = &plan.http2 {
+                let user = StreamsUser::new(
+                    Rc::clone(&shared),
+                    Rc::clone(&self.recorder),
+                    self.stream_pacer(seat, index, ramp.as_ref()),
+                    index,
+                    http2.settings(&plan.limits),
+                );
+                tasks.spawn_local(async move {
+                    user.live().await;
+                    Ok(())
+                });
+                continue;
+            }
             let pacer = match (&plan.pacing, &self.open) {
                 (Pacing::Closed { think, .. }, _) => Pacer::Closed(ClosedPacer::new(
                     Rc::clone(&self.gate),
@@ -207,6 +229,26 @@ impl Worker {
         tasks
     }
 
+    /// The pacer of a connection that carries several exchanges at a time.
+    fn stream_pacer(&self, seat: usize, index: usize, ramp: Option<&Rc<Ramp>>) -> StreamPacer {
+        let plan = &self.plan;
+        let streams = plan.streams();
+        if let Some(open) = &self.open {
+            return StreamPacer::open(open.row(seat * streams), streams);
+        }
+        let think = match &plan.pacing {
+            Pacing::Closed { think, .. } => *think,
+            Pacing::Open { .. } => None,
+        };
+        let place = |place| {
+            // A ramp counts connections, so all places of one join with it; their thoughts differ.
+            let seed = plan.seed.wrapping_add((place * plan.connections) as u64);
+            let (gate, ramp) = (Rc::clone(&self.gate), ramp.cloned());
+            ClosedPacer::new(gate, index, ramp, think, seed)
+        };
+        StreamPacer::closed(Rc::clone(&self.gate), (0..streams).map(place).collect())
+    }
+
     /// Notes the processor time when the measured window starts.
     fn mark(&mut self, now: Instant) {
         if self.window_mark.is_none() && now >= self.window_start {
@@ -215,7 +257,7 @@ impl Worker {
     }
 
     fn must_stop(&self, now: Instant) -> bool {
-        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_asked()
+        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_over()
     }
 
     fn must_give_up(&self, now: Instant) -> bool {
@@ -241,6 +283,16 @@ impl Worker {
         }
     }
 
+    /// Lets the sampler know what was counted until now.
+    fn tell(&self) {
+        let mut told = self.handed_over;
+        told.add(&self.recorder.interval());
+        if let Some(open) = &self.open {
+            told.errors += open.dropped();
+        }
+        self.recorder.progress().tell(told);
+    }
+
     /// Hands over what was counted since the last time.
     fn hand_over(&mut self, now: Instant, is_last: bool) {
         let spare = match self.spares.try_recv() {
@@ -257,6 +309,8 @@ impl Worker {
         if let Some(open) = &self.open {
             interval.counts.dropped += open.take_dropped();
         }
+        self.handed_over.add(&interval);
+        self.recorder.progress().tell(self.handed_over);
         self.published += 1;
         let published = Published {
             worker: self.share.index,
@@ -288,20 +342,34 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
     let Pacing::Open {
         profile,
         spacing,
+        burst,
+        jitter,
         on_full,
     } = &plan.pacing
     else {
         return None;
     };
-    let schedule: Box<dyn Schedule> = match spacing {
-        Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
-        Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+    let spaced = |share| -> Box<dyn Schedule> {
+        match spacing {
+            Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
+            Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+        }
     };
+    let mut schedule = if burst.get() == 1 {
+        spaced(share)
+    } else {
+        let bursts = spaced(BurstArrivals::of_bursts(*burst));
+        Box::new(BurstArrivals::new(bursts, *burst, share))
+    };
+    if !jitter.is_zero() {
+        schedule = Box::new(JitteredArrivals::new(schedule, *jitter, share, plan.seed));
+    }
     Some(Rc::new(OpenPacer::new(
         Rc::clone(gate),
         schedule,
         *on_full,
         connections_of(plan.connections, share),
+        plan.http2.map(|_| plan.streams()),
     )))
 }
 

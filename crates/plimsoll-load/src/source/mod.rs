@@ -17,6 +17,7 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
 pub use self::feeder::{Feeder, FeederOrder};
+use self::generate::Entropy;
 pub use self::template::{RequestTemplate, TemplateProblem};
 use self::template::{Scratch, Values};
 use crate::plan::{Pick, RunPlan};
@@ -76,6 +77,8 @@ pub(crate) struct RequestSource {
 #[derive(Debug)]
 struct Made {
     request: Request,
+    /// That of its template.
+    position: Option<usize>,
     rows: Vec<usize>,
     scratch: Scratch,
 }
@@ -90,6 +93,7 @@ impl RequestSource {
         let made = has_templates.then(|| {
             Box::new(Made {
                 request: plan.requests[0].request.clone(),
+                position: None,
                 rows: vec![0; plan.feeders.len()],
                 scratch: Scratch::default(),
             })
@@ -167,17 +171,21 @@ impl RequestSource {
         let values = Values {
             feeders: &plan.feeders,
             rows: &made.rows,
-            number: shared.next_of(&shared.made),
-            now: template.needs_clock().then(|| SystemClock.wall()),
-            random,
+            entropy: Entropy {
+                number: shared.next_of(&shared.made),
+                now: template.needs_clock().then(|| SystemClock.wall()),
+                random,
+            },
         };
-        // The method is part of what tells how its response ends.
-        if made.request.method() != template.method() {
-            made.request = plan.requests[self.position].request.clone();
+        // What another template made may have another method and, where only values are written
+        // anew, other fields.
+        if made.position != Some(self.position) {
+            made.position = Some(self.position);
+            if plan.http2.is_some() || made.request.method() != template.method() {
+                made.request = plan.requests[self.position].request.clone();
+            }
         }
-        let scratch = &mut made.scratch;
-        made.request
-            .rewrite(|bytes| template.write(values, scratch, bytes));
+        template.make(values, &mut made.scratch, &mut made.request);
     }
 }
 

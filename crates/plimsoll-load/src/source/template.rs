@@ -1,11 +1,12 @@
 //! A request with places for values, checked so that no value can make another request of it.
 
 use std::io::Write;
-use std::time::SystemTime;
 
 use plimsoll_client::Request;
 use plimsoll_formats::{Generator, MissingVariable, Part, Template, is_target_byte};
 use plimsoll_wire::h1::HeadError;
+use plimsoll_wire::h2;
+use plimsoll_wire::h2::EncodedRequest;
 
 use super::Feeder;
 use super::generate::{self, Entropy};
@@ -29,6 +30,9 @@ pub enum TemplateProblem {
     /// It would be no request.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// It would be no request of HTTP/2.
+    #[error(transparent)]
+    Http2Head(#[from] h2::HeadError),
     /// Nothing gives a variable its value.
     #[error(transparent)]
     Variable(#[from] MissingVariable),
@@ -45,6 +49,16 @@ pub enum TemplateProblem {
         column: String,
         /// The field it would stand in.
         header: String,
+    },
+    /// A value would not be part of a host.
+    #[error("row {row} of {feeder}: `{column}` is not part of a host and port")]
+    Authority {
+        /// The feeder.
+        feeder: String,
+        /// Its row, counted from 1.
+        row: usize,
+        /// Its column.
+        column: String,
     },
 }
 
@@ -64,10 +78,7 @@ pub(super) struct Values<'a> {
     pub(super) feeders: &'a [Feeder],
     /// The row of each feeder.
     pub(super) rows: &'a [usize],
-    /// The number of the request in the run.
-    pub(super) number: u64,
-    pub(super) now: Option<SystemTime>,
-    pub(super) random: &'a mut fastrand::Rng,
+    pub(super) entropy: Entropy<'a>,
 }
 
 /// Memory that is used again for each request.
@@ -82,6 +93,7 @@ impl RequestTemplate {
     ///
     /// - `target`, `host`, `headers`, `body`: as for [`Request::encode`]; variables in them are
     ///   columns of `feeders`, of which the first that has one counts.
+    /// - `http2_scheme`: the scheme of the URL, for requests of HTTP/2.
     ///
     /// Returns a request that it could make beside it.
     pub fn compile(
@@ -91,12 +103,10 @@ impl RequestTemplate {
         headers: &[(String, Template)],
         body: Option<&Template>,
         feeders: &[Feeder],
+        http2_scheme: Option<&str>,
     ) -> Result<(Self, Request), TemplateProblem> {
         let mut fields = Vec::new();
-        if !headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("host"))
-        {
+        if !headers.iter().any(|(name, _)| is_host(name)) {
             fields.push((
                 "host".to_owned(),
                 Text(vec![Piece::Fixed(host.as_bytes().into())]),
@@ -105,6 +115,9 @@ impl RequestTemplate {
         for (name, value) in headers {
             let value = Text::compile(value, feeders)?;
             value.check_for_field(name, feeders)?;
+            if http2_scheme.is_some() && is_host(name) {
+                value.check_for_authority(feeders)?;
+            }
             fields.push((name.clone(), value));
         }
         let mut target = Text::compile(target, feeders)?;
@@ -129,7 +142,7 @@ impl RequestTemplate {
         template.uses = (0..feeders.len())
             .map(|feeder| template.texts().any(|text| text.uses(feeder)))
             .collect();
-        let example = template.example(feeders)?;
+        let example = template.example(feeders, http2_scheme)?;
         Ok((template, example))
     }
 
@@ -167,48 +180,32 @@ impl RequestTemplate {
         self.needs_clock
     }
 
-    /// Writes a request into `out`, which is empty.
-    pub(super) fn write(&self, values: Values<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
-        let Values {
-            feeders,
-            rows,
-            number,
-            now,
-            random,
-        } = values;
-        let mut entropy = Entropy {
-            number,
-            now,
-            random,
-        };
+    /// Makes `request` anew, which was made here before or is a clone of the example.
+    pub(super) fn make(&self, values: Values<'_>, scratch: &mut Scratch, request: &mut Request) {
+        if let Some(rewrite) = request.rewrite_http2() {
+            self.rewrite(values, scratch, rewrite);
+        } else {
+            request.rewrite(|bytes| self.write(values, scratch, bytes));
+        }
+    }
+
+    /// Writes a request of HTTP/1 into `out`, which is empty.
+    pub(super) fn write(&self, mut values: Values<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
         out.extend_from_slice(self.method.as_bytes());
         out.push(b' ');
-        for piece in &self.target.0 {
-            match piece {
-                Piece::Fixed(text) => out.extend_from_slice(text),
-                Piece::Column { feeder, column } => {
-                    let value = feeders[*feeder].table.value(rows[*feeder], *column);
-                    push_encoded(value.as_bytes(), out);
-                }
-                Piece::Generated(generator) => {
-                    scratch.value.clear();
-                    generate::write(generator, &mut entropy, &mut scratch.value);
-                    push_encoded(&scratch.value, out);
-                }
-            }
-        }
+        self.target.write_encoded(&mut values, scratch, out);
         out.extend_from_slice(b" HTTP/1.1\r\n");
         for (name, value) in &self.fields {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
-            value.write(feeders, rows, &mut entropy, out);
+            value.write(&mut values, out);
             out.extend_from_slice(b"\r\n");
         }
         match &self.body {
             None => out.extend_from_slice(b"\r\n"),
             Some(body) => {
                 scratch.body.clear();
-                body.write(feeders, rows, &mut entropy, &mut scratch.body);
+                body.write(&mut values, &mut scratch.body);
                 write!(out, "content-length: {}\r\n\r\n", scratch.body.len())
                     .expect("memory takes what is written to it");
                 out.extend_from_slice(&scratch.body);
@@ -216,33 +213,74 @@ impl RequestTemplate {
         }
     }
 
+    /// Writes the values of a request of HTTP/2 that are not always the same.
+    fn rewrite(&self, mut values: Values<'_>, scratch: &mut Scratch, mut rewrite: h2::Rewrite<'_>) {
+        if !self.target.is_fixed() {
+            rewrite.field(EncodedRequest::PATH, |out| {
+                self.target.write_encoded(&mut values, scratch, out);
+            });
+        }
+        let mut position = EncodedRequest::FIRST_FIELD;
+        for (name, value) in &self.fields {
+            let at = if is_host(name) {
+                EncodedRequest::AUTHORITY
+            } else {
+                position += 1;
+                position - 1
+            };
+            if !value.is_fixed() {
+                rewrite.field(at, |out| value.write(&mut values, out));
+            }
+        }
+        if let Some(body) = &self.body
+            && !body.is_fixed()
+        {
+            rewrite.body(|out| body.write(&mut values, out));
+        }
+    }
+
     /// A request that it could make, checked as one that is always the same is.
-    fn example(&self, feeders: &[Feeder]) -> Result<Request, HeadError> {
+    fn example(
+        &self,
+        feeders: &[Feeder],
+        http2_scheme: Option<&str>,
+    ) -> Result<Request, TemplateProblem> {
         let rows = vec![0; feeders.len()];
         let mut random = fastrand::Rng::with_seed(0);
-        let mut entropy = Entropy {
-            number: 0,
-            now: None,
-            random: &mut random,
+        let mut values = Values {
+            feeders,
+            rows: &rows,
+            entropy: Entropy {
+                number: 0,
+                now: None,
+                random: &mut random,
+            },
         };
         let mut text = |text: &Text| {
             let mut bytes = Vec::new();
-            text.write(feeders, &rows, &mut entropy, &mut bytes);
+            text.write(&mut values, &mut bytes);
             bytes
         };
         let mut target = Vec::new();
         push_encoded(&text(&self.target), &mut target);
+        let is_http2 = http2_scheme.is_some();
         let fields: Vec<_> = self
             .fields
             .iter()
             .map(|(name, value)| {
                 let value = String::from_utf8_lossy(&text(value)).into_owned();
-                (name.clone(), value)
+                // As they are left out of values that are made.
+                let value = if is_http2 { value.trim() } else { &value };
+                (name.clone(), value.to_owned())
             })
             .collect();
         let body = self.body.as_ref().map(text);
+        let (method, body) = (&self.method, body.as_deref());
         let target = String::from_utf8_lossy(&target);
-        Request::encode(&self.method, &target, "", &fields, body.as_deref())
+        Ok(match http2_scheme {
+            Some(scheme) => Request::encode_http2(method, scheme, "", &target, &fields, body)?,
+            None => Request::encode(method, &target, "", &fields, body)?,
+        })
     }
 }
 
@@ -302,24 +340,79 @@ impl Text {
         Ok(())
     }
 
-    fn write(
-        &self,
-        feeders: &[Feeder],
-        rows: &[usize],
-        entropy: &mut Entropy<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    /// The same for what becomes `:authority` (RFC 9113, section 8.3.1).
+    fn check_for_authority(&self, feeders: &[Feeder]) -> Result<(), TemplateProblem> {
+        let is_part = |value: &str| {
+            let is_wrong = |byte: u8| byte <= b' ' || byte == 0x7f || matches!(byte, b'@' | b'/');
+            !value.is_empty() && !value.bytes().any(is_wrong)
+        };
+        for piece in &self.0 {
+            match piece {
+                Piece::Generated(Generator::Choice(texts)) => {
+                    if let Some(text) = texts.iter().find(|text| !is_part(text)) {
+                        return Err(h2::HeadError::Authority((*text).clone()).into());
+                    }
+                }
+                Piece::Fixed(_) | Piece::Generated(_) => {}
+                Piece::Column { feeder, column } => {
+                    let Feeder { name, table, .. } = &feeders[*feeder];
+                    if let Some(row) = table.values(*column).position(|value| !is_part(value)) {
+                        return Err(TemplateProblem::Authority {
+                            feeder: name.clone(),
+                            row: row + 1,
+                            column: table.columns()[*column].clone(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is always the same.
+    fn is_fixed(&self) -> bool {
+        self.0.iter().all(|piece| matches!(piece, Piece::Fixed(_)))
+    }
+
+    fn write(&self, values: &mut Values<'_>, out: &mut Vec<u8>) {
         for piece in &self.0 {
             match piece {
                 Piece::Fixed(text) => out.extend_from_slice(text),
                 Piece::Column { feeder, column } => {
-                    let value = feeders[*feeder].table.value(rows[*feeder], *column);
-                    out.extend_from_slice(value.as_bytes());
+                    out.extend_from_slice(values.of(*feeder, *column));
                 }
-                Piece::Generated(generator) => generate::write(generator, entropy, out),
+                Piece::Generated(generator) => generate::write(generator, &mut values.entropy, out),
             }
         }
     }
+
+    /// The same with percent-encoded values.
+    fn write_encoded(&self, values: &mut Values<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        for piece in &self.0 {
+            match piece {
+                Piece::Fixed(text) => out.extend_from_slice(text),
+                Piece::Column { feeder, column } => push_encoded(values.of(*feeder, *column), out),
+                Piece::Generated(generator) => {
+                    scratch.value.clear();
+                    generate::write(generator, &mut values.entropy, &mut scratch.value);
+                    push_encoded(&scratch.value, out);
+                }
+            }
+        }
+    }
+}
+
+impl Values<'_> {
+    fn of(&self, feeder: usize, column: usize) -> &[u8] {
+        self.feeders[feeder]
+            .table
+            .value(self.rows[feeder], column)
+            .as_bytes()
+    }
+}
+
+fn is_host(name: &str) -> bool {
+    name.eq_ignore_ascii_case("host")
 }
 
 fn has_control(value: &str) -> bool {

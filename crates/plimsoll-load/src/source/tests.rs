@@ -25,13 +25,39 @@ fn compile(
     body: Option<&str>,
     feeders: &[Feeder],
 ) -> Result<(RequestTemplate, Request), TemplateProblem> {
+    compile_for(None, target, headers, body, feeders)
+}
+
+fn compile_for(
+    http2: Option<&str>,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+    feeders: &[Feeder],
+) -> Result<(RequestTemplate, Request), TemplateProblem> {
     let headers: Vec<_> = headers
         .iter()
         .map(|(name, value)| ((*name).to_owned(), Template::parse(value).unwrap()))
         .collect();
     let body = body.map(|body| Template::parse(body).unwrap());
     let target = Template::parse(target).unwrap();
-    RequestTemplate::compile("POST", &target, "h", &headers, body.as_ref(), feeders)
+    RequestTemplate::compile(
+        "POST",
+        &target,
+        "h",
+        &headers,
+        body.as_ref(),
+        feeders,
+        http2,
+    )
+}
+
+fn entropy(random: &mut fastrand::Rng) -> Entropy<'_> {
+    Entropy {
+        number: 0,
+        now: None,
+        random,
+    }
 }
 
 fn planned(target: &str, feeders: &[Feeder]) -> PlannedRequest {
@@ -67,6 +93,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         timeout: Duration::from_secs(1),
         keep_alive: true,
         limits: Limits::default(),
+        http2: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,
@@ -98,12 +125,11 @@ fn a_made_request_is_written_as_an_encoded_one() {
     )
     .unwrap();
     let mut out = Vec::new();
+    let mut random = fastrand::Rng::with_seed(0);
     let values = Values {
         feeders: &feeders,
         rows: &[0],
-        number: 0,
-        now: None,
-        random: &mut fastrand::Rng::with_seed(0),
+        entropy: entropy(&mut random),
     };
     template.write(values, &mut Scratch::default(), &mut out);
     assert_eq!(
@@ -116,6 +142,65 @@ fn a_made_request_is_written_as_an_encoded_one() {
         template.shown_target(&feeders),
         "/{{user}}?q={{note}}&r=%C3%BC%20x"
     );
+}
+
+#[test]
+fn values_of_http2_take_the_places_of_the_examples() {
+    let feeders = [feeder(
+        "site,user\na.example,ann\nb.example,\" bob \"\n",
+        FeederOrder::Cyclic,
+    )];
+    let (template, example) = compile_for(
+        Some("http"),
+        "/{{user}}",
+        &[
+            ("x-fixed", "1"),
+            ("Host", "{{site}}"),
+            ("X-User", "{{user}}"),
+        ],
+        Some("<{{user}}>"),
+        &feeders,
+    )
+    .unwrap();
+    let mut request = example.clone();
+    let mut random = fastrand::Rng::with_seed(0);
+    let values = Values {
+        feeders: &feeders,
+        rows: &[1],
+        entropy: entropy(&mut random),
+    };
+    template.make(values, &mut Scratch::default(), &mut request);
+    let shown = |request: &Request| {
+        let request = request.http2().unwrap();
+        let fields = request.headers().map(|(name, value)| {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            format!("{}={}", text(name), text(value))
+        });
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        fields.chain([body]).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(
+        shown(&example),
+        ":method=POST; :scheme=http; :path=/ann; :authority=a.example; x-fixed=1; x-user=ann; \
+         content-length=5; <ann>"
+    );
+    assert_eq!(
+        shown(&request),
+        ":method=POST; :scheme=http; :path=/%20bob%20; :authority=b.example; x-fixed=1; \
+         x-user=bob; content-length=7; < bob >"
+    );
+}
+
+#[test]
+fn what_is_no_host_is_refused_over_http2() {
+    let feeders = [feeder("site\na\nb/c\n", FeederOrder::Cyclic)];
+    let headers = [("host", "{{site}}")];
+    let error = compile_for(Some("http"), "/", &headers, None, &feeders).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "row 2 of users.csv: `site` is not part of a host and port"
+    );
+    assert!(compile("/", &headers, None, &feeders).is_ok());
 }
 
 #[test]
@@ -238,12 +323,11 @@ proptest! {
         let feeders = [feeder(&format!("a\n\"{quoted}\"\n"), FeederOrder::Cyclic)];
         let (template, _) = compile("/{{a}}", &[], Some("{{a}}"), &feeders).unwrap();
         let mut out = Vec::new();
+        let mut random = fastrand::Rng::with_seed(0);
         let values = Values {
             feeders: &feeders,
             rows: &[0],
-            number: 0,
-            now: None,
-            random: &mut fastrand::Rng::with_seed(0),
+            entropy: entropy(&mut random),
         };
         template.write(values, &mut Scratch::default(), &mut out);
         let expected = format!(

@@ -3,11 +3,11 @@ use std::sync::mpsc::sync_channel;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
 use plimsoll_model::{Counts, Rate};
-use plimsoll_testkit::{Origin, allocations_of_this_thread};
+use plimsoll_testkit::{Http2Origin, Origin, allocations_of_this_thread};
 use plimsoll_wire::h1::Limits;
 
 use super::*;
-use crate::plan::{OnFull, Pick, PlannedRequest, StatusSet, StopRule};
+use crate::plan::{Http2Plan, OnFull, Pick, PlannedRequest, StatusSet, StopRule};
 use crate::schedule::RateProfile;
 
 const CONNECTIONS: usize = 4;
@@ -37,6 +37,8 @@ fn open() -> Pacing {
     Pacing::Open {
         profile: RateProfile::constant(Rate::new(10_000.0).unwrap()),
         spacing: Spacing::Even,
+        burst: std::num::NonZeroU32::MIN,
+        jitter: Duration::ZERO,
         on_full: OnFull::Queue,
     }
 }
@@ -67,6 +69,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         timeout: Duration::from_secs(20),
         keep_alive: true,
         limits: Limits::default(),
+        http2: None,
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,
@@ -146,10 +149,10 @@ fn expectations_allocate_nothing_per_request() {
     assert_none_per_request(&closed(), &expectations);
 }
 
-#[test]
-fn templates_allocate_nothing_per_request() {
+/// Has a request of `plan` made from a template, for HTTP/2 if `is_http2`.
+fn use_template(plan: &mut RunPlan, is_http2: bool) {
     let table = Arc::new(plimsoll_formats::Table::parse("id,name\n1,ann\n22,bob\n").unwrap());
-    let feeders = vec![crate::Feeder {
+    plan.feeders = vec![crate::Feeder {
         name: "users.csv".to_owned(),
         table,
         order: crate::FeederOrder::Random,
@@ -157,21 +160,26 @@ fn templates_allocate_nothing_per_request() {
     let parsed = |text| plimsoll_formats::Template::parse(text).unwrap();
     let headers = [("x-id".to_owned(), parsed("{{$uuid}}"))];
     let body = parsed("{\"name\":\"{{name}}\",\"at\":\"{{$isoTimestamp}}\",\"n\":{{$counter}}}");
+    let compiled = crate::RequestTemplate::compile(
+        "POST",
+        &parsed("/{{id}}/{{$randomInt}}"),
+        "h",
+        &headers,
+        Some(&body),
+        &plan.feeders,
+        is_http2.then_some("http"),
+    );
+    let (template, request) = compiled.unwrap();
+    plan.requests[0].template = Some(Arc::new(template));
+    plan.requests[0].request = request;
+}
+
+#[test]
+fn templates_allocate_nothing_per_request() {
     let origin = Origin::hello();
     let [few, many] = [1_000, 11_000].map(|requests| {
         let mut plan = plan(&origin, closed(), requests, &[]);
-        let compiled = crate::RequestTemplate::compile(
-            "POST",
-            &parsed("/{{id}}/{{$randomInt}}"),
-            "h",
-            &headers,
-            Some(&body),
-            &feeders,
-        );
-        let (template, request) = compiled.unwrap();
-        plan.feeders.clone_from(&feeders);
-        plan.requests[0].template = Some(Arc::new(template));
-        plan.requests[0].request = request;
+        use_template(&mut plan, false);
         let (counts, allocations) = work_here(plan);
         assert_eq!(counts.ok, requests);
         allocations
@@ -180,4 +188,76 @@ fn templates_allocate_nothing_per_request() {
         many <= few + HANDFUL,
         "{few} allocations for 1,000 requests, {many} for 11,000"
     );
+}
+
+/// The same over HTTP/2: four connections, eight streams on each.
+fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -> RunPlan {
+    let any = Origin::hello();
+    let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+    let authority = endpoint.authority();
+    let request = Request::encode_http2("GET", "http", authority, "/", &[], None).unwrap();
+    RunPlan {
+        requests: vec![PlannedRequest::fixed(0, request)],
+        endpoints: vec![endpoint],
+        http2: Some(Http2Plan {
+            streams: 8,
+            stream_window: 1 << 20,
+            connection_window: 1 << 20,
+        }),
+        ..plan(&any, pacing, requests, expectations)
+    }
+}
+
+fn assert_none_per_stream(pacing: &Pacing, expectations: &[&str]) {
+    let origin = Http2Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let plan = http2(&origin, pacing.clone(), requests, expectations);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        assert_eq!(counts.started, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
+    assert_eq!(origin.connections(), 2 * CONNECTIONS as u64);
+    assert_eq!(origin.requests(), 12_000);
+}
+
+#[test]
+fn streams_of_a_closed_loop_allocate_nothing_per_request() {
+    assert_none_per_stream(&closed(), &[]);
+}
+
+#[test]
+fn streams_of_an_open_loop_allocate_nothing_per_request() {
+    assert_none_per_stream(&open(), &[]);
+}
+
+#[test]
+fn templates_on_streams_allocate_nothing_per_request() {
+    let origin = Http2Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let mut plan = http2(&origin, closed(), requests, &[]);
+        use_template(&mut plan, true);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
+}
+
+#[test]
+fn expectations_on_streams_allocate_nothing_per_request() {
+    let expectations = [
+        "status == 200",
+        "body contains 'hell'",
+        "header.x-answer == 'yes'",
+        "wait < 10s",
+    ];
+    assert_none_per_stream(&closed(), &expectations);
 }

@@ -33,6 +33,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         timeout: Duration::from_secs(10),
         keep_alive: true,
         limits: Limits::default(),
+        http2: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,
@@ -68,6 +69,8 @@ pub(crate) fn open(per_second: f64, spacing: Spacing, on_full: OnFull) -> Pacing
     Pacing::Open {
         profile: RateProfile::constant(Rate::new(per_second).unwrap()),
         spacing,
+        burst: std::num::NonZeroU32::MIN,
+        jitter: Duration::ZERO,
         on_full,
     }
 }

@@ -13,13 +13,13 @@ mod output;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
-use plimsoll_model::{Pinning, RunSummary};
+use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
 use self::output::{LiveLine, ResultFolder};
 use crate::exit::Exit;
-use crate::flags::proxy_variables;
+use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal;
@@ -35,22 +35,26 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .as_deref()
         .map(ResultFolder::prepare)
         .transpose()?;
-    let has_file = args.requests.urls.is_some() || args.requests.from.is_some();
-    let is_embedded = args.url.is_none() && !has_file;
+    let is_embedded = args.is_embedded();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
-        variables: proxy_variables(),
+        variables: connection_variables(),
     };
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
-    let Compiled { mut plan, left_out } = compile::compile(args, url, &surroundings)?;
+    let Compiled {
+        mut plan,
+        thresholds,
+        left_out,
+    } = compile::compile(args, url, &surroundings)?;
     terminal::print_notes(&left_out);
     let started = target::start(args, is_embedded, &plan, &interrupt)?;
     if let Some(url) = &started.url {
         plan = compile::compile(args, Some(url), &surroundings)?.plan;
     }
-    let result = measure(args, &plan, started.target.as_deref(), &interrupt);
+    let target = started.target.as_deref();
+    let result = measure(args, &plan, &thresholds, target, &interrupt);
     if let Some(target) = started.target {
         target.stop();
     }
@@ -59,12 +63,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if let Some(folder) = folder {
         folder.write(&summary)?;
     }
+    output::export(args, &summary)?;
     Ok(verdict(&summary))
 }
 
 fn measure(
     args: &Args,
     plan: &plimsoll_load::RunPlan,
+    thresholds: &[Threshold],
     target: Option<&dyn Target>,
     interrupt: &std::sync::Arc<plimsoll_load::Interrupt>,
 ) -> Result<RunSummary, Failed> {
@@ -82,6 +88,7 @@ fn measure(
             },
             co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
         },
+        thresholds,
     };
     let mut live = LiveLine::new(args, plan);
     let mut watch = Watch {
@@ -106,9 +113,16 @@ fn failed(error: &RunError) -> Failed {
 
 fn verdict(summary: &RunSummary) -> Exit {
     let counts = &summary.counts;
+    let is_breached = summary
+        .thresholds
+        .iter()
+        .any(|judged| judged.verdict() != ThresholdVerdict::Met);
     if summary.interrupted {
         Exit::Interrupted
-    } else if counts.failed_status + counts.unmet > 0 || (counts.ok == 0 && counts.started > 0) {
+    } else if counts.failed_status + counts.unmet > 0
+        || (counts.ok == 0 && counts.started > 0)
+        || is_breached
+    {
         Exit::Objective
     } else {
         Exit::Fine

@@ -1,11 +1,11 @@
 //! The request: what it says and who it claims to come from.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::Secret;
-use plimsoll_wire::h1::HeadError;
 
 use super::Problems;
 
@@ -164,14 +164,25 @@ impl RequestArgs {
     }
 }
 
+/// How requests reach their server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) connect: &'a ConnectPlan,
+    pub(crate) is_http2: bool,
+}
+
+/// What stands in a request on its way, beside the path.
+#[derive(Debug)]
+pub(crate) struct OnTheWay {
+    /// What stands before the path in the request line.
+    pub(crate) form: String,
+    pub(crate) headers: Vec<(String, Template)>,
+}
+
 impl RequestParts {
-    /// The request for `url` as it goes over connections of `connect`.
-    pub(crate) fn encode(
-        &self,
-        url: &Endpoint,
-        connect: &ConnectPlan,
-    ) -> Result<Request, HeadError> {
-        self.content(url, None).encode(url, connect)
+    /// The request for `url` as it goes `way`.
+    pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
+        self.content(url, None).encode(url, way)
     }
 
     /// Makes templates of the texts that flags give.
@@ -227,12 +238,8 @@ impl RequestParts {
 
 impl RequestContent {
     /// The request, which must have no place for a value.
-    pub(crate) fn encode(
-        &self,
-        url: &Endpoint,
-        connect: &ConnectPlan,
-    ) -> Result<Request, HeadError> {
-        let (form, headers) = self.for_connections(url, connect);
+    pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
+        let OnTheWay { form, headers } = self.on_the_way(url, way)?;
         let text = |template: &Template| {
             let text = template.as_text().unwrap_or_default();
             String::from_utf8_lossy(text).into_owned()
@@ -241,25 +248,29 @@ impl RequestContent {
             .iter()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect();
-        Request::encode(
-            &self.method,
-            &format!("{form}{}", url.path_and_query()),
-            url.authority(),
-            &headers,
-            self.body.as_ref().and_then(Template::as_text),
-        )
+        let body = self.body.as_ref().and_then(Template::as_text);
+        let (method, authority) = (&self.method, url.authority());
+        let target = format!("{form}{}", url.path_and_query());
+        Ok(if way.is_http2 {
+            let scheme = url.scheme().name();
+            Request::encode_http2(method, scheme, authority, &target, &headers, body)?
+        } else {
+            Request::encode(method, &target, authority, &headers, body)?
+        })
     }
 
-    /// What stands before the path in the request line, and the header fields, on connections of
-    /// `connect`.
-    pub(crate) fn for_connections(
-        &self,
-        url: &Endpoint,
-        connect: &ConnectPlan,
-    ) -> (String, Vec<(String, Template)>) {
+    /// What the request carries on its `way`.
+    pub(crate) fn on_the_way(&self, url: &Endpoint, way: Way<'_>) -> Result<OnTheWay, String> {
         let mut headers = self.headers.clone();
-        let form = match connect.request_form(url) {
+        let form = match way.connect.request_form(url) {
             RequestForm::Origin => String::new(),
+            RequestForm::Absolute { .. } if way.is_http2 => {
+                return Err(
+                    "--http2 on an http:// URL does not go through an HTTP proxy; \
+                     use a SOCKS proxy, or none with `-x ''`"
+                        .to_owned(),
+                );
+            }
             RequestForm::Absolute {
                 proxy_authorization,
             } => {
@@ -270,6 +281,6 @@ impl RequestContent {
                 format!("{}://{}", url.scheme().name(), url.authority())
             }
         };
-        (form, headers)
+        Ok(OnTheWay { form, headers })
     }
 }

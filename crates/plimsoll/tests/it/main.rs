@@ -15,3 +15,5 @@ mod sources;
 mod check;
 
 mod cost;
+
+mod http2;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
-use plimsoll_testkit::Origin;
+use plimsoll_testkit::{Http2Origin, Origin};
 use tempfile::TempDir;
 
 use crate::plimsoll::{command, plimsoll, run};
@@ -89,6 +89,41 @@ fn templates_are_filled_from_rows_variables_and_generators() {
     // The bodies were read whole: nothing of one was taken for the next request.
     let announced: usize = heads.iter().map(String::len).sum::<usize>() + 60;
     assert_eq!(origin.bytes_read(), announced as u64);
+}
+
+#[test]
+fn files_and_templates_go_over_http2() {
+    let origin = Http2Origin::hello();
+    let files = Files::new();
+    let requests = files.write(
+        "shop.http",
+        "GET /fixed\n\n###\nPOST /{{user}}?n={{$counter}}\nx-id: {{$uuid}}\n\n{\"user\":\"{{user}}\"}\n",
+    );
+    let rows = files.write("users.csv", "user\nann\nbob b\n");
+    let url = origin.url("/api");
+    plimsoll(&[
+        "load", "--http2", "-n", "8", "-c", "1", "-p", "2", "--from", &requests, "--feeder", &rows,
+        &url,
+    ])
+    .exits(0);
+    let heads = origin.heads();
+    let authority = origin.address();
+    let count = |wanted: &str| {
+        let wanted = wanted.replace("HOST", &format!("http://{authority}/api"));
+        heads
+            .iter()
+            .filter(|head| head.starts_with(&wanted))
+            .count()
+    };
+    assert_eq!(count("GET HOST/fixed"), 4, "{heads:?}");
+    assert_eq!(count("POST HOST/ann?n="), 2, "{heads:?}");
+    assert_eq!(count("POST HOST/bob%20b?n="), 2, "{heads:?}");
+    for number in 1..=4 {
+        let ending = format!("?n={number}");
+        let with_number = heads.iter().filter(|head| head.ends_with(&ending));
+        assert_eq!(with_number.count(), 1, "{heads:?}");
+    }
+    assert_eq!(origin.body_bytes(), 2 * (14 + 16));
 }
 
 #[test]

@@ -1,18 +1,22 @@
 //! From flags to a run plan: everything is checked, and every problem is told at once.
 
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_load::schedule::{RateProfile, Stage};
-use plimsoll_load::{OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime};
-use plimsoll_model::{Rate, parse_duration, parse_rate};
+use plimsoll_load::{
+    Http2Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
+};
+use plimsoll_model::{ByteSize, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
+use plimsoll_wire::h2;
 
 use super::args::{self, Args};
 use super::requests::{self, Described};
-use crate::flags::Problems;
+use crate::flags::{Problems, Way};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -20,6 +24,18 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
+
+/// More than servers allow, and each takes memory.
+const MOST_STREAMS: u32 = 100_000;
+
+/// RFC 9113, section 6.9.1.
+const MOST_WINDOW: u32 = (1 << 31) - 1;
+
+/// What a connection begins with; it cannot be taken back (RFC 9113, section 6.9.2).
+const LEAST_CONNECTION_WINDOW: u32 = 65_535;
+
+/// Starts that are held back by chance are held in memory, by each worker.
+const MOST_JITTERED: f64 = 1_000_000.0;
 
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
@@ -34,6 +50,7 @@ pub(super) struct Surroundings {
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) plan: RunPlan,
+    pub(super) thresholds: Vec<Threshold>,
     /// What a file of requests says and its requests do not carry.
     pub(super) left_out: Vec<Problem>,
 }
@@ -52,7 +69,41 @@ pub(super) fn compile(
         most_exchanges: None,
     };
     let plan = compiler.plan(url, surroundings);
-    compiler.problems.unless_any(plan)
+    let server = &args.server;
+    let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
+    let thresholds = thresholds(args, is_observed, &mut compiler.problems);
+    let whole = plan.map(|(plan, left_out)| Compiled {
+        plan,
+        thresholds,
+        left_out,
+    });
+    compiler.problems.unless_any(whole)
+}
+
+/// The thresholds; only those on the target's processes need it to be observed.
+///
+/// - `is_observed`: whether the target's processes can be seen.
+fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Threshold> {
+    let mut thresholds = Vec::new();
+    for text in &args.judge.threshold {
+        let Some(mut threshold) = problems.value("--threshold", Threshold::parse(text)) else {
+            continue;
+        };
+        if threshold.metric().needs_server() && !is_observed {
+            problems.push(
+                Problem::with(
+                    "--threshold",
+                    format!("`{threshold}` needs the processes of the server"),
+                )
+                .hint("name them with --pid, or start them with --spawn"),
+            );
+        }
+        if threshold.abort_after.is_none() {
+            threshold.abort_after = args.judge.abort_on_breach;
+        }
+        thresholds.push(threshold);
+    }
+    thresholds
 }
 
 struct Compiler<'a> {
@@ -63,14 +114,21 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn plan(&mut self, url: Option<&str>, surroundings: &Surroundings) -> Option<Compiled> {
+    fn plan(
+        &mut self,
+        url: Option<&str>,
+        surroundings: &Surroundings,
+    ) -> Option<(RunPlan, Vec<Problem>)> {
         let described = requests::describe(&self.args.requests, url, &mut self.problems);
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
         let keep_alive = !self.args.requests.disable_keepalive;
-        let mut parts = self.args.request.parts(!keep_alive, &mut self.problems);
+        let is_http2 = self.args.connection.http2;
+        let http2 = is_http2.then(|| self.http2());
+        let closes = !keep_alive && !is_http2;
+        let mut parts = self.args.request.parts(closes, &mut self.problems);
         if let Some(described) = &described {
             described.fill(&mut parts, &mut self.problems);
         }
@@ -85,7 +143,11 @@ impl Compiler<'_> {
         );
         let cores = self.cores(&surroundings.cores);
         let (described, shape, connect) = (described?, shape?, connect?);
-        let (endpoints, requests) = described.encode(&connect, &parts, &mut self.problems)?;
+        let way = Way {
+            connect: &connect,
+            is_http2,
+        };
+        let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
         let plan = RunPlan {
             endpoints,
@@ -103,15 +165,13 @@ impl Compiler<'_> {
             timeout: self.args.shape.timeout,
             keep_alive,
             limits: Limits::default(),
+            http2,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
-            sample_every: Duration::from_millis(100),
+            sample_every: Duration::from_millis(self.args.server.sample_ms),
         };
-        Some(Compiled {
-            plan,
-            left_out: described.left_out,
-        })
+        Some((plan, described.left_out))
     }
 
     fn problem(&mut self, flag: &str, message: impl ToString) {
@@ -134,6 +194,54 @@ impl Compiler<'_> {
         let set = self.args.judge.fail_status.as_deref().map(StatusSet::parse);
         set.and_then(|set| self.value("--fail-status", set))
             .unwrap_or_default()
+    }
+
+    fn http2(&mut self) -> Http2Plan {
+        let args = self.args;
+        if args.requests.disable_keepalive {
+            self.problem(
+                "--disable-keepalive",
+                "has no meaning with --http2, whose connections carry requests side by side",
+            );
+        }
+        if args.shape.max_in_flight.is_some() {
+            self.problems.push(
+                Problem::with("--max-in-flight", "does not go with --http2")
+                    .hint("the connections (-c) times their streams (-p) are under way at most"),
+            );
+        }
+        if args.is_embedded() {
+            self.problem(
+                "--http2",
+                "needs a URL: the embedded origin speaks HTTP/1.1 only",
+            );
+        }
+        let streams = args.shape.streams.unwrap_or(1);
+        if !(1..=MOST_STREAMS).contains(&streams) {
+            self.problem("-p", format!("must be from 1 to {MOST_STREAMS}"));
+        }
+        let defaults = h2::Settings::default();
+        let mut window = |flag: &str, given: Option<ByteSize>, least: u32, default: u32| {
+            let Some(size) = given else { return default };
+            match u32::try_from(size.0) {
+                Ok(bytes) if (least..=MOST_WINDOW).contains(&bytes) => bytes,
+                _ => {
+                    self.problem(flag, format!("must be from {least} to {MOST_WINDOW} bytes"));
+                    default
+                }
+            }
+        };
+        let given = &args.http2;
+        Http2Plan {
+            streams,
+            stream_window: window("--h2-window", given.h2_window, 1, defaults.stream_window),
+            connection_window: window(
+                "--h2-connection-window",
+                given.h2_connection_window,
+                LEAST_CONNECTION_WINDOW,
+                defaults.connection_window,
+            ),
+        }
     }
 
     fn shape(&mut self) -> Option<Shape> {
@@ -159,7 +267,11 @@ impl Compiler<'_> {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
         };
-        let is_open = shape.rate.is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
+        if shape.burst_delay.is_some_and(|delay| delay.is_zero()) {
+            self.problem("--burst-delay", "must be more than zero");
+            return None;
+        }
+        let is_open = self.rate().is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
         if is_open {
             self.open_shape(stages.as_ref())
         } else {
@@ -167,10 +279,19 @@ impl Compiler<'_> {
         }
     }
 
+    /// The rate that was given, in one way or another.
+    fn rate(&self) -> Option<Rate> {
+        let shape = &self.args.shape;
+        let of_bursts = shape.burst.zip(shape.burst_delay);
+        let of_bursts = of_bursts
+            .and_then(|(burst, delay)| Rate::new(f64::from(burst.get()) / delay.as_secs_f64()));
+        shape.rate.or(of_bursts)
+    }
+
     fn open_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
-        let initial = shape
-            .rate
+        let initial = self
+            .rate()
             .unwrap_or(Rate::new(0.0).expect("zero is a rate"));
         let highest = stages
             .iter()
@@ -187,6 +308,15 @@ impl Compiler<'_> {
                 format!("{highest} requests a second is more than one machine can start (at most {HIGHEST_RATE})"),
             );
             return None;
+        }
+        let jitter = shape.jitter.unwrap_or_default();
+        if highest * jitter.as_secs_f64() > MOST_JITTERED {
+            self.problem(
+                "--jitter",
+                format!(
+                    "holds back more than {MOST_JITTERED} starts at this rate; lower one of them"
+                ),
+            );
         }
         if shape.think.is_some() {
             self.problem("--think", "has no meaning on a schedule");
@@ -217,6 +347,8 @@ impl Compiler<'_> {
                     args::Arrivals::Fixed => Spacing::Even,
                     args::Arrivals::Poisson => Spacing::Poisson,
                 },
+                burst: shape.burst.unwrap_or(NonZeroU32::MIN),
+                jitter,
                 on_full: match shape.on_full {
                     args::OnFull::Queue => OnFull::Queue,
                     args::OnFull::Drop => OnFull::Drop,
@@ -233,6 +365,8 @@ impl Compiler<'_> {
             ("--max-in-flight", shape.max_in_flight.is_some()),
             ("--on-full", shape.on_full != args::OnFull::Queue),
             ("--arrivals", shape.arrivals != args::Arrivals::Fixed),
+            ("--burst", shape.burst.is_some()),
+            ("--jitter", shape.jitter.is_some()),
         ] {
             if given {
                 self.problems.push(

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_client::{ConnectPlan, Endpoint, EndpointError};
+use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_formats::{
     FileRequest, Format, MissingVariable, Part, Place, Remark, Table, Template, parse,
 };
 use plimsoll_load::{Feeder, FeederOrder, Pick, PlannedRequest, RequestTemplate, TemplateProblem};
 
 use super::args::{self, RequestsArgs};
-use crate::flags::{Problems, RequestParts};
+use crate::flags::{OnTheWay, Problems, RequestParts, Way};
 use crate::problem::Problem;
 
 /// Every request is held in memory.
@@ -83,7 +83,7 @@ impl Described {
     /// Encodes the requests; returns the sites with them.
     pub(super) fn encode(
         &self,
-        connect: &ConnectPlan,
+        way: Way<'_>,
         parts: &RequestParts,
         problems: &mut Problems,
     ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
@@ -99,11 +99,10 @@ impl Described {
                 sites.push(url.clone());
                 sites.len() - 1
             });
-            let Some(request) = self.encode_one(described, endpoint, connect, parts, problems)
-            else {
+            let Some(request) = self.encode_one(described, endpoint, way, parts, problems) else {
                 continue;
             };
-            bytes += request.request.bytes().len() as u64;
+            bytes += request.request.size() as u64;
             if bytes > MOST_REQUEST_BYTES {
                 problems.add(
                     "--from",
@@ -123,7 +122,7 @@ impl Described {
         &self,
         described: &DescribedRequest,
         endpoint: usize,
-        connect: &ConnectPlan,
+        way: Way<'_>,
         parts: &RequestParts,
         problems: &mut Problems,
     ) -> Option<PlannedRequest> {
@@ -140,13 +139,14 @@ impl Described {
                 .is_none_or(|body| body.as_text().is_some());
         let weight = described.weight;
         if is_fixed {
-            let request = problems.value(&described.place, content.encode(url, connect))?;
+            let request = problems.value(&described.place, content.encode(url, way))?;
             return Some(PlannedRequest {
                 weight,
                 ..PlannedRequest::fixed(endpoint, request)
             });
         }
-        let (form, headers) = content.for_connections(url, connect);
+        let on_the_way = content.on_the_way(url, way);
+        let OnTheWay { form, headers } = problems.value(&described.place, on_the_way)?;
         let mut target = Template::literal(form);
         target.push(
             described
@@ -161,6 +161,7 @@ impl Described {
             &headers,
             content.body.as_ref(),
             &self.feeders,
+            way.is_http2.then(|| url.scheme().name()),
         );
         match compiled {
             Ok((template, request)) => Some(PlannedRequest {
