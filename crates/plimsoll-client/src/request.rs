@@ -11,8 +11,12 @@ use crate::http3::Http3Request;
 /// One whole request as it goes over connections of one protocol; clones share its bytes.
 #[derive(Debug, Clone)]
 pub struct Request {
-    bytes: Arc<[u8]>,
-    http2: Option<h2::EncodedRequest>,
+    protocol: Protocol,
+    /// For HTTP/1.
+    bytes: Arc<Vec<u8>>,
+    /// For HTTP/2 and HTTP/3, whose requests have the same fields.
+    fields: Option<h2::EncodedRequest>,
+    /// For HTTP/3, unless the fields were rewritten since.
     http3: Option<Http3Request>,
     method: String,
 }
@@ -42,8 +46,9 @@ impl Request {
             head.field(name, value)?;
         }
         Ok(Self {
+            protocol: Protocol::Http1,
             bytes: head.finish(body).into(),
-            http2: None,
+            fields: None,
             http3: None,
             method: method.to_owned(),
         })
@@ -64,14 +69,17 @@ impl Request {
         headers: &[(String, String)],
         body: Option<&[u8]>,
     ) -> Result<Self, h2::HeadError> {
-        let (authority, fields) = without_host(authority, headers);
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        let host = headers.iter().find(|(name, _)| is_host(name));
+        let authority = host.map_or(authority, |(_, value)| value);
         let mut head = h2::RequestHead::new(method, scheme, authority, path)?;
-        for (name, value) in fields {
+        for (name, value) in headers.iter().filter(|(name, _)| !is_host(name)) {
             head.field(name, value)?;
         }
         Ok(Self {
+            protocol: Protocol::Http2,
             bytes: Arc::default(),
-            http2: Some(head.finish(body)),
+            fields: Some(head.finish(body)),
             http3: None,
             method: method.to_owned(),
         })
@@ -86,48 +94,64 @@ impl Request {
         headers: &[(String, String)],
         body: Option<&[u8]>,
     ) -> Result<Self, h2::HeadError> {
-        let (authority, fields) = without_host(authority, headers);
-        let request = Http3Request::new(method, scheme, authority, path, &fields, body)?;
+        let request = Self::encode_http2(method, scheme, authority, path, headers, body)?;
+        let http3 = request.fields.as_ref().and_then(Http3Request::of);
+        let http3 = http3.ok_or_else(|| h2::HeadError::Path(path.to_owned()))?;
         Ok(Self {
-            bytes: Arc::default(),
-            http2: None,
-            http3: Some(request),
-            method: method.to_owned(),
+            protocol: Protocol::Http3,
+            http3: Some(http3),
+            ..request
         })
     }
 
-    /// Head and body as they go over HTTP/1; nothing in a request for HTTP/2.
+    /// Writes other bytes in place of its own: head and body of a request with the same method, for
+    /// HTTP/1.
+    ///
+    /// Memory is reused unless a clone still needs it.
+    pub fn rewrite(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        bytes.clear();
+        write(bytes);
+    }
+
+    /// Gives it other values, unless it is encoded for HTTP/1; the method stays.
+    pub fn rewrite_fields(&mut self) -> Option<h2::Rewrite<'_>> {
+        self.http3 = None;
+        self.fields.as_mut().map(h2::EncodedRequest::rewrite)
+    }
+
+    /// What it was encoded for.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Head and body as they go over HTTP/1; nothing in a request for another version.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The request as it goes over HTTP/2, if it was encoded for that.
     pub fn http2(&self) -> Option<&h2::EncodedRequest> {
-        self.http2.as_ref()
+        let fields = self.fields.as_ref();
+        fields.filter(|_| self.protocol == Protocol::Http2)
     }
 
     /// The request as it goes over HTTP/3, if it was encoded for that.
-    pub fn http3(&self) -> Option<&Http3Request> {
-        self.http3.as_ref()
-    }
-
-    /// What it was encoded for.
-    pub fn protocol(&self) -> Protocol {
-        match (&self.http2, &self.http3) {
-            (_, Some(_)) => Protocol::Http3,
-            (Some(_), None) => Protocol::Http2,
-            (None, None) => Protocol::Http1,
+    ///
+    /// It is made anew where the values were [rewritten](Self::rewrite_fields); `None` then also means
+    /// that they are no request that the `http` crate knows.
+    pub fn http3(&self) -> Option<Http3Request> {
+        if self.protocol != Protocol::Http3 {
+            return None;
         }
+        let rewritten = || self.fields.as_ref().and_then(Http3Request::of);
+        self.http3.clone().or_else(rewritten)
     }
 
     /// Bytes that it takes in memory, roughly.
     pub fn size(&self) -> usize {
-        let http2 = self
-            .http2
-            .as_ref()
-            .map_or(0, |request| request.body().len());
-        let http3 = self.http3.as_ref().map_or(0, Http3Request::body_bytes);
-        self.bytes.len() + http2 + http3
+        let body = self.fields.as_ref();
+        self.bytes.len() + body.map_or(0, |request| request.body().len())
     }
 
     /// The method.
@@ -147,20 +171,4 @@ impl Request {
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
-}
-
-/// The authority, which a `host` among `headers` takes the place of, and the other fields.
-fn without_host<'a>(
-    authority: &'a str,
-    headers: &'a [(String, String)],
-) -> (&'a str, Vec<(&'a str, &'a str)>) {
-    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-    let host = headers.iter().find(|(name, _)| is_host(name));
-    let fields = headers.iter().filter(|(name, _)| !is_host(name));
-    (
-        host.map_or(authority, |(_, value)| value),
-        fields
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect(),
-    )
 }

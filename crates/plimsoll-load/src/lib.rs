@@ -21,6 +21,8 @@ mod pace;
 
 mod user;
 
+mod source;
+
 mod plain;
 
 mod streams;
@@ -42,12 +44,13 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    Http2Plan, Http3Plan, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet,
+    Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
     StatusSetError, StopRule, ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;
 pub use crate::run::{Observation, RunError, Watch, check_reachable, run};
+pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateProblem};
 pub use crate::user::{Recorder, VirtualUser};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The virtual user of `plimsoll load URL`: the planned requests, in turn, on connections of its own.
+//! The virtual user of `plimsoll load URL`: the planned requests on connections of its own.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -10,19 +10,20 @@ use plimsoll_wire::SystemClock;
 
 use crate::pace::{Finished, Start};
 use crate::plan::RunPlan;
+use crate::source::{RequestSource, SharedSource};
 use crate::user::{Recorder, VirtualUser};
 
 /// The first pause after a connection could not be opened; it doubles up to [`LONGEST_BACK_OFF`].
 pub(crate) const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
 pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 
-/// Sends the planned requests in turn.
+/// Sends the planned requests.
 #[derive(Debug)]
 pub(crate) struct PlainUser {
     shared: Rc<Shared>,
     /// One per endpoint, as far as they are open.
     connections: Vec<Option<Open>>,
-    next_request: usize,
+    source: RequestSource,
     observer: Option<Observer>,
     back_off: Duration,
 }
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) plan: Rc<RunPlan>,
     pub(crate) connector: Connector,
     pub(crate) buffer: ReadBuffer,
+    pub(crate) source: Rc<SharedSource>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl PlainUser {
         let expectations = &plan.expectations;
         Self {
             connections: plan.endpoints.iter().map(|_| None).collect(),
-            next_request: index % plan.requests.len(),
+            source: RequestSource::new(Rc::clone(&shared.source), plan, index),
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
             back_off: Duration::ZERO,
             shared,
@@ -130,12 +132,7 @@ impl VirtualUser for PlainUser {
                 .phases
                 .set(Phase::Blocked, start.started - start.intended);
         }
-        let position = self.next_request;
-        self.next_request += 1;
-        if self.next_request == self.shared.plan.requests.len() {
-            self.next_request = 0;
-        }
-        let endpoint = self.shared.plan.requests[position].endpoint;
+        let endpoint = self.source.advance(&self.shared.plan);
         if self
             .connect(endpoint, &start, recorder, &mut exchange)
             .await
@@ -151,13 +148,14 @@ impl VirtualUser for PlainUser {
             shared,
             connections,
             observer,
+            source,
             ..
         } = self;
         let plan = &*shared.plan;
         let open = connections[endpoint]
             .as_mut()
             .expect("it was just connected");
-        let request = &plan.requests[position].request;
+        let request = source.current(plan);
         let certificate_days = open.certificate_days;
         let begun = open.idle_since.max(start.started);
         let deadline = start.started + plan.timeout;

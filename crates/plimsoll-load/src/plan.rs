@@ -13,14 +13,19 @@ use plimsoll_wire::h2;
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
+use crate::source::{Feeder, RequestTemplate};
 
 /// A load run, ready to start.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
     /// Where requests go; at least one.
     pub endpoints: Vec<Endpoint>,
-    /// What is sent, in turn; at least one.
+    /// What is sent; at least one.
     pub requests: Vec<PlannedRequest>,
+    /// Which of them is next.
+    pub pick: Pick,
+    /// Where templates take their values from.
+    pub feeders: Vec<Feeder>,
     /// How connections are opened.
     pub connect: Arc<ConnectPlan>,
     /// How starts follow from one another.
@@ -97,8 +102,35 @@ impl Http2Plan {
 pub struct PlannedRequest {
     /// Position in [`RunPlan::endpoints`].
     pub endpoint: usize,
-    /// What is sent.
+    /// What is sent; where there is a template, one that it could make.
     pub request: Request,
+    /// What makes a request of its own for each exchange.
+    pub template: Option<Arc<RequestTemplate>>,
+    /// How often it is picked, compared with the others; at least one.
+    pub weight: u32,
+}
+
+impl PlannedRequest {
+    /// The same request each time.
+    pub fn fixed(endpoint: usize, request: Request) -> Self {
+        Self {
+            endpoint,
+            request,
+            template: None,
+            weight: 1,
+        }
+    }
+}
+
+/// Which request a virtual user sends next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// The one behind the last one, and the first behind the last of all.
+    Turn,
+    /// Any, at random.
+    Random,
+    /// Any, at random, as often as their weights say.
+    Weighted,
 }
 
 /// How starts follow from one another.

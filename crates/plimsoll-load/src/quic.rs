@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 
 use crate::pace::{Finished, Start};
 use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::source::RequestSource;
 use crate::user::{Recorder, VirtualUser};
 
 /// How often a request is sent on yet another connection because the one before was left by its
@@ -25,7 +26,7 @@ const MOST_ATTEMPTS: u8 = 5;
 pub(crate) struct QuicUser {
     shared: Rc<Shared>,
     connection: Rc<QuicConnection>,
-    next_request: usize,
+    source: RequestSource,
     observer: Option<Observer>,
     back_off: Duration,
 }
@@ -81,7 +82,7 @@ impl QuicUser {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         Self {
-            next_request: index % plan.requests.len(),
+            source: RequestSource::new(Rc::clone(&shared.source), plan, index),
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
             back_off: Duration::ZERO,
             connection,
@@ -157,16 +158,15 @@ impl QuicUser {
     /// Makes the exchange, on other connections too as long as servers leave before they looked at it.
     async fn attempt(
         &mut self,
-        position: usize,
+        endpoint: usize,
         start: &Start,
         recorder: &Recorder,
         exchange: &mut Exchange,
     ) -> Option<i64> {
         let shared = Rc::clone(&self.shared);
-        let planned = &shared.plan.requests[position];
         let deadline = start.started + shared.plan.timeout;
         for attempt in 1.. {
-            let (link, mut open) = match self.connect(planned.endpoint, recorder, exchange).await {
+            let (link, mut open) = match self.connect(endpoint, recorder, exchange).await {
                 Ok(found) => found,
                 Err(failure) => {
                     exchange.outcome = Err(failure);
@@ -175,9 +175,11 @@ impl QuicUser {
                 }
             };
             exchange.peer = Some(open.http.peer());
-            let Some(request) = planned.request.http3() else {
+            let request = self.source.current(&shared.plan);
+            let is_idempotent = request.is_idempotent();
+            let Some(request) = request.http3() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
-                    .because("the request was not encoded for HTTP/3");
+                    .because("the request cannot be encoded for HTTP/3");
                 exchange.outcome = Err(failure);
                 return None;
             };
@@ -185,17 +187,17 @@ impl QuicUser {
             let http = &mut open.http;
             let result = match &mut self.observer {
                 None => {
-                    http.exchange(request, begun, deadline, &mut (), &SystemClock)
+                    http.exchange(&request, begun, deadline, &mut (), &SystemClock)
                         .await
                 }
                 Some(observer) => {
                     let mut sink = Observing(observer);
-                    http.exchange(request, begun, deadline, &mut sink, &SystemClock)
+                    http.exchange(&request, begun, deadline, &mut sink, &SystemClock)
                         .await
                 }
             };
             if open.http.is_retired() {
-                self.connection.replace(planned.endpoint, &link);
+                self.connection.replace(endpoint, &link);
             }
             match result {
                 Ok(completed) => {
@@ -209,15 +211,11 @@ impl QuicUser {
                 Err(incomplete) => {
                     exchange.bytes_sent += incomplete.bytes_sent;
                     exchange.bytes_received += incomplete.bytes_received;
-                    // The last request that a leaving server will look at is not told to us, so that
-                    // its leaving is all there is to go by.
-                    let failure = &incomplete.failure;
-                    let may_repeat = match failure.retry {
-                        // A rejected request is what a server under load does: that is not hidden.
-                        Retry::Safe => failure.kind == FailureKind::Closed,
-                        Retry::IfReused => {
-                            open.http.has_carried() && planned.request.is_idempotent()
-                        }
+                    // The last request that a leaving server will look at is not told to us, so its
+                    // leaving and its rejections are all there is to go by.
+                    let may_repeat = match incomplete.failure.retry {
+                        Retry::Safe => true,
+                        Retry::IfReused => open.http.has_carried() && is_idempotent,
                         Retry::Never => false,
                     };
                     if may_repeat && attempt < MOST_ATTEMPTS {
@@ -251,10 +249,9 @@ impl VirtualUser for QuicUser {
             let blocked = start.started - start.intended;
             exchange.phases.set(Phase::Blocked, blocked);
         }
-        let position = self.next_request;
-        self.next_request = (position + 1) % self.shared.plan.requests.len();
+        let endpoint = self.source.advance(&self.shared.plan);
         let certificate_days = self
-            .attempt(position, &start, recorder, &mut exchange)
+            .attempt(endpoint, &start, recorder, &mut exchange)
             .await;
         let judged = self.observer.as_ref().and_then(|observer| {
             let facts = Facts::of(&exchange, certificate_days)?;

@@ -527,8 +527,18 @@ fn summarise(
 fn shape(plan: &RunPlan) -> LoadShape {
     let first = &plan.requests[0];
     let endpoint = &plan.endpoints[first.endpoint];
+    let target = match &first.template {
+        Some(template) => template.shown_target(&plan.feeders),
+        None => endpoint.path_and_query().to_owned(),
+    };
+    // Through a proxy the target is a whole URL.
+    let is_whole = !target.starts_with('/');
     LoadShape {
-        url: format!("{}{}", site(endpoint), endpoint.path_and_query()),
+        url: if is_whole {
+            target
+        } else {
+            format!("{}{target}", site(endpoint))
+        },
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
         expectations: plan

@@ -26,6 +26,7 @@ use tokio::time::Sleep;
 use crate::pace::{Finished, Start, StreamPacer};
 use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
 use crate::plan::RunPlan;
+use crate::source::RequestSource;
 use crate::user::Recorder;
 
 /// Turns before the worker's other connections get theirs.
@@ -47,7 +48,6 @@ pub(crate) struct StreamsUser {
     under_way: usize,
     /// One per endpoint.
     links: Vec<Link>,
-    next_request: usize,
     back_off: Duration,
     settings: Settings,
     /// What the turn under way brought.
@@ -59,7 +59,7 @@ pub(crate) struct StreamsUser {
 #[derive(Debug)]
 struct Place {
     start: Start,
-    request: usize,
+    source: RequestSource,
     /// The phases before the request was begun.
     phases: Phases,
     attempts: u8,
@@ -111,8 +111,8 @@ struct News {
 }
 
 impl StreamsUser {
-    /// - `index`: the connection's number in the run; connections begin at different requests.
-    /// - `streams`: exchanges at a time.
+    /// - `index`: the connection's number in the run; its places are virtual users, which begin at
+    ///   different requests.
     pub(crate) fn new(
         shared: Rc<Shared>,
         recorder: Rc<Recorder>,
@@ -123,14 +123,15 @@ impl StreamsUser {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         let now = SystemClock.now();
-        let places = (0..settings.streams).map(|_| Place {
+        let first = index * settings.streams as usize;
+        let places = (0..settings.streams as usize).map(|place| Place {
             start: Start {
                 intended: now,
                 started: now,
                 in_window: false,
                 lag: None,
             },
-            request: 0,
+            source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
             phases: Phases::default(),
             attempts: 0,
             taken_in: 0,
@@ -141,7 +142,6 @@ impl StreamsUser {
             in_play: 0,
             under_way: 0,
             links: plan.endpoints.iter().map(|_| Link::default()).collect(),
-            next_request: index % plan.requests.len(),
             back_off: Duration::ZERO,
             settings,
             news: News::default(),
@@ -187,21 +187,13 @@ impl StreamsUser {
                 Poll::Ready(Some((place, start))) => {
                     self.recorder.begin(&start);
                     self.under_way += 1;
-                    let request = self.next_request;
-                    let requests = &self.shared.plan.requests;
-                    self.next_request += 1;
-                    if self.next_request == requests.len() {
-                        self.next_request = 0;
-                    }
                     let taken = &mut self.places[place as usize];
                     taken.start = start;
-                    taken.request = request;
                     taken.phases = Phases::default();
                     taken.attempts = 0;
                     taken.taken_in = self.turn;
-                    self.links[requests[request].endpoint]
-                        .queue
-                        .push_back(place);
+                    let endpoint = taken.source.advance(&self.shared.plan);
+                    self.links[endpoint].queue.push_back(place);
                 }
             }
         }
@@ -307,7 +299,7 @@ impl StreamsUser {
             }
             let plan = &self.shared.plan;
             let deadline = start.started + plan.timeout;
-            let request = &plan.requests[taken.request].request;
+            let request = taken.source.current(plan);
             let Some(request) = request.http2() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
                     .because("the request was not encoded for HTTP/2");

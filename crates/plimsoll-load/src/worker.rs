@@ -23,6 +23,7 @@ use crate::run::RunError;
 use crate::schedule::{
     BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
 };
+use crate::source::SharedSource;
 use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
 
@@ -183,6 +184,7 @@ impl Worker {
             plan: Rc::clone(plan),
             connector: Connector::new(Arc::clone(&plan.connect)),
             buffer: ReadBuffer::new(),
+            source: Rc::new(SharedSource::new(plan, self.share)),
         });
         let ramp = match &plan.pacing {
             Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),
@@ -210,7 +212,11 @@ impl Worker {
                 let connection = Rc::new(QuicConnection::new(plan.endpoints.len()));
                 for place in 0..http3.streams as usize {
                     let connection = Rc::clone(&connection);
-                    let user = QuicUser::new(Rc::clone(&shared), connection, index + place);
+                    let user = QuicUser::new(
+                        Rc::clone(&shared),
+                        connection,
+                        index * plan.streams() + place,
+                    );
                     let pacer =
                         self.pacer(seat * plan.streams() + place, index, place, ramp.as_ref());
                     let recorder = Rc::clone(&self.recorder);

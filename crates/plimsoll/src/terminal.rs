@@ -6,9 +6,10 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style as Ansi};
 use plimsoll_report::text::Style;
 
-use crate::problem::Failed;
+use crate::problem::{Failed, Problem};
 
 const ERROR: Ansi = AnsiColor::Red.on_default().bold();
+const NOTE: Ansi = AnsiColor::Yellow.on_default().bold();
 const HINT: Ansi = AnsiColor::Cyan.on_default();
 
 /// Whether standard output shows colours: it is a terminal, and `NO_COLOR` is not set.
@@ -48,8 +49,17 @@ pub(crate) fn overwrite_line(line: &str) {
 
 /// Prints every problem on standard error, each with what to do.
 pub(crate) fn print_failure(failed: &Failed) {
+    print_each("error", ERROR, &failed.problems);
+}
+
+/// Prints what is good to know, and no reason to stop, on standard error.
+pub(crate) fn print_notes(notes: &[Problem]) {
+    print_each("note", NOTE, notes);
+}
+
+fn print_each(kind: &str, style: Ansi, problems: &[Problem]) {
     let mut stderr = anstream::stderr().lock();
-    for problem in &failed.problems {
+    for problem in problems {
         let about = problem
             .about
             .as_ref()
@@ -60,7 +70,7 @@ pub(crate) fn print_failure(failed: &Failed) {
         // If even standard error is gone there is nobody left to tell.
         writeln!(
             stderr,
-            "{ERROR}error{ERROR:#}: {about}{}{hint}",
+            "{style}{kind}{style:#}: {about}{}{hint}",
             problem.message
         )
         .ok();

@@ -6,7 +6,8 @@ use std::time::{Instant, SystemTime};
 
 use http::HeaderMap;
 use plimsoll_model::{
-    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Retry, TlsSession, Verdict,
+    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
+    Verdict,
 };
 use plimsoll_wire::h1::ResponseSink as _;
 use plimsoll_wire::h2;
@@ -205,7 +206,7 @@ impl Checker {
     ) -> Result<Open, Failure> {
         self.tls = None;
         exchange.peer = None;
-        if self.plan.request.http3().is_some() {
+        if self.plan.request.protocol() == Protocol::Http3 {
             return self.connect_http3(connector, clock, exchange).await;
         }
         let connecting = Box::pin(connector.connect(&self.plan.endpoint, clock));
@@ -267,7 +268,7 @@ impl Checker {
         let result = match (&mut open.http, request.http2(), request.http3()) {
             (Http::Three(http), _, Some(request)) => {
                 let mut sink = Observing(observer);
-                http.exchange(request, begun, deadline, &mut sink, clock)
+                http.exchange(&request, begun, deadline, &mut sink, clock)
                     .await
             }
             (Http::Two(http), Some(request), _) => {

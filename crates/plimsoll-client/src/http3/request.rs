@@ -1,10 +1,11 @@
-//! A request, checked once and sent as often as needed.
+//! A request in the form that the `h3` crate takes.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use plimsoll_wire::h2;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Uri};
+use plimsoll_wire::h2::EncodedRequest;
 
 /// One whole request; clones share it.
 #[derive(Debug, Clone)]
@@ -17,44 +18,35 @@ struct Parts {
     method: Method,
     uri: Uri,
     fields: HeaderMap,
-    body: Option<Bytes>,
+    body: Bytes,
 }
 
 impl Http3Request {
-    /// The rules for fields are those of HTTP/2 (RFC 9114, section 4.2), and so are the errors.
+    /// The rules for fields are those of HTTP/2 (RFC 9114, section 4.2), which `request` was checked by.
     ///
-    /// - `path`: path and query, `*` for OPTIONS.
-    pub(crate) fn new(
-        method: &str,
-        scheme: &str,
-        authority: &str,
-        path: &str,
-        fields: &[(&str, &str)],
-        body: Option<&[u8]>,
-    ) -> Result<Self, h2::HeadError> {
-        // Checks all of it, connection-specific fields among them.
-        let mut head = h2::RequestHead::new(method, scheme, authority, path)?;
-        for (name, value) in fields {
-            head.field(name, value)?;
+    /// `None` if its authority or its path is none that the `http` crate knows.
+    pub(crate) fn of(request: &EncodedRequest) -> Option<Self> {
+        let mut method = Method::GET;
+        let mut uri = Uri::builder();
+        let mut fields = HeaderMap::new();
+        for (name, value) in request.headers() {
+            match name {
+                b":method" => method = Method::from_bytes(value).ok()?,
+                b":scheme" => uri = uri.scheme(value),
+                b":authority" => uri = uri.authority(value),
+                b":path" => uri = uri.path_and_query(value),
+                _ => {
+                    let name = HeaderName::from_bytes(name).ok()?;
+                    fields.append(name, HeaderValue::from_bytes(value).ok()?);
+                }
+            }
         }
-        let uri = Uri::builder().scheme(scheme).authority(authority);
-        let uri = uri.path_and_query(path).build();
-        let mut map = HeaderMap::with_capacity(fields.len() + 1);
-        for (name, value) in fields {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            let name = name.expect("the name was checked");
-            let value = HeaderValue::from_bytes(value.as_bytes());
-            map.append(name, value.expect("the value was checked"));
-        }
-        if let Some(body) = body {
-            map.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        }
-        Ok(Self {
+        Some(Self {
             parts: Arc::new(Parts {
-                method: Method::from_bytes(method.as_bytes()).expect("the method was checked"),
-                uri: uri.map_err(|_| h2::HeadError::Path(path.to_owned()))?,
-                fields: map,
-                body: body.map(Bytes::copy_from_slice),
+                method,
+                uri: uri.build().ok()?,
+                fields,
+                body: Bytes::copy_from_slice(request.body()),
             }),
         })
     }
@@ -68,15 +60,10 @@ impl Http3Request {
     }
 
     pub(super) fn body(&self) -> Option<Bytes> {
-        self.parts.body.clone().filter(|body| !body.is_empty())
+        Some(self.parts.body.clone()).filter(|body| !body.is_empty())
     }
 
     pub(super) fn is_head(&self) -> bool {
         self.parts.method == Method::HEAD
-    }
-
-    /// Bytes of the body.
-    pub(crate) fn body_bytes(&self) -> usize {
-        self.parts.body.as_ref().map_or(0, Bytes::len)
     }
 }

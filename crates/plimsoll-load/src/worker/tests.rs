@@ -2,12 +2,12 @@ use std::sync::mpsc::sync_channel;
 
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
-use plimsoll_model::{Counts, Rate};
+use plimsoll_model::{Counts, Protocol, Rate};
 use plimsoll_testkit::{Http2Origin, Origin, allocations_of_this_thread};
 use plimsoll_wire::h1::Limits;
 
 use super::*;
-use crate::plan::{Http2Plan, OnFull, PlannedRequest, StatusSet, StopRule};
+use crate::plan::{Http2Plan, OnFull, Pick, PlannedRequest, StatusSet, StopRule};
 use crate::schedule::RateProfile;
 
 const CONNECTIONS: usize = 4;
@@ -52,10 +52,9 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         .collect();
     RunPlan {
         endpoints: vec![endpoint],
-        requests: vec![PlannedRequest {
-            endpoint: 0,
-            request,
-        }],
+        requests: vec![PlannedRequest::fixed(0, request)],
+        pick: Pick::Turn,
+        feeders: Vec::new(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing,
         connections: CONNECTIONS,
@@ -151,6 +150,48 @@ fn expectations_allocate_nothing_per_request() {
     assert_none_per_request(&closed(), &expectations);
 }
 
+/// Has a request of `plan` made from a template.
+fn use_template(plan: &mut RunPlan, protocol: Protocol) {
+    let table = Arc::new(plimsoll_formats::Table::parse("id,name\n1,ann\n22,bob\n").unwrap());
+    plan.feeders = vec![crate::Feeder {
+        name: "users.csv".to_owned(),
+        table,
+        order: crate::FeederOrder::Random,
+    }];
+    let parsed = |text| plimsoll_formats::Template::parse(text).unwrap();
+    let headers = [("x-id".to_owned(), parsed("{{$uuid}}"))];
+    let body = parsed("{\"name\":\"{{name}}\",\"at\":\"{{$isoTimestamp}}\",\"n\":{{$counter}}}");
+    let compiled = crate::RequestTemplate::compile(
+        "POST",
+        &parsed("/{{id}}/{{$randomInt}}"),
+        "h",
+        &headers,
+        Some(&body),
+        &plan.feeders,
+        protocol,
+        "http",
+    );
+    let (template, request) = compiled.unwrap();
+    plan.requests[0].template = Some(Arc::new(template));
+    plan.requests[0].request = request;
+}
+
+#[test]
+fn templates_allocate_nothing_per_request() {
+    let origin = Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let mut plan = plan(&origin, closed(), requests, &[]);
+        use_template(&mut plan, Protocol::Http1);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
+}
+
 /// The same over HTTP/2: four connections, eight streams on each.
 fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -> RunPlan {
     let any = Origin::hello();
@@ -158,10 +199,7 @@ fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&s
     let authority = endpoint.authority();
     let request = Request::encode_http2("GET", "http", authority, "/", &[], None).unwrap();
     RunPlan {
-        requests: vec![PlannedRequest {
-            endpoint: 0,
-            request,
-        }],
+        requests: vec![PlannedRequest::fixed(0, request)],
         endpoints: vec![endpoint],
         http2: Some(Http2Plan {
             streams: 8,
@@ -197,6 +235,22 @@ fn streams_of_a_closed_loop_allocate_nothing_per_request() {
 #[test]
 fn streams_of_an_open_loop_allocate_nothing_per_request() {
     assert_none_per_stream(&open(), &[]);
+}
+
+#[test]
+fn templates_on_streams_allocate_nothing_per_request() {
+    let origin = Http2Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let mut plan = http2(&origin, closed(), requests, &[]);
+        use_template(&mut plan, Protocol::Http2);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
 }
 
 #[test]

@@ -76,9 +76,11 @@ fn whichever_bound_comes_first_ends_the_run() {
 fn requests_are_sent_in_turn() {
     let origin = Origin::hello();
     let url = origin.url("/");
-    let planned = ["/a", "/b", "/c"].map(|path| plimsoll_load::PlannedRequest {
-        endpoint: 0,
-        request: crate::fixture::request(&origin.url(path), "GET", None),
+    let planned = ["/a", "/b", "/c"].map(|path| {
+        plimsoll_load::PlannedRequest::fixed(
+            0,
+            crate::fixture::request(&origin.url(path), "GET", None),
+        )
     });
     go(&RunPlan {
         requests: planned.to_vec(),
@@ -192,10 +194,10 @@ fn several_endpoints_have_connections_of_their_own() {
     let mut plan = plan(&origins[0].url("/"));
     plan.endpoints
         .push(plimsoll_client::Endpoint::parse(&origins[1].url("/")).unwrap());
-    plan.requests.push(plimsoll_load::PlannedRequest {
-        endpoint: 1,
-        request: crate::fixture::request(&origins[1].url("/"), "GET", None),
-    });
+    plan.requests.push(plimsoll_load::PlannedRequest::fixed(
+        1,
+        crate::fixture::request(&origins[1].url("/"), "GET", None),
+    ));
     plan.connections = 1;
     let summary = go(&plan);
     assert_eq!(summary.counts.ok, 10);

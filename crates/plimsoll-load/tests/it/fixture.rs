@@ -7,8 +7,8 @@ use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
 use plimsoll_load::schedule::RateProfile;
 use plimsoll_load::{
-    Interrupt, Observation, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StopRule,
-    Watch, run,
+    Interrupt, Observation, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
+    StopRule, Watch, run,
 };
 use plimsoll_model::{FailureKind, Phase, Rate, RunSummary, Tick};
 use plimsoll_wire::h1::Limits;
@@ -19,10 +19,9 @@ pub(crate) fn plan(url: &str) -> RunPlan {
     let request = request(url, "GET", None);
     RunPlan {
         endpoints: vec![endpoint],
-        requests: vec![PlannedRequest {
-            endpoint: 0,
-            request,
-        }],
+        requests: vec![PlannedRequest::fixed(0, request)],
+        pick: Pick::Turn,
+        feeders: Vec::new(),
         connect: connect(ConnectOptions::default()),
         pacing: closed(),
         connections: 2,

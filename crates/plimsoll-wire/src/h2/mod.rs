@@ -39,7 +39,7 @@ mod error;
 pub use crate::h2::connection::{Connection, StreamId};
 pub use crate::h2::error::{ConnectionError, ErrorCode, MessageError, OpenError, StreamError};
 pub use crate::h2::events::{Events, ResponseHead};
-pub use crate::h2::request::{EncodedRequest, HeadError, RequestHead};
+pub use crate::h2::request::{EncodedRequest, HeadError, RequestHead, Rewrite};
 pub use crate::h2::settings::{Limits, Settings};
 pub use crate::h2::stream::Traffic;
 

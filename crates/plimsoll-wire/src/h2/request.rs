@@ -1,5 +1,7 @@
-//! A request, checked and encoded once, sent as often as needed on any connection.
+//! A request, checked and encoded once, sent as often as needed on any connection, or rewritten in place
+//! for each exchange.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use crate::h2::hpack::RequestField;
@@ -15,12 +17,18 @@ pub struct RequestHead {
 #[derive(Debug, Clone)]
 pub struct EncodedRequest(Arc<Encoded>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Encoded {
     fields: Vec<RequestField>,
-    body: Box<[u8]>,
+    body: Vec<u8>,
     is_head: bool,
+    /// It will hardly be sent a second time as it is.
+    is_passing: bool,
 }
+
+/// Gives a request other values, in memory that is used again.
+#[derive(Debug)]
+pub struct Rewrite<'a>(&'a mut Encoded);
 
 /// Why a head cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,12 +134,23 @@ impl RequestHead {
             fields: self.fields,
             body: body.unwrap_or_default().into(),
             is_head: self.is_head,
+            is_passing: false,
         }))
     }
 }
 
 impl EncodedRequest {
-    /// Names and values, pseudo-header fields first.
+    /// Where [`headers`](Self::headers) have the path.
+    pub const PATH: usize = 2;
+
+    /// Where [`headers`](Self::headers) have the authority.
+    pub const AUTHORITY: usize = 3;
+
+    /// Where [`headers`](Self::headers) have the first field that was added to the head.
+    pub const FIRST_FIELD: usize = 4;
+
+    /// Names and values: `:method`, `:scheme`, `:path`, `:authority`, the fields in the order in which
+    /// they were added to the head, `content-length` if there is a body.
     pub fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.fields.iter().map(RequestField::text)
     }
@@ -146,12 +165,53 @@ impl EncodedRequest {
         self.0.is_head
     }
 
+    /// Gives it other values.
+    ///
+    /// Memory is used again unless a clone, or a connection that has not sent all of it yet, needs it.
+    pub fn rewrite(&mut self) -> Rewrite<'_> {
+        let encoded = Arc::make_mut(&mut self.0);
+        encoded.is_passing = true;
+        Rewrite(encoded)
+    }
+
+    /// Whether it was rewritten, so that remembering it would be of no use.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.0.is_passing
+    }
+
     pub(crate) fn fields(&self) -> &[RequestField] {
         &self.0.fields
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Rewrite<'_> {
+    /// Writes another value for the field at `position` of [`EncodedRequest::headers`].
+    ///
+    /// - `write`: writes behind nothing; no control characters, and no blanks in a path or an
+    ///   authority. Blanks around another value are left out.
+    pub fn field(&mut self, position: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(field) = self.0.fields.get_mut(position) {
+            field.rewrite(write);
+        }
+    }
+
+    /// Writes another body, of a request that has one.
+    ///
+    /// - `write`: writes behind nothing.
+    pub fn body(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let Encoded { fields, body, .. } = &mut *self.0;
+        body.clear();
+        write(body);
+        let is_length = |field: &&mut RequestField| field.text().0 == b"content-length";
+        if let Some(field) = fields.iter_mut().rev().find(is_length) {
+            field.rewrite(|value| {
+                write!(value, "{}", body.len()).expect("memory takes what is written to it");
+            });
+        }
     }
 }
 
@@ -194,6 +254,29 @@ mod tests {
             expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
         assert_eq!(request.body(), b"hello");
+    }
+
+    #[test]
+    fn a_rewritten_request_is_one_of_its_own() {
+        let mut head = RequestHead::new("POST", "http", "a", "/").unwrap();
+        head.field("x-id", "1").unwrap();
+        let first = head.finish(Some(b"hello"));
+        let mut second = first.clone();
+        let mut rewrite = second.rewrite();
+        rewrite.field(EncodedRequest::PATH, |path| path.extend_from_slice(b"/b"));
+        rewrite.field(EncodedRequest::FIRST_FIELD, |value| {
+            value.extend_from_slice(b" 2 ");
+        });
+        rewrite.body(|body| body.extend_from_slice(b"0123456789"));
+        let values = |request: &EncodedRequest| {
+            let values = request.headers().skip(2);
+            let text = |(_, value): (&[u8], &[u8])| String::from_utf8(value.to_vec()).unwrap();
+            values.map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&second), ["/b", "a", "2", "10"]);
+        assert_eq!(second.body(), b"0123456789");
+        assert_eq!(values(&first), ["/", "a", "1", "5"]);
+        assert!(!first.is_same(&second) && !first.is_passing());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs, connection_variables};
+use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -118,7 +118,11 @@ fn plan(
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
     let (endpoint, connect) = (endpoint?, connect?);
-    let request = problems.value("request", parts.encode(&endpoint, &connect, protocol))?;
+    let way = Way {
+        connect: &connect,
+        protocol,
+    };
+    let request = problems.value("request", parts.encode(&endpoint, way))?;
     let plan = CheckPlan {
         endpoint,
         request,

@@ -4,6 +4,8 @@ mod args;
 
 mod compile;
 
+mod requests;
+
 mod target;
 
 mod output;
@@ -14,12 +16,13 @@ use plimsoll_load::{Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
-use self::compile::Surroundings;
+use self::compile::{Compiled, Surroundings};
 use self::output::{LiveLine, ResultFolder};
 use crate::exit::Exit;
 use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
+use crate::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
@@ -32,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .as_deref()
         .map(ResultFolder::prepare)
         .transpose()?;
-    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
+    let is_embedded = args.is_embedded();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
         variables: connection_variables(),
@@ -40,10 +43,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
-    let (mut plan, thresholds) = compile::compile(args, url, &surroundings)?;
+    let Compiled {
+        mut plan,
+        thresholds,
+        left_out,
+    } = compile::compile(args, url, &surroundings)?;
+    terminal::print_notes(&left_out);
     let started = target::start(args, is_embedded, &plan, &interrupt)?;
     if let Some(url) = &started.url {
-        (plan, _) = compile::compile(args, Some(url), &surroundings)?;
+        plan = compile::compile(args, Some(url), &surroundings)?.plan;
     }
     let target = started.target.as_deref();
     let result = measure(args, &plan, &thresholds, target, &interrupt);

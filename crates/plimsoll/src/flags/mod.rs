@@ -8,4 +8,4 @@ mod connection;
 
 pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::problems::Problems;
-pub(crate) use self::request::{RequestArgs, RequestParts};
+pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::exit::Exit;
@@ -43,16 +44,32 @@ impl Problems {
 
     /// The content of a file that `flag` names.
     pub(crate) fn file(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        self.value(flag, Self::read(path))
+    }
+
+    /// The same, with `-` for standard input.
+    pub(crate) fn file_or_stdin(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        if path != Path::new("-") {
+            return self.file(flag, path);
+        }
+        let mut content = Vec::new();
+        let read = io::stdin().take(LARGEST_FILE).read_to_end(&mut content);
+        self.value(
+            flag,
+            read.map_err(|error| format!("cannot read standard input: {error}")),
+        )?;
+        Some(content)
+    }
+
+    /// The content of a file.
+    pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
         let read = fs::metadata(path).and_then(|metadata| {
             if metadata.len() > LARGEST_FILE {
-                return Err(std::io::Error::other("larger than 1 GiB"));
+                return Err(io::Error::other("larger than 1 GiB"));
             }
             fs::read(path)
         });
-        self.value(
-            flag,
-            read.map_err(|error| format!("cannot read {}: {error}", path.display())),
-        )
+        read.map_err(|error| format!("cannot read {}: {error}", path.display()))
     }
 
     /// What was compiled, if there was no problem; it is absent only if there was one.

@@ -1,9 +1,10 @@
 //! The request: what it says and who it claims to come from.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
+use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::{Protocol, Secret};
 
 use super::Problems;
@@ -38,9 +39,23 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'T', long, value_name = "TYPE")]
     content_type: Option<String>,
 
+    /// Field of a form, repeatable, as curl takes it: `name=value`, `name=@file;type=…`,
+    /// `name=<file`
+    #[arg(
+        short = 'F',
+        long = "form",
+        value_name = "NAME=VALUE",
+        conflicts_with_all = ["data", "data_file", "content_type"]
+    )]
+    form: Vec<String>,
+
     /// Basic authentication
     #[arg(short = 'a', long, value_name = "USER:PASSWORD")]
     basic_auth: Option<String>,
+
+    /// Bearer token (RFC 6750)
+    #[arg(long, value_name = "TOKEN", conflicts_with = "basic_auth")]
+    bearer: Option<String>,
 
     /// Host header, in place of that of the URL
     #[arg(long, value_name = "HOST")]
@@ -50,10 +65,20 @@ pub(crate) struct RequestArgs {
 /// What all requests of a command have in common.
 #[derive(Debug)]
 pub(crate) struct RequestParts {
-    method: String,
-    headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
-    has_own_authorization: bool,
+    method: Option<String>,
+    /// Fields that flags give.
+    headers: Vec<(String, Template)>,
+    /// Fields that are sent where nothing else gives them.
+    defaults: Vec<(String, String)>,
+    body: Option<Template>,
+}
+
+/// A request without its URL.
+#[derive(Debug)]
+pub(crate) struct RequestContent {
+    pub(crate) method: String,
+    pub(crate) headers: Vec<(String, Template)>,
+    pub(crate) body: Option<Template>,
 }
 
 impl RequestArgs {
@@ -61,22 +86,44 @@ impl RequestArgs {
     ///
     /// - `closes`: whether the connection is to be closed after each response.
     pub(crate) fn parts(&self, closes: bool, problems: &mut Problems) -> RequestParts {
-        let headers = self.headers(closes, problems);
+        let mut headers = self.headers(closes, problems);
         let body = match (&self.data, &self.data_file) {
             (Some(text), _) => Some(text.clone().into_bytes()),
             (None, Some(path)) => problems.file("-D", path),
-            (None, None) => None,
+            (None, None) if self.form.is_empty() => None,
+            (None, None) => {
+                let (content_type, body) = self.form(problems);
+                headers.push(("content-type".to_owned(), content_type));
+                Some(body)
+            }
         };
-        let default_method = if body.is_some() { "POST" } else { "GET" };
-        RequestParts {
-            method: self
-                .method
-                .clone()
-                .unwrap_or_else(|| default_method.to_owned()),
-            headers,
-            body,
-            has_own_authorization: self.basic_auth.is_some(),
+        let mut defaults = vec![
+            ("user-agent".to_owned(), USER_AGENT.to_owned()),
+            ("accept".to_owned(), "*/*".to_owned()),
+        ];
+        if body.is_some() {
+            let content_type = "application/x-www-form-urlencoded".to_owned();
+            defaults.push(("content-type".to_owned(), content_type));
         }
+        RequestParts {
+            method: self.method.clone(),
+            headers: headers
+                .into_iter()
+                .map(|(name, value)| (name, Template::literal(value)))
+                .collect(),
+            defaults,
+            body: body.map(Template::literal),
+        }
+    }
+
+    /// Content type and body.
+    fn form(&self, problems: &mut Problems) -> (String, Vec<u8>) {
+        let mut form = MultipartForm::default();
+        let mut read = |path: &str| Problems::read(Path::new(path));
+        for field in &self.form {
+            problems.value("-F", form.add(field, &mut read));
+        }
+        form.encode()
     }
 
     fn headers(&self, closes: bool, problems: &mut Problems) -> Vec<(String, String)> {
@@ -97,16 +144,13 @@ impl RequestArgs {
                 headers.push((name.to_owned(), value));
             }
         };
-        let has_body = self.data.is_some() || self.data_file.is_some();
-        let content_type = self
-            .content_type
-            .clone()
-            .or_else(|| has_body.then(|| "application/x-www-form-urlencoded".to_owned()));
         add("host", self.host.clone());
-        add("user-agent", Some(USER_AGENT.to_owned()));
-        add("accept", Some("*/*".to_owned()));
-        add("content-type", content_type);
+        add("content-type", self.content_type.clone());
         add("connection", closes.then(|| "close".to_owned()));
+        add(
+            "authorization",
+            self.bearer.as_ref().map(|token| format!("Bearer {token}")),
+        );
         if let Some(text) = &self.basic_auth {
             match text.split_once(':') {
                 Some((user, password)) => {
@@ -120,52 +164,127 @@ impl RequestArgs {
     }
 }
 
+/// How requests reach their server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) connect: &'a ConnectPlan,
+    pub(crate) protocol: Protocol,
+}
+
+/// What stands in a request on its way, beside the path.
+#[derive(Debug)]
+pub(crate) struct OnTheWay {
+    /// What stands before the path in the request line.
+    pub(crate) form: String,
+    pub(crate) headers: Vec<(String, Template)>,
+}
+
 impl RequestParts {
-    /// The request for `url` as it goes over connections of `connect`, by `protocol`.
-    pub(crate) fn encode(
-        &self,
-        url: &Endpoint,
-        connect: &ConnectPlan,
-        protocol: Protocol,
-    ) -> Result<Request, Box<dyn Error>> {
-        let mut headers = self.headers.clone();
-        if let Some((user, password)) = url.credentials()
-            && !self.has_own_authorization
-        {
-            let value = basic_authorization(user, password);
-            headers.push(("authorization".to_owned(), value.expose().to_owned()));
-        }
-        let scheme = url.scheme().name();
-        let (method, body) = (&self.method, self.body.as_deref());
-        let target = match connect.request_form(url) {
-            RequestForm::Origin if protocol != Protocol::Http1 => {
-                let path = url.path_and_query();
-                let authority = url.authority();
-                let encode = match protocol {
-                    Protocol::Http3 => Request::encode_http3,
-                    Protocol::Http1 | Protocol::Http2 => Request::encode_http2,
-                };
-                return Ok(encode(method, scheme, authority, path, &headers, body)?);
+    /// The request for `url` as it goes `way`.
+    pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
+        self.content(url, None).encode(url, way)
+    }
+
+    /// Makes templates of the texts that flags give.
+    ///
+    /// - `fill`: is given the flag and its text.
+    pub(crate) fn fill(&mut self, fill: &mut dyn FnMut(&str, &str) -> Option<Template>) {
+        let headers = self.headers.iter_mut().map(|(_, value)| ("-H", value));
+        for (flag, template) in headers.chain(self.body.as_mut().map(|body| ("-d", body))) {
+            let text = template.as_text().map(std::str::from_utf8);
+            if let Some(Ok(text)) = text
+                && let Some(filled) = fill(flag, text)
+            {
+                *template = filled;
             }
-            RequestForm::Absolute { .. } if protocol != Protocol::Http1 => {
+        }
+    }
+
+    /// What is sent to `url`: what flags give, then what a file gives, then defaults.
+    pub(crate) fn content(&self, url: &Endpoint, file: Option<&FileRequest>) -> RequestContent {
+        let mut headers = self.headers.clone();
+        let of_url = url.credentials().map(|(user, password)| {
+            let value = basic_authorization(user, password);
+            (
+                "authorization".to_owned(),
+                Template::literal(value.expose()),
+            )
+        });
+        let from_file = file.map(|file| file.headers.clone()).unwrap_or_default();
+        let defaults = self.defaults.iter();
+        let defaults =
+            defaults.map(|(name, value)| (name.clone(), Template::literal(value.as_str())));
+        // A later source adds only fields of names that no earlier one has.
+        for source in [from_file, of_url.into_iter().collect(), defaults.collect()] {
+            let given: Vec<String> = headers.iter().map(|(name, _)| name.clone()).collect();
+            headers.extend(
+                source.into_iter().filter(|(name, _)| {
+                    !given.iter().any(|given| given.eq_ignore_ascii_case(name))
+                }),
+            );
+        }
+        let from_file = file.and_then(|file| file.body.as_ref());
+        let body = self.body.as_ref().or(from_file).cloned();
+        let default_method = if body.is_some() { "POST" } else { "GET" };
+        let method = self.method.as_deref();
+        let method = method.or_else(|| file.and_then(|file| file.method.as_deref()));
+        RequestContent {
+            method: method.unwrap_or(default_method).to_owned(),
+            headers,
+            body,
+        }
+    }
+}
+
+impl RequestContent {
+    /// The request, which must have no place for a value.
+    pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
+        let OnTheWay { form, headers } = self.on_the_way(url, way)?;
+        let text = |template: &Template| {
+            let text = template.as_text().unwrap_or_default();
+            String::from_utf8_lossy(text).into_owned()
+        };
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect();
+        let body = self.body.as_ref().and_then(Template::as_text);
+        let (method, authority) = (&self.method, url.authority());
+        let target = format!("{form}{}", url.path_and_query());
+        let scheme = url.scheme().name();
+        Ok(match way.protocol {
+            Protocol::Http1 => Request::encode(method, &target, authority, &headers, body)?,
+            Protocol::Http2 => {
+                Request::encode_http2(method, scheme, authority, &target, &headers, body)?
+            }
+            Protocol::Http3 => {
+                Request::encode_http3(method, scheme, authority, &target, &headers, body)?
+            }
+        })
+    }
+
+    /// What the request carries on its `way`.
+    pub(crate) fn on_the_way(&self, url: &Endpoint, way: Way<'_>) -> Result<OnTheWay, String> {
+        let mut headers = self.headers.clone();
+        let form = match way.connect.request_form(url) {
+            RequestForm::Origin => String::new(),
+            RequestForm::Absolute { .. } if way.protocol != Protocol::Http1 => {
                 return Err(
                     "--http2 on an http:// URL does not go through an HTTP proxy; \
-                            use a SOCKS proxy, or none with `-x ''`"
-                        .into(),
+                     use a SOCKS proxy, or none with `-x ''`"
+                        .to_owned(),
                 );
             }
-            RequestForm::Origin => url.path_and_query().to_owned(),
             RequestForm::Absolute {
                 proxy_authorization,
             } => {
                 if let Some(value) = proxy_authorization {
-                    let value = value.expose().to_owned();
+                    let value = Template::literal(value.expose());
                     headers.push(("proxy-authorization".to_owned(), value));
                 }
-                format!("{scheme}://{}{}", url.authority(), url.path_and_query())
+                format!("{}://{}", url.scheme().name(), url.authority())
             }
         };
-        let request = Request::encode(method, &target, url.authority(), &headers, body)?;
-        Ok(request)
+        Ok(OnTheWay { form, headers })
     }
 }

@@ -10,6 +10,8 @@ mod mistakes;
 
 mod load;
 
+mod sources;
+
 mod check;
 
 mod cost;

@@ -14,7 +14,7 @@ use crate::h2::hpack::{DEFAULT_TABLE_SIZE, huffman, integer};
 #[derive(Debug, Clone)]
 pub(crate) struct RequestField {
     name: Box<[u8]>,
-    value: Box<[u8]>,
+    value: Vec<u8>,
     /// Tells most different fields apart at once.
     hash: u64,
     representation: Representation,
@@ -27,10 +27,20 @@ enum Representation {
     /// A literal: the static index of its name or 0, and what follows that index.
     Literal {
         name_index: u32,
-        text: Box<[u8]>,
-        /// Kept out of every table, here and in intermediaries (RFC 7541, section 7.1.3).
-        is_secret: bool,
+        text: Vec<u8>,
+        indexing: Indexing,
     },
+}
+
+/// What a table makes of a literal (RFC 7541, section 6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indexing {
+    /// Inserted where there is room.
+    Incremental,
+    /// Left out: the value will hardly come again.
+    Without,
+    /// Kept out of every table, here and in intermediaries (RFC 7541, section 7.1.3).
+    Never,
 }
 
 impl RequestField {
@@ -46,8 +56,12 @@ impl RequestField {
                 put_string(&mut text, value);
                 Representation::Literal {
                     name_index: name_index.unwrap_or(0),
-                    text: text.into(),
-                    is_secret: is_secret(name, value),
+                    text,
+                    indexing: if is_secret(name, value) {
+                        Indexing::Never
+                    } else {
+                        Indexing::Incremental
+                    },
                 }
             }
         };
@@ -56,6 +70,48 @@ impl RequestField {
             value: value.into(),
             hash: hash(name, value),
             representation,
+        }
+    }
+
+    /// Takes another value, which will hardly come again.
+    pub(crate) fn rewrite(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let Self {
+            name,
+            value,
+            hash: _,
+            representation,
+        } = self;
+        value.clear();
+        write(value);
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let leading = value.iter().take_while(|byte| blank(byte)).count();
+        value.drain(..leading);
+        while value.last().is_some_and(blank) {
+            value.pop();
+        }
+        if let Representation::Static(index) = representation {
+            *representation = Representation::Literal {
+                name_index: *index,
+                text: Vec::new(),
+                indexing: Indexing::Without,
+            };
+        }
+        if let Representation::Literal {
+            name_index,
+            text,
+            indexing,
+        } = representation
+        {
+            text.clear();
+            if *name_index == 0 {
+                put_string(text, name);
+            }
+            put_string(text, value);
+            *indexing = if is_secret(name, value) {
+                Indexing::Never
+            } else {
+                Indexing::Without
+            };
         }
     }
 
@@ -169,7 +225,7 @@ impl Encoder {
             is_lasting &= self.put(&mut output, field);
         }
         self.scratch = output;
-        if is_lasting {
+        if is_lasting && !request.is_passing() {
             self.remember(request)
         } else {
             &self.scratch
@@ -178,7 +234,7 @@ impl Encoder {
 
     /// Appends one field; false if that changed the table.
     fn put(&mut self, output: &mut Vec<u8>, field: &RequestField) -> bool {
-        let (name_index, text, is_secret) = match &field.representation {
+        let (name_index, text, indexing) = match &field.representation {
             Representation::Static(index) => {
                 integer::put(output, 0x80, 7, *index as usize);
                 return true;
@@ -186,11 +242,16 @@ impl Encoder {
             Representation::Literal {
                 name_index,
                 text,
-                is_secret,
-            } => (*name_index as usize, text, *is_secret),
+                indexing,
+            } => (*name_index as usize, text, *indexing),
         };
-        if is_secret {
-            integer::put(output, 0x10, 4, name_index);
+        let left_out = match indexing {
+            Indexing::Incremental => None,
+            Indexing::Without => Some(0x00),
+            Indexing::Never => Some(0x10),
+        };
+        if let Some(pattern) = left_out {
+            integer::put(output, pattern, 4, name_index);
             output.extend_from_slice(text);
             return true;
         }
@@ -207,7 +268,7 @@ impl Encoder {
             self.hashes.push(field.hash);
             self.entries.push(Entry {
                 name: field.name.clone(),
-                value: field.value.clone(),
+                value: field.value.as_slice().into(),
             });
             // Every index is one higher now.
             self.blocks.clear();
@@ -219,7 +280,7 @@ impl Encoder {
     fn find(&self, field: &RequestField) -> Option<usize> {
         let position = self.hashes.iter().rposition(|hash| *hash == field.hash)?;
         let entry = &self.entries[position];
-        let is_same = entry.value == field.value && entry.name == field.name;
+        let is_same = *entry.value == *field.value && entry.name == field.name;
         is_same.then(|| self.entries.len() - 1 - position)
     }
 

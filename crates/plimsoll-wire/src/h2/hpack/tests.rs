@@ -299,6 +299,27 @@ fn secrets_stay_out_of_the_table() {
     );
 }
 
+#[test]
+fn passing_values_stay_out_of_the_table_and_leave_what_is_remembered() {
+    let request = RequestHead::new("GET", "http", "a", "/")
+        .unwrap()
+        .finish(None);
+    let mut passing = request.clone();
+    let mut encoder = Encoder::new();
+    encoder.encode(&request);
+    for path in ["/1", "/2"] {
+        let mut rewrite = passing.rewrite();
+        rewrite.field(EncodedRequest::PATH, |value| {
+            value.extend_from_slice(path.as_bytes());
+        });
+        let mut expected = unhex("8286 0402");
+        expected.extend_from_slice(path.as_bytes());
+        expected.push(0xbe);
+        assert_eq!(encoder.encode(&passing), expected);
+        assert_eq!(encoder.encode(&request), unhex("8286 84be"));
+    }
+}
+
 /// Requests from a small alphabet, so that the same fields come again.
 fn requests() -> impl Strategy<Value = Vec<EncodedRequest>> {
     let field = ("[a-c]{1,3}|cookie|accept", "[a-z0-9 ;=]{0,40}");
@@ -330,6 +351,7 @@ proptest! {
         let mut encoder = Encoder::new();
         let mut decoder = Decoder::new(4096, LIMITS);
         let mut fields = Fields::default();
+        let mut passing = requests[0].clone();
         for (index, size) in sends {
             if let Some(size) = size {
                 encoder.resize(size);
@@ -338,6 +360,12 @@ proptest! {
             let block = encoder.encode(request);
             decoder.decode(block, Some(&mut fields)).unwrap();
             prop_assert!(fields.iter().eq(request.headers()));
+            let position = index.index(request.headers().count());
+            passing.clone_from(request);
+            passing.rewrite().field(position, |value| value.extend_from_slice(b"/passing"));
+            let block = encoder.encode(&passing);
+            decoder.decode(block, Some(&mut fields)).unwrap();
+            prop_assert!(fields.iter().eq(passing.headers()));
         }
     }
 

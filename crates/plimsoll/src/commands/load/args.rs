@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
 use crate::flags::{ConnectionArgs, RequestArgs};
@@ -52,9 +53,18 @@ Examples:
   plimsoll load -c 64 -z 30s http://127.0.0.1:8080/
   plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
+  plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
+
+impl Args {
+    /// Whether neither the command line nor a file says where requests go.
+    pub(super) fn is_embedded(&self) -> bool {
+        let has_file = self.requests.urls.is_some() || self.requests.from.is_some();
+        self.url.is_none() && !has_file
+    }
+}
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
@@ -160,9 +170,62 @@ pub(crate) struct RequestsArgs {
     #[arg(long)]
     pub(super) disable_keepalive: bool,
 
-    /// File with one URL a line, requested in turn
-    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    /// File with one URL a line, requested in turn: short for --from with --from-format urls
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
     pub(super) urls: Option<PathBuf>,
+
+    /// File of requests: a URL list, an `.http` file, command lines of curl, a HAR file or an OpenAPI
+    /// document; `-` for standard input. Paths without a host stand behind the URL of the command line
+    #[arg(long, value_name = "FILE")]
+    pub(super) from: Option<PathBuf>,
+
+    /// What --from holds: urls, http, curl, har or openapi [default: by its name and content]
+    #[arg(long, value_name = "FORMAT", requires = "from")]
+    pub(super) from_format: Option<Format>,
+
+    /// Only the requests of the file that are so, repeatable: `host=example.org`, `method=GET`,
+    /// `name=…`, `tag=…`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) only: Vec<String>,
+
+    /// Which request is next [default: weighted if the file gives weights, else turn]
+    #[arg(long, value_enum)]
+    pub(super) pick: Option<Pick>,
+
+    /// File of rows, CSV or JSON, for the places `{{column}}` of requests, repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(super) feeder: Vec<PathBuf>,
+
+    /// In which order the rows are used
+    #[arg(long, value_enum, default_value_t = FeederOrder::Cyclic)]
+    pub(super) feeder_order: FeederOrder,
+
+    /// Value for the places `{{NAME}}` of requests, repeatable; without a value that of the
+    /// environment variable NAME
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) var: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pick {
+    /// One after the other, in the order of the file
+    Turn,
+    /// Any, at random
+    Random,
+    /// Any, at random, as often as the weights in the file say
+    Weighted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FeederOrder {
+    /// Each once; the run ends with the last row
+    Sequential,
+    /// From the first to the last, again and again
+    Cyclic,
+    /// Any, at random
+    Random,
+    /// One for each connection, from its first request to its last
+    PerUser,
 }
 
 #[derive(Debug, clap::Args)]

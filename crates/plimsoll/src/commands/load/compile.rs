@@ -1,24 +1,22 @@
 //! From flags to a run plan: everything is checked, and every problem is told at once.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
-    Http2Plan, Http3Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet,
-    StopRule, ThinkTime,
+    Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
 };
 use plimsoll_model::{ByteSize, Protocol, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
 use super::args::{self, Args};
-use crate::flags::{Problems, RequestParts};
+use super::requests::{self, Described};
+use crate::flags::{Problems, Way};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -39,9 +37,6 @@ const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 /// Starts that are held back by chance are held in memory, by each worker.
 const MOST_JITTERED: f64 = 1_000_000.0;
 
-/// Every request is held in memory.
-const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
-
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
 pub(super) struct Surroundings {
@@ -51,6 +46,15 @@ pub(super) struct Surroundings {
     pub(super) variables: Vec<(String, String)>,
 }
 
+/// A plan, and what is to be told before it is carried out.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) plan: RunPlan,
+    pub(super) thresholds: Vec<Threshold>,
+    /// What a file of requests says and its requests do not carry.
+    pub(super) left_out: Vec<Problem>,
+}
+
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
@@ -58,17 +62,22 @@ pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-) -> Result<(RunPlan, Vec<Threshold>), Failed> {
+) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
+        most_exchanges: None,
     };
     let plan = compiler.plan(url, surroundings);
-    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
     let server = &args.server;
-    let is_observed = is_embedded || server.pid.is_some() || server.spawn.is_some();
+    let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
-    compiler.problems.unless_any(plan.zip(Some(thresholds)))
+    let whole = plan.map(|(plan, left_out)| Compiled {
+        plan,
+        thresholds,
+        left_out,
+    });
+    compiler.problems.unless_any(whole)
 }
 
 /// The thresholds; only those on the target's processes need it to be observed.
@@ -100,11 +109,18 @@ fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Th
 struct Compiler<'a> {
     args: &'a Args,
     problems: Problems,
+    /// Exchanges for which there are values.
+    most_exchanges: Option<u64>,
 }
 
 impl Compiler<'_> {
-    fn plan(&mut self, url: Option<&str>, surroundings: &Surroundings) -> Option<RunPlan> {
-        let urls = self.urls(url);
+    fn plan(
+        &mut self,
+        url: Option<&str>,
+        surroundings: &Surroundings,
+    ) -> Option<(RunPlan, Vec<Problem>)> {
+        let described = requests::describe(&self.args.requests, url, &mut self.problems);
+        self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
@@ -117,20 +133,32 @@ impl Compiler<'_> {
             udp_payload: self.args.connection.udp_payload,
         });
         let closes = !keep_alive && protocol == Protocol::Http1;
-        let parts = self.args.request.parts(closes, &mut self.problems);
+        let mut parts = self.args.request.parts(closes, &mut self.problems);
+        if let Some(described) = &described {
+            described.fill(&mut parts, &mut self.problems);
+        }
         let connect = self.args.connection.plan(
-            urls.as_deref().unwrap_or_default(),
+            &described
+                .as_ref()
+                .map(Described::endpoints)
+                .unwrap_or_default(),
             self.args.shape.timeout,
             &surroundings.variables,
             &mut self.problems,
         );
         let cores = self.cores(&surroundings.cores);
-        let (urls, shape, connect) = (urls?, shape?, connect?);
-        let (endpoints, requests) = self.requests(&urls, &connect, &parts)?;
+        let (described, shape, connect) = (described?, shape?, connect?);
+        let way = Way {
+            connect: &connect,
+            protocol,
+        };
+        let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
-        Some(RunPlan {
+        let plan = RunPlan {
             endpoints,
             requests,
+            pick: described.pick,
+            feeders: described.feeders,
             connect: Arc::new(connect),
             pacing: shape.pacing,
             connections: shape.connections,
@@ -148,7 +176,8 @@ impl Compiler<'_> {
             fail_statuses,
             seed: self.args.shape.seed,
             sample_every: Duration::from_millis(self.args.server.sample_ms),
-        })
+        };
+        Some((plan, described.left_out))
     }
 
     fn problem(&mut self, flag: &str, message: impl ToString) {
@@ -157,28 +186,6 @@ impl Compiler<'_> {
 
     fn value<T, E: Into<Box<dyn Error>>>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
         self.problems.value(flag, result)
-    }
-
-    fn urls(&mut self, url: Option<&str>) -> Option<Vec<Endpoint>> {
-        let Some(path) = &self.args.requests.urls else {
-            let endpoint = self.value("URL", Endpoint::parse(url?))?;
-            return Some(vec![endpoint]);
-        };
-        let bytes = self.problems.file("--urls", path)?;
-        let mut endpoints = Vec::new();
-        let before = self.problems.len();
-        for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let place = format!("--urls: {}:{}", path.display(), number + 1);
-            endpoints.extend(self.value(&place, Endpoint::parse(line)));
-        }
-        if endpoints.is_empty() && self.problems.len() == before {
-            self.problem("--urls", format!("{} holds no URL", path.display()));
-        }
-        (!endpoints.is_empty()).then_some(endpoints)
     }
 
     fn expectations(&mut self) -> Expectations {
@@ -226,7 +233,7 @@ impl Compiler<'_> {
                     .hint("the connections (-c) times their streams (-p) are under way at most"),
             );
         }
-        if args.url.is_none() && args.requests.urls.is_none() {
+        if args.is_embedded() {
             self.problem(
                 flag,
                 "needs a URL: the embedded origin speaks HTTP/1.1 only",
@@ -282,6 +289,7 @@ impl Compiler<'_> {
                 self.problem(flag, "must be more than zero");
             }
         }
+        self.check_rows();
         let stages = match &shape.stages {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
@@ -427,14 +435,19 @@ impl Compiler<'_> {
 
     /// Fewer requests than connections: the default gives way, a number that was given does not.
     fn fit(&mut self, connections: usize, is_given: bool) -> Option<usize> {
-        let requests = self.args.shape.requests.unwrap_or(u64::MAX);
+        let requests = self.requests().unwrap_or(u64::MAX);
         if connections as u64 <= requests {
             return Some(connections);
         }
         if is_given {
+            let flag = if self.args.shape.requests == Some(requests) {
+                "-n"
+            } else {
+                "--feeder"
+            };
             self.problems.push(
                 Problem::with(
-                    "-n",
+                    flag,
                     format!("{requests} requests do not need {connections} connections"),
                 )
                 .hint("lower -c or raise -n"),
@@ -444,13 +457,42 @@ impl Compiler<'_> {
         usize::try_from(requests).ok()
     }
 
+    /// Exchanges after which the run ends.
+    fn requests(&self) -> Option<u64> {
+        let asked = self.args.shape.requests;
+        asked.into_iter().chain(self.most_exchanges).min()
+    }
+
+    /// Rows that are used once must suffice for what was asked.
+    fn check_rows(&mut self) {
+        let Some(rows) = self.most_exchanges else {
+            return;
+        };
+        let shape = &self.args.shape;
+        if let Some(requests) = shape.requests.filter(|requests| *requests > rows) {
+            self.problems.push(
+                Problem::with(
+                    "-n",
+                    format!("{requests} requests need as many rows, but there are {rows}"),
+                )
+                .hint("use rows again with `--feeder-order cyclic`"),
+            );
+        }
+        if !shape.warm_up.is_zero() {
+            self.problems.push(
+                Problem::with("--warm-up", "would use up rows that are used once")
+                    .hint("use rows again with `--feeder-order cyclic`"),
+            );
+        }
+    }
+
     fn stop(&self, stages: Option<&Stages>) -> StopRule {
         let shape = &self.args.shape;
         let stage_time = stages.map(|stages| stages.list.iter().map(|stage| stage.duration).sum());
         let duration = stage_time.or(shape.duration);
         StopRule {
-            requests: shape.requests,
-            duration: match (duration, shape.requests) {
+            requests: self.requests(),
+            duration: match (duration, self.requests()) {
                 (None, None) => Some(DEFAULT_DURATION),
                 (duration, _) => duration,
             },
@@ -496,39 +538,6 @@ impl Compiler<'_> {
             return available.to_vec();
         }
         cores
-    }
-
-    fn requests(
-        &mut self,
-        urls: &[Endpoint],
-        connect: &ConnectPlan,
-        parts: &RequestParts,
-    ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
-        let mut endpoints: Vec<Endpoint> = Vec::new();
-        let mut positions = HashMap::new();
-        let mut requests = Vec::new();
-        let mut bytes = 0;
-        for url in urls {
-            let site = (url.scheme(), url.authority().to_owned());
-            let endpoint = *positions.entry(site).or_insert_with(|| {
-                endpoints.push(url.clone());
-                endpoints.len() - 1
-            });
-            let request = self.value(
-                "request",
-                parts.encode(url, connect, self.args.connection.version()),
-            )?;
-            bytes += request.size() as u64;
-            if bytes > MOST_REQUEST_BYTES {
-                self.problems.add(
-                    "--urls",
-                    "the requests, each with its body, take more than 1 GiB",
-                );
-                return None;
-            }
-            requests.push(PlannedRequest { endpoint, request });
-        }
-        Some((endpoints, requests))
     }
 }
 

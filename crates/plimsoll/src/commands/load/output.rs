@@ -167,17 +167,22 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     let mut previous = String::new();
     for argument in arguments {
         let is_secret_of = |flag: &str| match flag {
-            "-a" | "--basic-auth" => true,
+            "-a" | "--basic-auth" | "--bearer" => true,
             "-H" | "--header" => is_secret_header(&argument),
+            "--var" => is_secret_variable(&argument),
             _ => false,
         };
         let shown = if is_secret_of(&previous) {
-            match argument.split_once(':') {
-                Some((name, _)) => format!("{name}:{MASK}"),
+            let separator = if previous == "--var" { '=' } else { ':' };
+            match argument.split_once(separator) {
+                Some((name, _)) => format!("{name}{separator}{MASK}"),
                 None => MASK.to_owned(),
             }
         } else if let Some((flag, value)) = argument.split_once('=')
-            && (flag == "--basic-auth" || (flag == "--header" && is_secret_header(value)))
+            && (flag == "--basic-auth"
+                || flag == "--bearer"
+                || (flag == "--header" && is_secret_header(value))
+                || (flag == "--var" && is_secret_variable(value)))
         {
             format!("{flag}={MASK}")
         } else if argument.starts_with("-a") && !argument.starts_with("--") && argument != "-a" {
@@ -192,8 +197,17 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
 }
 
 fn is_secret_header(header: &str) -> bool {
-    let name = header.split(':').next().unwrap_or_default().trim();
-    let name = name.to_ascii_lowercase();
+    is_secret_name(header.split(':').next().unwrap_or_default())
+}
+
+/// `--var NAME` alone holds no secret.
+fn is_secret_variable(text: &str) -> bool {
+    text.split_once('=')
+        .is_some_and(|(name, _)| is_secret_name(name))
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
     [
         "authorization",
         "cookie",
@@ -235,6 +249,20 @@ mod tests {
             "load -a user:… -c 5"
         );
         assert_eq!(masked(&["--basic-auth=user:hunter2"]), "--basic-auth=…");
+        assert_eq!(masked(&["--bearer", "hunter2"]), "--bearer …");
+        assert_eq!(masked(&["--bearer=hunter2"]), "--bearer=…");
+        assert_eq!(
+            masked(&[
+                "--var",
+                "token=hunter2",
+                "--var",
+                "TOKEN",
+                "--var=password=x",
+                "--var",
+                "a=b"
+            ]),
+            "--var token=… --var TOKEN --var=… --var a=b"
+        );
         assert_eq!(masked(&["-auser:hunter2"]), "-a…");
         assert_eq!(
             masked(&[

@@ -1,0 +1,150 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(path: &str) -> Result<Vec<u8>, String> {
+    match path {
+        "./body.json" => Ok(b"{\"literal\": \"{{x}}\"}".to_vec()),
+        "./template.json" => Ok(b"{\"user\": \"{{user}}\"}".to_vec()),
+        _ => Err(format!("cannot read {path}")),
+    }
+}
+
+fn told(text: &str) -> String {
+    crate::fixture::told(parse(text, &mut read))
+}
+
+#[test]
+fn a_file_of_several_requests() {
+    assert_snapshot!(told("\
+@host = http://127.0.0.1:8080
+@item={{host}}/items
+
+### list them
+# @weight 8
+GET {{item}}
+    ?page={{$randomInt 1 10}}
+    &size=20
+Accept: application/json
+
+### add one
+// @name add
+POST {{item}}/{{id}} HTTP/1.1
+Content-Type: application/json
+# a remark among the fields
+Authorization: Bearer {{token}}
+
+{
+  \"name\": \"{{name}}\"
+
+}
+
+
+###
+{{host}}/plain
+"), @r#"
+    @host = http://127.0.0.1:8080
+    @item = {{host}}/items
+    GET {{item}}?page={{$random.integer(1, 10)}}&size=20:6 (list them) × 8
+      Accept: application/json
+    POST {{item}}/{{id}}:13 (add)
+      Content-Type: application/json
+      Authorization: Bearer {{token}}
+      "{\n  \"name\": \"{{name}}\"\n\n}"
+    - {{host}}/plain:25
+    "#);
+}
+
+#[test]
+fn bodies_by_their_content_type_and_from_files() {
+    assert_snapshot!(told("\
+POST http://a/
+Content-Type: application/x-www-form-urlencoded
+
+a=1
+&b={{b}}
+###
+POST http://b/
+Content-Type: multipart/form-data; boundary=x
+
+--x
+Content-Disposition: form-data; name=\"a\"
+
+1
+--x--
+###
+PUT http://c/
+
+< ./body.json
+###
+PUT http://d/
+
+<@ ./template.json
+"), @r#"
+    POST http://a/:1
+      Content-Type: application/x-www-form-urlencoded
+      "a=1&b={{b}}"
+    POST http://b/:7
+      Content-Type: multipart/form-data; boundary=x
+      "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x--"
+    PUT http://c/:16
+      "{\"literal\": \"{{x}}\"}"
+    PUT http://d/:20
+      "{\"user\": \"{{user}}\"}"
+    "#);
+}
+
+#[test]
+fn what_is_left_out_is_told() {
+    assert_snapshot!(told("\
+# @no-redirect
+< {%
+  request.variables.set('a', 1)
+%}
+GET http://a/ HTTP/2
+Content-Length: 5
+
+> {%
+  client.test('ok', function() {})
+%}
+"), @"
+    GET http://a/:5
+    :1 `@no-redirect`, which is for editors
+    :2 a script that runs before the request
+    :5 the protocol version; flags decide it
+    :6 header `Content-Length`, which is set from the connection and the body
+    :8 what is to be done with the response
+    ");
+}
+
+#[test]
+fn mistakes_are_told_all_at_once() {
+    assert_snapshot!(told("\
+@a b
+@c d = e
+# @weight none
+GET http://{{x
+###
+POST http://a/
+no colon
+na me: x
+
+< ./missing
+"), @"
+    :1 a variable is written `@name = value`
+    :2 `c d` is not the name of a variable
+    :3 `@weight` takes a whole number above zero
+    :4 `{{` is not closed by `}}` on its line: {{x
+    :7 `no colon` is not of the form `Name: value`; a body stands behind an empty line
+    :8 `na me` is not the name of a header field
+    :10 cannot read ./missing
+    ");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "(GET|###|#|@|<|>|\\{\\{|\\}\\}|%\\}|\\{%|a|:| |\n|=|/){0,40}") {
+        drop(parse(&text, &mut read));
+    }
+}

@@ -1,0 +1,44 @@
+//! Files that people already have, parsed to plain values: requests, and data for them.
+//!
+//! [`parse`] reads a file of requests, whatever its [`Format`], and gives a [`RequestFile`]: the
+//! requests in order, and what of the file they cannot carry. [`Table`] holds the rows that fill
+//! the [`Template`]s of such requests.
+//!
+//! Nothing here opens a file or a socket, reads a clock or knows a flag. Where a file names another
+//! one, the caller reads it.
+
+#![forbid(unsafe_code)]
+
+mod remark;
+
+mod request;
+
+mod format;
+
+mod url_list;
+
+mod http_file;
+
+mod curl;
+
+mod multipart;
+
+mod har;
+
+mod openapi;
+
+mod template;
+
+mod table;
+
+#[cfg(test)]
+mod fixture;
+
+pub use crate::format::{Format, UnknownFormat, parse};
+pub use crate::multipart::{FormError, MultipartForm};
+pub use crate::remark::{Place, Remark};
+pub use crate::request::{FileRequest, ReadFile, RequestFile};
+pub use crate::table::Table;
+pub use crate::template::{
+    Generator, MissingVariable, Part, Template, TemplateError, is_target_byte,
+};

@@ -1,0 +1,329 @@
+//! OpenAPI documents (3.0 and 3.1), in JSON or YAML: a request for each operation.
+//!
+//! Values come from the examples of the document, or are made by its schemas. An operation for which
+//! that cannot be done is left out and named.
+
+mod schema;
+
+use std::collections::BTreeSet;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use self::schema::{Document, Unmade};
+use crate::request::is_token;
+use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
+
+/// The methods that an operation may have, in the order of the specification.
+const METHODS: [&str; 8] = [
+    "get", "put", "post", "delete", "options", "head", "patch", "trace",
+];
+
+/// All but the unreserved characters (RFC 3986, section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Reads a document; operations are in the order of their paths.
+pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
+    let root = read(text)?;
+    match root.get("openapi").and_then(Value::as_str) {
+        Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => {}
+        Some(version) => {
+            let message = format!("is OpenAPI {version}; 3.0 and 3.1 are understood");
+            return Err(vec![Remark::whole(message)]);
+        }
+        None if root.get("swagger").is_some() => {
+            let remark = Remark::whole("is a Swagger 2 document")
+                .hint("convert it to OpenAPI 3, for example with swagger2openapi");
+            return Err(vec![remark]);
+        }
+        None => {
+            let message = "is not an OpenAPI document: it has no `openapi`";
+            return Err(vec![Remark::whole(message)]);
+        }
+    }
+    let document = Document::new(&root);
+    let mut file = RequestFile {
+        base: server(&root),
+        ..RequestFile::default()
+    };
+    let paths = root.get("paths").and_then(Value::as_object);
+    for (path, item) in paths.into_iter().flatten() {
+        let item = match document.resolve(item) {
+            Ok(item) => item,
+            Err(reason) => {
+                let place = Place::Key(format!("paths.{path}"));
+                file.left_out.push(Remark::new(place, reason.0));
+                continue;
+            }
+        };
+        for method in METHODS {
+            let Some(operation) = item.get(method) else {
+                continue;
+            };
+            let place = Place::Key(format!("paths.{path}.{method}"));
+            let mut maker = Maker {
+                document: &document,
+                item,
+                operation,
+                url: String::new(),
+                headers: Vec::new(),
+            };
+            match maker.request(&place, path, method) {
+                Ok(request) => file.requests.push(request),
+                Err(reason) => file.left_out.push(Remark::new(place, reason.0)),
+            }
+        }
+    }
+    if has_security(&root, paths) {
+        let remark = Remark::whole("authentication, which the document asks for")
+            .hint("give it by `-H` or `-a`");
+        file.left_out.push(remark);
+    }
+    Ok(file)
+}
+
+fn read(text: &str) -> Result<Value, Vec<Remark>> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| {
+            let message = format!("is not JSON: {error}");
+            vec![Remark::line(error.line(), message)]
+        });
+    }
+    serde_saphyr::from_str(text).map_err(|error| {
+        let message = error.without_snippet().to_string();
+        let line = error.location().map(|location| location.line());
+        let line = line.and_then(|line| usize::try_from(line).ok());
+        let place = line.map_or(Place::Whole, Place::Line);
+        vec![Remark::new(place, format!("is not YAML: {message}"))]
+    })
+}
+
+/// The first server, its variables at their defaults.
+fn server(of: &Value) -> Option<String> {
+    let server = of.get("servers")?.as_array()?.first()?;
+    let mut url = server.get("url")?.as_str()?.to_owned();
+    let variables = server.get("variables").and_then(Value::as_object);
+    for (name, variable) in variables.into_iter().flatten() {
+        let default = variable.get("default").and_then(Value::as_str);
+        url = url.replace(&format!("{{{name}}}"), default.unwrap_or_default());
+    }
+    Some(url)
+}
+
+fn has_security(root: &Value, paths: Option<&serde_json::Map<String, Value>>) -> bool {
+    let asks = |value: &Value| {
+        let list = value.get("security").and_then(Value::as_array);
+        list.is_some_and(|list| !list.is_empty())
+    };
+    let items = paths.into_iter().flatten().map(|(_, item)| item);
+    let operations = items
+        .filter_map(Value::as_object)
+        .flat_map(|item| item.values());
+    asks(root) || operations.into_iter().any(asks)
+}
+
+/// Makes the request of one operation.
+struct Maker<'a> {
+    document: &'a Document<'a>,
+    item: &'a Value,
+    operation: &'a Value,
+    url: String,
+    headers: Vec<(String, String)>,
+}
+
+impl<'a> Maker<'a> {
+    fn request(&mut self, place: &Place, path: &str, method: &str) -> Result<FileRequest, Unmade> {
+        path.clone_into(&mut self.url);
+        let mut query = Vec::new();
+        let mut cookies = Vec::new();
+        for parameter in self.parameters()? {
+            self.parameter(parameter, &mut query, &mut cookies)?;
+        }
+        if let Some(start) = self.url.find('{') {
+            let name = self.url.get(start..).unwrap_or_default();
+            let name = name.split('}').next().unwrap_or(name);
+            return Err(Unmade(format!("`{name}}}` in the path is not described")));
+        }
+        if !query.is_empty() {
+            let separator = if self.url.contains('?') { '&' } else { '?' };
+            self.url.push(separator);
+            self.url.push_str(&query.join("&"));
+        }
+        if !cookies.is_empty() {
+            self.headers.push(("cookie".to_owned(), cookies.join("; ")));
+        }
+        let body = self.body()?;
+        // A server of the operation's own is not that of the document.
+        if let Some(server) = server(self.operation).or_else(|| server(self.item)) {
+            self.url = format!("{}{}", server.trim_end_matches('/'), self.url);
+        }
+        let url = Template::literal(self.url.as_str());
+        let mut request = FileRequest::new(place.clone(), url);
+        request.method = Some(method.to_ascii_uppercase());
+        let text = |key: &str| self.operation.get(key).and_then(Value::as_str);
+        request.name = text("operationId").map(str::to_owned);
+        let tags = self.operation.get("tags").and_then(Value::as_array);
+        let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+        request.tags = tags.map(str::to_owned).collect();
+        for (name, value) in &self.headers {
+            if !is_token(name) || value.contains(['\r', '\n', '\0']) {
+                return Err(Unmade(format!(
+                    "header `{name}` cannot be sent with its value"
+                )));
+            }
+            request
+                .headers
+                .push((name.clone(), Template::literal(value.as_str())));
+        }
+        if let Some((content_type, content)) = body {
+            request.default_header("content-type", &content_type);
+            request.body = Some(Template::literal(content));
+        }
+        Ok(request)
+    }
+
+    /// Those of the operation, then those of its path that it does not describe anew.
+    fn parameters(&self) -> Result<Vec<&'a Value>, Unmade> {
+        let mut parameters = Vec::new();
+        let mut known = BTreeSet::new();
+        for of in [self.operation, self.item] {
+            let list = of.get("parameters").and_then(Value::as_array);
+            for parameter in list.into_iter().flatten() {
+                let parameter = self.document.resolve(parameter)?;
+                let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+                if let (Some(name), Some(place)) = (text("name"), text("in"))
+                    && known.insert((name, place))
+                {
+                    parameters.push(parameter);
+                }
+            }
+        }
+        Ok(parameters)
+    }
+
+    fn parameter(
+        &mut self,
+        parameter: &Value,
+        query: &mut Vec<String>,
+        cookies: &mut Vec<String>,
+    ) -> Result<(), Unmade> {
+        let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+        let name = text("name").unwrap_or_default();
+        let place = text("in").unwrap_or_default();
+        let is_required = parameter.get("required") == Some(&Value::Bool(true));
+        let of_parameter = |Unmade(reason)| Unmade(format!("parameter `{name}`: {reason}"));
+        // What may be left out is sent only with a value that the document gives.
+        if !is_required && self.document.example(parameter)?.is_none() {
+            return Ok(());
+        }
+        let value = self.document.value_of(parameter).map_err(of_parameter)?;
+        let parts: Vec<String> = match &value {
+            Value::Array(list) => list.iter().map(text_of).collect(),
+            value => vec![text_of(value)],
+        };
+        let encoded: Vec<String> = parts.iter().map(|part| encode(part)).collect();
+        match place {
+            "path" => {
+                self.url = self.url.replace(&format!("{{{name}}}"), &encoded.join(","));
+            }
+            "query" => {
+                let name = encode(name);
+                if parameter.get("explode") == Some(&Value::Bool(false)) {
+                    query.push(format!("{name}={}", encoded.join(",")));
+                } else {
+                    query.extend(encoded.iter().map(|value| format!("{name}={value}")));
+                }
+            }
+            // These are described elsewhere (OpenAPI 3.1, section 4.8.12.2).
+            "header"
+                if ["accept", "content-type", "authorization"]
+                    .iter()
+                    .any(|known| name.eq_ignore_ascii_case(known)) => {}
+            "header" => self.headers.push((name.to_owned(), parts.join(","))),
+            "cookie" => cookies.push(format!("{name}={}", encoded.join(","))),
+            other => return Err(Unmade(format!("parameter `{name}` is in `{other}`"))),
+        }
+        Ok(())
+    }
+
+    /// Content type and content.
+    fn body(&self) -> Result<Option<(String, Vec<u8>)>, Unmade> {
+        let Some(body) = self.operation.get("requestBody") else {
+            return Ok(None);
+        };
+        let body = self.document.resolve(body)?;
+        let Some(content) = body.get("content").and_then(Value::as_object) else {
+            return Ok(None);
+        };
+        let is_json = |kind: &str| kind == "application/json" || kind.ends_with("+json");
+        let ways: [&dyn Fn(&str) -> bool; 4] = [
+            &|kind| is_json(kind),
+            &|kind| kind == "application/x-www-form-urlencoded",
+            &|kind| kind == "multipart/form-data",
+            &|kind| kind.starts_with("text/"),
+        ];
+        let bare = |kind: &str| {
+            kind.split(';')
+                .next()
+                .unwrap_or(kind)
+                .trim()
+                .to_ascii_lowercase()
+        };
+        let chosen = ways
+            .iter()
+            .find_map(|fits| content.iter().find(|(kind, _)| fits(&bare(kind))));
+        let Some((kind, media)) = chosen else {
+            let kinds: Vec<&str> = content.keys().map(String::as_str).collect();
+            return Err(Unmade(format!(
+                "a body of type {} cannot be made",
+                kinds.join(", ")
+            )));
+        };
+        let of_body = |Unmade(reason)| Unmade(format!("body: {reason}"));
+        let value = self.document.value_of(media).map_err(of_body)?;
+        let bare = bare(kind);
+        if is_json(&bare) {
+            return Ok(Some((kind.clone(), value.to_string().into_bytes())));
+        }
+        if bare.starts_with("text/") {
+            return Ok(Some((kind.clone(), text_of(&value).into_bytes())));
+        }
+        let Value::Object(fields) = value else {
+            return Err(Unmade(
+                "body: the fields of a form are not an object".to_owned(),
+            ));
+        };
+        if bare == "multipart/form-data" {
+            let mut form = MultipartForm::default();
+            for (name, value) in &fields {
+                let added = form.add_text(name, &text_of(value));
+                added.map_err(|error| Unmade(format!("body: {error}")))?;
+            }
+            return Ok(Some(form.encode()));
+        }
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{}={}", encode(name), encode(&text_of(value))))
+            .collect();
+        Ok(Some((kind.clone(), fields.join("&").into_bytes())))
+    }
+}
+
+/// A string as it is, the rest as JSON.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Values from the examples of a document, or as its schemas describe them.
+
+use serde_json::{Map, Value, json};
+
+/// How far references and nested schemas are followed.
+const DEEPEST: u32 = 24;
+
+/// Beyond this depth only what is required is made, so that a schema that contains itself ends.
+const DEEPEST_OPTIONAL: u32 = 4;
+
+/// Strings and lists of more are not made.
+const LONGEST: u64 = 4096;
+
+/// Why a value cannot be made, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unmade(pub(super) String);
+
+/// A document whose references can be followed.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root }
+    }
+
+    /// What `value` refers to, or itself.
+    pub(super) fn resolve<'v>(&self, value: &'v Value) -> Result<&'v Value, Unmade>
+    where
+        'a: 'v,
+    {
+        let mut value = value;
+        for _ in 0..DEEPEST {
+            let Some(reference) = value.get("$ref").and_then(Value::as_str) else {
+                return Ok(value);
+            };
+            let pointer = reference.strip_prefix('#').ok_or_else(|| {
+                Unmade(format!(
+                    "`{reference}` refers to another document, which is not read"
+                ))
+            })?;
+            value = self
+                .root
+                .pointer(pointer)
+                .ok_or_else(|| Unmade(format!("`{reference}` refers to nothing")))?;
+        }
+        Err(Unmade("references that refer to one another".to_owned()))
+    }
+
+    /// The example of a parameter or a media type, or that of its schema.
+    pub(super) fn example(&self, of: &Value) -> Result<Option<Value>, Unmade> {
+        if let Some(example) = of.get("example") {
+            return Ok(Some(example.clone()));
+        }
+        let examples = of.get("examples").and_then(Value::as_object);
+        if let Some(example) = examples.and_then(|examples| examples.values().next()) {
+            let example = self.resolve(example)?;
+            if let Some(value) = example.get("value") {
+                return Ok(Some(value.clone()));
+            }
+        }
+        match of.get("schema") {
+            None => Ok(None),
+            Some(schema) => Ok(given(self.resolve(schema)?)),
+        }
+    }
+
+    /// The example of a parameter or a media type, else a value that fits its schema.
+    pub(super) fn value_of(&self, of: &Value) -> Result<Value, Unmade> {
+        match self.example(of)? {
+            Some(example) => Ok(example),
+            None => self.make(schema_of(of)?),
+        }
+    }
+
+    /// A value that fits `schema`.
+    pub(super) fn make(&self, schema: &Value) -> Result<Value, Unmade> {
+        self.make_within(schema, DEEPEST)
+    }
+
+    fn make_within(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+        if depth == 0 {
+            return Err(Unmade("the schema requires itself".to_owned()));
+        }
+        let schema = self.resolve(schema)?;
+        if let Some(value) = given(schema) {
+            return Ok(value);
+        }
+        let list = |key: &str| schema.get(key).and_then(Value::as_array);
+        if let Some(value) = schema.get("const").or_else(|| list("enum")?.first()) {
+            return Ok(value.clone());
+        }
+        for key in ["oneOf", "anyOf"] {
+            if let Some(alternatives) = list(key) {
+                let mut made = alternatives
+                    .iter()
+                    .map(|alternative| self.make_within(alternative, depth - 1));
+                // The first that can be made, else why the first cannot.
+                let first = made.next().unwrap_or(Ok(Value::Null));
+                return first.or_else(|reason| made.find_map(Result::ok).ok_or(reason));
+            }
+        }
+        let mut whole = Map::new();
+        for part in list("allOf").into_iter().flatten() {
+            match self.make_within(part, depth - 1)? {
+                Value::Object(fields) => whole.extend(fields),
+                value => return Ok(value),
+            }
+        }
+        match kind(schema) {
+            _ if schema.get("properties").is_some() => self.object(schema, depth, whole),
+            _ if !whole.is_empty() => Ok(Value::Object(whole)),
+            Some("object") => self.object(schema, depth, whole),
+            Some("array") => self.array(schema, depth),
+            Some("string") => string(schema),
+            Some("integer") => number(schema, true),
+            Some("number") => number(schema, false),
+            Some("boolean") => Ok(Value::Bool(true)),
+            Some("null") => Ok(Value::Null),
+            Some(other) => Err(Unmade(format!("there is no type `{other}`"))),
+            None => Ok(json!("text")),
+        }
+    }
+
+    fn object(
+        &self,
+        schema: &Value,
+        depth: u32,
+        mut whole: Map<String, Value>,
+    ) -> Result<Value, Unmade> {
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| {
+            required.is_some_and(|names| names.iter().any(|required| required == name))
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            let resolved = self.resolve(property)?;
+            if resolved.get("readOnly") == Some(&Value::Bool(true)) {
+                continue;
+            }
+            if is_required(name) {
+                let value = self
+                    .make_within(property, depth - 1)
+                    .map_err(|Unmade(reason)| Unmade(format!("`{name}`: {reason}")))?;
+                whole.insert(name.clone(), value);
+            } else if depth > DEEPEST - DEEPEST_OPTIONAL
+                && let Ok(value) = self.make_within(property, depth - 1)
+            {
+                whole.insert(name.clone(), value);
+            }
+        }
+        Ok(Value::Object(whole))
+    }
+
+    fn array(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+        let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+        if least > LONGEST {
+            return Err(Unmade(format!("a list of {least} items is too long")));
+        }
+        let Some(items) = schema.get("items") else {
+            return Ok(Value::Array(Vec::new()));
+        };
+        match self.make_within(items, depth - 1) {
+            // One tells more than none.
+            Ok(item) => {
+                let count = usize::try_from(least.max(1)).unwrap_or(1);
+                Ok(Value::Array(vec![item; count]))
+            }
+            Err(_) if least == 0 => Ok(Value::Array(Vec::new())),
+            Err(reason) => Err(reason),
+        }
+    }
+}
+
+/// The schema of a parameter or a media type; a parameter may describe it as content.
+fn schema_of(of: &Value) -> Result<&Value, Unmade> {
+    let content = || {
+        let content = of.get("content")?.as_object()?;
+        content.values().next()?.get("schema")
+    };
+    of.get("schema")
+        .or_else(content)
+        .ok_or_else(|| Unmade("has neither an example nor a schema".to_owned()))
+}
+
+/// What the schema itself gives as a value.
+fn given(schema: &Value) -> Option<Value> {
+    let examples = || schema.get("examples")?.as_array()?.first();
+    let value = schema.get("example").or_else(examples);
+    value.or_else(|| schema.get("default")).cloned()
+}
+
+/// The type; of several the first that is not null (OpenAPI 3.1).
+fn kind(schema: &Value) -> Option<&str> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => Some(kind),
+        Some(Value::Array(kinds)) => {
+            let mut kinds = kinds.iter().filter_map(Value::as_str);
+            kinds.clone().find(|kind| *kind != "null").or(kinds.next())
+        }
+        _ if schema.get("items").is_some() => Some("array"),
+        _ => None,
+    }
+}
+
+fn string(schema: &Value) -> Result<Value, Unmade> {
+    let format = schema.get("format").and_then(Value::as_str);
+    let made = match format {
+        Some("date-time") => "2024-01-31T12:00:00Z",
+        Some("date") => "2024-01-31",
+        Some("time") => "12:00:00Z",
+        Some("duration") => "PT1H",
+        Some("uuid") => "6f2b1a5e-3c44-4d0f-9b7a-2f8f5f0d9c11",
+        Some("email" | "idn-email") => "someone@example.org",
+        Some("hostname" | "idn-hostname") => "example.org",
+        Some("uri" | "url" | "iri") => "https://example.org/",
+        Some("uri-reference") => "/",
+        Some("ipv4") => "192.0.2.1",
+        Some("ipv6") => "2001:db8::1",
+        Some("byte") => "dGV4dA==",
+        _ => "",
+    };
+    if !made.is_empty() {
+        return Ok(json!(made));
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        return Err(Unmade(format!(
+            "no text is made for the pattern `{pattern}`; give an example in the document"
+        )));
+    }
+    let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
+    let least = bound("minLength").unwrap_or(0);
+    let most = bound("maxLength").unwrap_or(u64::MAX);
+    if least > LONGEST {
+        return Err(Unmade(format!("a text of {least} characters is too long")));
+    }
+    let length = usize::try_from(4.min(most).max(least)).unwrap_or_default();
+    let text: String = "text".chars().cycle().take(length).collect();
+    Ok(json!(text))
+}
+
+fn number(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+    // In 3.0 `exclusiveMinimum` says of `minimum` that it is not reached, in 3.1 it is a bound.
+    let excludes = |key: &str| schema.get(key) == Some(&Value::Bool(true));
+    let step = bound("multipleOf")
+        .filter(|step| *step > 0.0)
+        .unwrap_or(1.0);
+    let (mut least, mut most) = (bound("minimum"), bound("maximum"));
+    if let Some(exclusive) = bound("exclusiveMinimum") {
+        least = Some(exclusive + step);
+    } else if excludes("exclusiveMinimum") {
+        least = least.map(|least| least + step);
+    }
+    if let Some(exclusive) = bound("exclusiveMaximum") {
+        most = Some(exclusive - step);
+    } else if excludes("exclusiveMaximum") {
+        most = most.map(|most| most - step);
+    }
+    let mut value = match (least, most) {
+        (Some(least), _) => least.max(if least <= 1.0 { 1.0 } else { least }),
+        (None, Some(most)) => most.min(1.0),
+        (None, None) => 1.0,
+    };
+    if most.is_some_and(|most| value > most) {
+        value = least.unwrap_or(value);
+    }
+    if is_whole || schema.get("multipleOf").is_some() {
+        value = (value / step).ceil() * step;
+    }
+    if least.is_some_and(|least| value < least) || most.is_some_and(|most| value > most) {
+        return Err(Unmade(
+            "no number fits its bounds; give an example in the document".to_owned(),
+        ));
+    }
+    if is_whole && value.abs() < 9e15 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is small and may be cut"
+        )]
+        let whole = value.ceil() as i64;
+        return Ok(json!(whole));
+    }
+    Ok(json!(value))
+}

@@ -1,0 +1,95 @@
+//! A request as a file describes it.
+
+use crate::{Place, Remark, Template};
+
+/// Reads a file that another one names; the error is for people.
+pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+
+/// What a file of requests holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestFile {
+    /// The requests, in the order of the file.
+    pub requests: Vec<FileRequest>,
+    /// The URL that paths without a host stand behind, if the file gives one.
+    pub base: Option<String>,
+    /// What the file gives its variables, in order; a later value may use an earlier one.
+    pub variables: Vec<(String, Template)>,
+    /// What the file says and the requests do not carry.
+    pub left_out: Vec<Remark>,
+}
+
+/// A request as a file describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRequest {
+    /// Where the file describes it.
+    pub place: Place,
+    /// What the file calls it.
+    pub name: Option<String>,
+    /// What it can be chosen by, besides its name.
+    pub tags: Vec<String>,
+    /// The method, if the file gives one.
+    pub method: Option<String>,
+    /// An absolute URL, or a path where the file names no host.
+    pub url: Template,
+    /// Header fields in order; none of them frames the body.
+    pub headers: Vec<(String, Template)>,
+    /// The body.
+    pub body: Option<Template>,
+    /// How often it is picked, compared with the others.
+    pub weight: u32,
+}
+
+impl FileRequest {
+    /// A request for `url` and nothing more.
+    pub fn new(place: Place, url: Template) -> Self {
+        Self {
+            place,
+            name: None,
+            tags: Vec::new(),
+            method: None,
+            url,
+            headers: Vec::new(),
+            body: None,
+            weight: 1,
+        }
+    }
+
+    /// Whether it has a field of that name.
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers
+            .iter()
+            .any(|(given, _)| given.eq_ignore_ascii_case(name))
+    }
+
+    /// Adds a field unless there is one of that name.
+    pub(crate) fn default_header(&mut self, name: &str, value: &str) {
+        if !self.has_header(name) {
+            let value = Template::literal(value);
+            self.headers.push((name.to_owned(), value));
+        }
+    }
+}
+
+/// Whether the field is about the connection or the framing, which are not a file's to decide.
+pub(crate) fn is_about_connection(name: &str) -> bool {
+    [
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+        "http2-settings",
+        "te",
+    ]
+    .iter()
+    .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether `text` is a method or a field name (RFC 9110, section 5.6.2).
+pub(crate) fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}

@@ -1,0 +1,412 @@
+//! Text with places for values: `{{name}}` and `{{$generator}}`.
+//!
+//! The names of the generators are those that editors use for `.http` files, with blanks or with
+//! parentheses around their arguments: `{{$randomInt 1 10}}` and `{{$random.integer(1, 10)}}` are the
+//! same.
+
+use std::fmt;
+
+/// What may stand between `{{` and `}}` at most; beyond it they are no place for a value.
+const LONGEST_PLACE: usize = 4096;
+
+/// Nobody needs more random characters in one place.
+const MOST_CHARACTERS: u32 = 4096;
+
+/// How deep variables may be made of one another.
+const DEEPEST: u32 = 16;
+
+/// Text with places for values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+/// A part of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Always the same.
+    Text(Vec<u8>),
+    /// A value that has a name.
+    Variable(String),
+    /// A value that is made up.
+    Generator(Generator),
+}
+
+/// How a value is made up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Generator {
+    /// A number that no other exchange of the run has: `$counter`, `$counter(first)`,
+    /// `$counter(first, step)`.
+    Counter {
+        /// The first number.
+        first: u64,
+        /// What the next one adds.
+        step: u64,
+    },
+    /// A random UUID of version 4 (RFC 9562): `$uuid`, `$guid`, `$random.uuid`.
+    Uuid,
+    /// A random whole number: `$randomInt`, `$random.integer(least, below)`.
+    Integer {
+        /// The least.
+        least: i64,
+        /// Above the greatest; more than `least`.
+        below: i64,
+    },
+    /// Random characters: `$random.hexadecimal(n)`, `$random.alphabetic(n)`,
+    /// `$random.alphanumeric(n)`, `$random.numeric(n)`.
+    Characters {
+        /// What to choose from: ASCII, not empty.
+        alphabet: &'static [u8],
+        /// How many.
+        count: u32,
+    },
+    /// One of several texts: `$random.choice(a, b, c)`.
+    Choice(Vec<String>),
+    /// Seconds since 1970: `$timestamp`.
+    Timestamp,
+    /// Milliseconds since 1970: `$timestampMs`.
+    TimestampMillis,
+    /// Date and time in UTC (RFC 3339), with milliseconds: `$isoTimestamp`.
+    IsoTimestamp,
+}
+
+const GENERATORS: [&str; 15] = [
+    "counter",
+    "uuid",
+    "guid",
+    "random.uuid",
+    "randomInt",
+    "random.integer",
+    "random.hexadecimal",
+    "random.alphabetic",
+    "random.alphanumeric",
+    "random.numeric",
+    "random.choice",
+    "timestamp",
+    "timestampMs",
+    "isoTimestamp",
+    "random.hex",
+];
+
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const LETTERS_AND_DIGITS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+const HEXADECIMAL: &[u8] = b"0123456789abcdef";
+const DECIMAL: &[u8] = b"0123456789";
+
+/// Why a text is no template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// `{{` without `}}`.
+    #[error("`{{{{` is not closed by `}}}}` on its line: {{{{{0}")]
+    Open(String),
+    /// Neither a name nor a generator.
+    #[error("`{0}` is not the name of a variable: letters, digits, `_`, `-` and `.`")]
+    Name(String),
+    /// No generator has that name.
+    #[error("there is no generator `${0}`{close}; known are {known}", close = suggestion(.0), known = generators())]
+    Generator(String),
+    /// A generator with the wrong arguments.
+    #[error("`{place}`: {message}")]
+    Arguments {
+        /// What was written.
+        place: String,
+        /// What is wrong with it.
+        message: &'static str,
+    },
+}
+
+/// A variable that has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingVariable {
+    /// Nothing gives it one.
+    #[error("`{{{{{0}}}}}` has no value")]
+    Unknown(String),
+    /// Its value contains itself.
+    #[error("the value of `{{{{{0}}}}}` contains itself")]
+    Circular(String),
+}
+
+impl Template {
+    /// A text that is always the same, whatever stands in it.
+    pub fn literal(text: impl Into<Vec<u8>>) -> Self {
+        let text = text.into();
+        let parts = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Part::Text(text)]
+        };
+        Self { parts }
+    }
+
+    /// Finds the places for values in a text.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut template = Self::default();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            // The innermost pair counts: of `{{{a}}}` the outer braces are text.
+            let braces = after.len() - after.trim_start_matches('{').len();
+            let (more, after) = after.split_at(braces);
+            template.push_text(before.as_bytes());
+            template.push_text(more.as_bytes());
+            let line = after.lines().next().unwrap_or_default();
+            let Some((place, _)) = line.split_once("}}") else {
+                return Err(TemplateError::Open(line.chars().take(40).collect()));
+            };
+            if place.len() > LONGEST_PLACE {
+                return Err(TemplateError::Open(place.chars().take(40).collect()));
+            }
+            template.parts.push(parse_place(place.trim())?);
+            rest = after.get(place.len() + 2..).unwrap_or_default();
+        }
+        template.push_text(rest.as_bytes());
+        Ok(template)
+    }
+
+    /// Its parts; no two texts follow one another, and none is empty.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The text, if it is always the same.
+    pub fn as_text(&self) -> Option<&[u8]> {
+        match self.parts.as_slice() {
+            [] => Some(&[]),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The names of its variables, in order, repeated ones too.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Variable(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Adds text behind it.
+    pub fn push_text(&mut self, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(Part::Text(last)) = self.parts.last_mut() {
+            last.extend_from_slice(text);
+        } else {
+            self.parts.push(Part::Text(text.to_vec()));
+        }
+    }
+
+    /// Adds another template behind it.
+    pub fn push(&mut self, other: Self) {
+        for part in other.parts {
+            match part {
+                Part::Text(text) => self.push_text(&text),
+                part => self.parts.push(part),
+            }
+        }
+    }
+
+    /// The same with the values of its variables in their places.
+    ///
+    /// - `value`: what a name stands for; `None` leaves it a variable.
+    /// - `stays`: whether such a variable gets its value later.
+    pub fn fill(
+        &self,
+        value: &dyn Fn(&str) -> Option<Self>,
+        stays: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, MissingVariable> {
+        self.fill_within(value, stays, DEEPEST)
+    }
+
+    fn fill_within(
+        &self,
+        value: &dyn Fn(&str) -> Option<Self>,
+        stays: &dyn Fn(&str) -> bool,
+        depth: u32,
+    ) -> Result<Self, MissingVariable> {
+        let mut filled = Self::default();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => filled.push_text(text),
+                Part::Generator(_) => filled.parts.push(part.clone()),
+                Part::Variable(name) => match value(name) {
+                    Some(_) if depth == 0 => return Err(MissingVariable::Circular(name.clone())),
+                    Some(value_of_it) => {
+                        filled.push(value_of_it.fill_within(value, stays, depth - 1)?);
+                    }
+                    None if stays(name) => filled.parts.push(part.clone()),
+                    None => return Err(MissingVariable::Unknown(name.clone())),
+                },
+            }
+        }
+        Ok(filled)
+    }
+}
+
+impl From<Part> for Template {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Text(text) => Self::literal(text),
+            place => Self { parts: vec![place] },
+        }
+    }
+}
+
+/// As it is written; generators in their form with parentheses.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => f.write_str(&String::from_utf8_lossy(text))?,
+                Part::Variable(name) => write!(f, "{{{{{name}}}}}")?,
+                Part::Generator(generator) => write!(f, "{{{{{generator}}}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counter { first, step } => write!(f, "$counter({first}, {step})"),
+            Self::Uuid => f.write_str("$uuid"),
+            Self::Integer { least, below } => write!(f, "$random.integer({least}, {below})"),
+            Self::Characters { alphabet, count } => {
+                let name = match alphabet.len() {
+                    10 => "numeric",
+                    16 => "hexadecimal",
+                    52 => "alphabetic",
+                    _ => "alphanumeric",
+                };
+                write!(f, "$random.{name}({count})")
+            }
+            Self::Choice(texts) => write!(f, "$random.choice({})", texts.join(", ")),
+            Self::Timestamp => f.write_str("$timestamp"),
+            Self::TimestampMillis => f.write_str("$timestampMs"),
+            Self::IsoTimestamp => f.write_str("$isoTimestamp"),
+        }
+    }
+}
+
+/// Whether the byte may stand in a request target as it is; others are percent-encoded there.
+///
+/// What has a meaning in a URL keeps it (RFC 3986, section 2.2), `%` included.
+pub const fn is_target_byte(byte: u8) -> bool {
+    !matches!(byte, 0..=b' ' | 0x7f.. | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}
+
+fn parse_place(text: &str) -> Result<Part, TemplateError> {
+    match text.strip_prefix('$') {
+        Some(generator) => parse_generator(generator).map(Part::Generator),
+        None if is_variable(text) => Ok(Part::Variable(text.to_owned())),
+        None => Err(TemplateError::Name(text.to_owned())),
+    }
+}
+
+pub(crate) fn is_variable(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
+    let end = text.find(|c: char| c == '(' || c.is_whitespace());
+    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+    let wrong = |message| {
+        Err(TemplateError::Arguments {
+            place: format!("${text}"),
+            message,
+        })
+    };
+    let rest = rest.trim();
+    let arguments: Vec<&str> = match rest.strip_prefix('(') {
+        None => rest
+            .split(|c: char| c.is_whitespace() || c == ',')
+            .filter(|text| !text.is_empty())
+            .collect(),
+        Some(inner) => match inner.strip_suffix(')') {
+            None => return wrong("the parenthesis is not closed"),
+            Some(inner) if inner.trim().is_empty() => Vec::new(),
+            Some(inner) => inner.split(',').map(str::trim).collect(),
+        },
+    };
+    let characters = |alphabet| match arguments.as_slice() {
+        [] => Ok(Generator::Characters { alphabet, count: 8 }),
+        [count] => match count.parse() {
+            Ok(count) if (1..=MOST_CHARACTERS).contains(&count) => {
+                Ok(Generator::Characters { alphabet, count })
+            }
+            _ => wrong("takes a number of characters from 1 to 4096"),
+        },
+        _ => wrong("takes a number of characters from 1 to 4096"),
+    };
+    let plain = |generator| {
+        if arguments.is_empty() {
+            Ok(generator)
+        } else {
+            wrong("takes no arguments")
+        }
+    };
+    match name {
+        "counter" => {
+            let numbers: Result<Vec<u64>, _> = arguments.iter().map(|text| text.parse()).collect();
+            let (first, step) = match numbers.as_deref() {
+                Ok([]) => (1, 1),
+                Ok([first]) => (*first, 1),
+                Ok([first, step]) if *step > 0 => (*first, *step),
+                _ => return wrong("takes the first number and the step, such as `$counter(1, 1)`"),
+            };
+            Ok(Generator::Counter { first, step })
+        }
+        "uuid" | "guid" | "random.uuid" => plain(Generator::Uuid),
+        "randomInt" | "random.integer" => {
+            let numbers: Result<Vec<i64>, _> = arguments.iter().map(|text| text.parse()).collect();
+            let (least, below) = match numbers.as_deref() {
+                Ok([]) => (0, 1000),
+                Ok([below]) => (0, *below),
+                Ok([least, below]) => (*least, *below),
+                _ => return wrong("takes two whole numbers, the second of which is not reached"),
+            };
+            if least >= below {
+                return wrong(
+                    "the second number must be greater than the first; it is not reached",
+                );
+            }
+            Ok(Generator::Integer { least, below })
+        }
+        "random.hexadecimal" | "random.hex" => characters(HEXADECIMAL),
+        "random.alphabetic" => characters(LETTERS),
+        "random.alphanumeric" => characters(LETTERS_AND_DIGITS),
+        "random.numeric" => characters(DECIMAL),
+        "random.choice" if arguments.is_empty() => wrong("takes the texts to choose from"),
+        "random.choice" => {
+            let texts = arguments.iter().map(|text| (*text).to_owned());
+            Ok(Generator::Choice(texts.collect()))
+        }
+        "timestamp" => plain(Generator::Timestamp),
+        "timestampMs" => plain(Generator::TimestampMillis),
+        "isoTimestamp" => plain(Generator::IsoTimestamp),
+        other => Err(TemplateError::Generator(other.to_owned())),
+    }
+}
+
+fn suggestion(name: &str) -> String {
+    let close = GENERATORS
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min();
+    match close {
+        Some((distance, known)) if distance <= 3 => format!("; did you mean `${known}`?"),
+        _ => String::new(),
+    }
+}
+
+fn generators() -> String {
+    let names = GENERATORS.map(|name| format!("${name}"));
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

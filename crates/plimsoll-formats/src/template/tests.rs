@@ -1,0 +1,97 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn parsed(text: &str) -> Template {
+    Template::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn places_are_found() {
+    for (text, shown) in [
+        ("", ""),
+        ("no place", "no place"),
+        ("/users/{{ id }}?a={{b.c}}", "/users/{{id}}?a={{b.c}}"),
+        ("{{{a}}}", "{{{a}}}"),
+        ("{\"a\":{\"b\":1}}", "{\"a\":{\"b\":1}}"),
+        ("{{$guid}}", "{{$uuid}}"),
+        ("{{$randomInt 1 10}}", "{{$random.integer(1, 10)}}"),
+        ("{{$random.integer(-5,5)}}", "{{$random.integer(-5, 5)}}"),
+        ("{{$counter}}", "{{$counter(1, 1)}}"),
+        ("{{$counter 100 10}}", "{{$counter(100, 10)}}"),
+        ("{{$random.hex(4)}}", "{{$random.hexadecimal(4)}}"),
+        ("{{$random.choice(a, b c)}}", "{{$random.choice(a, b c)}}"),
+        ("{{$random.choice a,b c}}", "{{$random.choice(a, b, c)}}"),
+        ("{{$isoTimestamp}}", "{{$isoTimestamp}}"),
+    ] {
+        assert_eq!(parsed(text).to_string(), shown, "{text}");
+    }
+    assert_eq!(
+        parsed("a{{b}}{{c}}").variables().collect::<Vec<_>>(),
+        ["b", "c"]
+    );
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (text, told) in [
+        ("{{a", "not closed"),
+        ("{{a\n}}", "not closed"),
+        ("{{}}", "not the name"),
+        ("{{a b}}", "not the name"),
+        ("{{$guild}}", "did you mean `$guid`?"),
+        ("{{$randomInt 5 5}}", "greater than the first"),
+        ("{{$randomInt a}}", "two whole numbers"),
+        ("{{$random.hex(0)}}", "from 1 to 4096"),
+        ("{{$random.hex(1}}", "not closed"),
+        ("{{$random.choice}}", "to choose from"),
+        ("{{$counter(1, 0)}}", "the step"),
+        ("{{$timestamp 1}}", "no arguments"),
+    ] {
+        let error = Template::parse(text).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn variables_are_filled_and_may_be_made_of_one_another() {
+    let value = |name: &str| match name {
+        "host" => Some(parsed("http://{{name}}:80")),
+        "name" => Some(Template::literal("example.org")),
+        "loop" => Some(parsed("{{loop}}")),
+        _ => None,
+    };
+    let stays = |name: &str| name == "user";
+    let filled = parsed("{{host}}/{{user}}/x").fill(&value, &stays).unwrap();
+    assert_eq!(filled.to_string(), "http://example.org:80/{{user}}/x");
+    assert_eq!(filled.as_text(), None);
+    let missing = parsed("{{other}}").fill(&value, &stays).unwrap_err();
+    assert_eq!(missing, MissingVariable::Unknown("other".into()));
+    let circular = parsed("{{loop}}").fill(&value, &stays).unwrap_err();
+    assert_eq!(circular, MissingVariable::Circular("loop".into()));
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_is_understood_again(text in "[a-z{}$. (),0-9\n]{0,60}") {
+        if let Ok(template) = Template::parse(&text) {
+            let shown = template.to_string();
+            prop_assert_eq!(Template::parse(&shown), Ok(template), "{}", shown);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_of_a_choice_is_understood_again(arguments in "[ab{}(), ]{0,20}") {
+        let text = format!("{{{{$random.choice{arguments}}}}}");
+        if let Ok(template) = Template::parse(&text) {
+            let shown = template.to_string();
+            prop_assert_eq!(Template::parse(&shown), Ok(template), "{}", shown);
+        }
+    }
+
+    #[test]
+    fn text_without_places_stays_as_it_is(text in "[^{]{0,60}") {
+        let template = Template::parse(&text).unwrap();
+        prop_assert_eq!(template.as_text(), Some(text.as_bytes()));
+    }
+}

@@ -1,0 +1,77 @@
+//! URL lists: one a line, with a method before it or without.
+
+use crate::request::is_token;
+use crate::{FileRequest, Place, Remark, RequestFile, Template};
+
+/// Reads a list; empty lines and those that begin with `#` are passed over.
+pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
+    let mut file = RequestFile::default();
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let number = index + 1;
+        let (method, url) = split_method(line);
+        match Template::parse(url) {
+            Ok(url) => {
+                let mut request = FileRequest::new(Place::Line(number), url);
+                request.method = method.map(str::to_owned);
+                file.requests.push(request);
+            }
+            Err(error) => problems.push(Remark::line(number, error.to_string())),
+        }
+    }
+    if problems.is_empty() {
+        Ok(file)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Takes the method off a line; a word in capitals before a blank is one.
+pub(crate) fn split_method(line: &str) -> (Option<&str>, &str) {
+    match line.split_once(char::is_whitespace) {
+        Some((method, url))
+            if is_token(method) && !method.bytes().any(|b| b.is_ascii_lowercase()) =>
+        {
+            (Some(method), url.trim_start())
+        }
+        _ => (None, line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_comments_and_places() {
+        let text = "# sites\nhttp://a/\n\n  DELETE \t http://b/x?{{id}} \nhttp://c/a b\n";
+        let file = parse(text).unwrap();
+        let told: Vec<_> = file
+            .requests
+            .iter()
+            .map(|request| {
+                let place = &request.place;
+                format!("{place} {:?} {}", request.method, request.url)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ":2 None http://a/",
+                ":4 Some(\"DELETE\") http://b/x?{{id}}",
+                ":5 None http://c/a b",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_told() {
+        let problems = parse("http://a/{{\nhttp://b/\nhttp://c/{{$nothing}}").unwrap_err();
+        let places: Vec<_> = problems.iter().map(|problem| &problem.place).collect();
+        assert_eq!(places, [&Place::Line(1), &Place::Line(3)]);
+    }
+}

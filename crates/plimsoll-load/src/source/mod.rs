@@ -1,0 +1,193 @@
+//! Which request comes next, and what stands in it.
+//!
+//! Requests that are always the same are encoded before the run and sent as they are. One with places
+//! for values is written anew for each exchange, into memory that its virtual user keeps.
+
+mod feeder;
+
+mod template;
+
+mod generate;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use plimsoll_client::Request;
+use plimsoll_model::{Clock, Protocol};
+use plimsoll_wire::SystemClock;
+
+pub use self::feeder::{Feeder, FeederOrder};
+use self::generate::Entropy;
+pub use self::template::{RequestTemplate, TemplateProblem};
+use self::template::{Scratch, Values};
+use crate::plan::{Pick, RunPlan};
+use crate::schedule::Share;
+
+/// Keeps the random choices of requests apart from those of pauses, which have the same seed.
+const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where the virtual users of one worker are, together.
+#[derive(Debug)]
+pub(crate) struct SharedSource {
+    share: Share,
+    /// Requests that were made from templates.
+    made: Cell<u64>,
+    /// Rows that were taken, of each feeder.
+    taken: Vec<Cell<u64>>,
+    /// Sums of the weights up to and with each request.
+    sums: Vec<u64>,
+}
+
+impl SharedSource {
+    /// Nothing has been taken yet.
+    pub(crate) fn new(plan: &RunPlan, share: Share) -> Self {
+        let mut sum = 0;
+        let sums = plan.requests.iter().map(|request| {
+            sum += u64::from(request.weight);
+            sum
+        });
+        Self {
+            share,
+            made: Cell::new(0),
+            taken: plan.feeders.iter().map(|_| Cell::new(0)).collect(),
+            sums: sums.collect(),
+        }
+    }
+
+    /// The next number of those that are this worker's: no other worker has it.
+    fn next_of(&self, taken: &Cell<u64>) -> u64 {
+        let number = taken.replace(taken.get() + 1);
+        number * u64::from(self.share.of) + u64::from(self.share.index)
+    }
+}
+
+/// The requests of one virtual user.
+#[derive(Debug)]
+pub(crate) struct RequestSource {
+    shared: Rc<SharedSource>,
+    index: usize,
+    position: usize,
+    next: usize,
+    random: fastrand::Rng,
+    /// Only where there are templates.
+    made: Option<Box<Made>>,
+}
+
+/// The request that was made last, and what making one takes.
+#[derive(Debug)]
+struct Made {
+    request: Request,
+    /// That of its template.
+    position: Option<usize>,
+    rows: Vec<usize>,
+    scratch: Scratch,
+}
+
+impl RequestSource {
+    /// - `index`: the user's number in the run; users begin at different requests.
+    pub(crate) fn new(shared: Rc<SharedSource>, plan: &RunPlan, index: usize) -> Self {
+        let has_templates = plan
+            .requests
+            .iter()
+            .any(|planned| planned.template.is_some());
+        let made = has_templates.then(|| {
+            Box::new(Made {
+                request: plan.requests[0].request.clone(),
+                position: None,
+                rows: vec![0; plan.feeders.len()],
+                scratch: Scratch::default(),
+            })
+        });
+        Self {
+            shared,
+            index,
+            position: 0,
+            next: index % plan.requests.len(),
+            random: fastrand::Rng::with_seed((plan.seed ^ SALT).wrapping_add(index as u64)),
+            made,
+        }
+    }
+
+    /// Goes on to the next request, and makes it where it is made from a template; returns the
+    /// position of its endpoint.
+    #[inline]
+    pub(crate) fn advance(&mut self, plan: &RunPlan) -> usize {
+        self.position = match plan.pick {
+            Pick::Turn => {
+                let position = self.next;
+                self.next += 1;
+                if self.next == plan.requests.len() {
+                    self.next = 0;
+                }
+                position
+            }
+            Pick::Random => self.random.usize(..plan.requests.len()),
+            Pick::Weighted => {
+                let sums = &self.shared.sums;
+                let drawn = self.random.u64(..sums.last().copied().unwrap_or(1));
+                sums.partition_point(|sum| *sum <= drawn)
+            }
+        };
+        let planned = &plan.requests[self.position];
+        if let Some(template) = &planned.template {
+            self.make(plan, template);
+        }
+        planned.endpoint
+    }
+
+    /// The request that [`advance`](Self::advance) went on to.
+    #[inline]
+    pub(crate) fn current<'a>(&'a self, plan: &'a RunPlan) -> &'a Request {
+        let planned = &plan.requests[self.position];
+        match (&planned.template, &self.made) {
+            (Some(_), Some(made)) => &made.request,
+            _ => &planned.request,
+        }
+    }
+
+    fn make(&mut self, plan: &RunPlan, template: &RequestTemplate) {
+        let Self {
+            shared,
+            random,
+            made: Some(made),
+            ..
+        } = self
+        else {
+            return;
+        };
+        for (position, feeder) in plan.feeders.iter().enumerate() {
+            if template.uses(position) {
+                let rows = feeder.table.rows() as u64;
+                let row = match feeder.order {
+                    FeederOrder::Sequential | FeederOrder::Cyclic => {
+                        shared.next_of(&shared.taken[position]) % rows
+                    }
+                    FeederOrder::Random => random.u64(..rows),
+                    FeederOrder::PerUser => self.index as u64 % rows,
+                };
+                made.rows[position] = usize::try_from(row).expect("rows are in memory");
+            }
+        }
+        let values = Values {
+            feeders: &plan.feeders,
+            rows: &made.rows,
+            entropy: Entropy {
+                number: shared.next_of(&shared.made),
+                now: template.needs_clock().then(|| SystemClock.wall()),
+                random,
+            },
+        };
+        // What another template made may have another method and, where only values are written
+        // anew, other fields.
+        if made.position != Some(self.position) {
+            made.position = Some(self.position);
+            if plan.protocol() != Protocol::Http1 || made.request.method() != template.method() {
+                made.request = plan.requests[self.position].request.clone();
+            }
+        }
+        template.make(values, &mut made.scratch, &mut made.request);
+    }
+}
+
+#[cfg(test)]
+mod tests;

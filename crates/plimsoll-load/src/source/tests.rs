@@ -1,0 +1,344 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::check::Expectations;
+use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint};
+use plimsoll_formats::{Table, Template};
+use plimsoll_wire::h1::Limits;
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::{Pacing, PlannedRequest, StatusSet, StopRule};
+
+fn feeder(text: &str, order: FeederOrder) -> Feeder {
+    Feeder {
+        name: "users.csv".to_owned(),
+        table: Arc::new(Table::parse(text).unwrap()),
+        order,
+    }
+}
+
+fn compile(
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+    feeders: &[Feeder],
+) -> Result<(RequestTemplate, Request), TemplateProblem> {
+    compile_for(Protocol::Http1, target, headers, body, feeders)
+}
+
+fn compile_for(
+    protocol: Protocol,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+    feeders: &[Feeder],
+) -> Result<(RequestTemplate, Request), TemplateProblem> {
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), Template::parse(value).unwrap()))
+        .collect();
+    let body = body.map(|body| Template::parse(body).unwrap());
+    let target = Template::parse(target).unwrap();
+    RequestTemplate::compile(
+        "POST",
+        &target,
+        "h",
+        &headers,
+        body.as_ref(),
+        feeders,
+        protocol,
+        "http",
+    )
+}
+
+fn entropy(random: &mut fastrand::Rng) -> Entropy<'_> {
+    Entropy {
+        number: 0,
+        now: None,
+        random,
+    }
+}
+
+fn planned(target: &str, feeders: &[Feeder]) -> PlannedRequest {
+    let (template, request) = compile(target, &[], None, feeders).unwrap();
+    PlannedRequest {
+        endpoint: 0,
+        request,
+        template: Some(Arc::new(template)),
+        weight: 1,
+    }
+}
+
+fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunPlan {
+    RunPlan {
+        endpoints: vec![Endpoint::parse("http://h/").unwrap()],
+        requests,
+        pick,
+        feeders,
+        connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
+        pacing: Pacing::Closed {
+            ramp: None,
+            think: None,
+        },
+        connections: 1,
+        workers: 1,
+        cores: Vec::new(),
+        stop: StopRule {
+            requests: Some(1),
+            duration: None,
+        },
+        warm_up: Duration::ZERO,
+        grace: Duration::ZERO,
+        timeout: Duration::from_secs(1),
+        keep_alive: true,
+        limits: Limits::default(),
+        http2: None,
+        http3: None,
+        expectations: Arc::new(Expectations::default()),
+        fail_statuses: StatusSet::default(),
+        seed: 7,
+        sample_every: Duration::from_millis(100),
+    }
+}
+
+/// The targets that a user asks for, one after the other.
+fn targets(plan: &RunPlan, share: Share, index: usize, count: usize) -> Vec<String> {
+    let shared = Rc::new(SharedSource::new(plan, share));
+    let mut source = RequestSource::new(shared, plan, index);
+    (0..count).map(|_| target(plan, &mut source)).collect()
+}
+
+fn target(plan: &RunPlan, source: &mut RequestSource) -> String {
+    source.advance(plan);
+    let bytes = String::from_utf8_lossy(source.current(plan).bytes()).into_owned();
+    bytes.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_made_request_is_written_as_an_encoded_one() {
+    let feeders = [feeder("user,note\nann,\"a b\"\n", FeederOrder::Cyclic)];
+    let (template, example) = compile(
+        "/{{user}}?q={{note}}&r=ü x",
+        &[("x-user", "<{{user}}>"), ("cookie", "a=b")],
+        Some("{\"note\":\"{{note}}\"}"),
+        &feeders,
+    )
+    .unwrap();
+    let mut out = Vec::new();
+    let mut random = fastrand::Rng::with_seed(0);
+    let values = Values {
+        feeders: &feeders,
+        rows: &[0],
+        entropy: entropy(&mut random),
+    };
+    template.write(values, &mut Scratch::default(), &mut out);
+    assert_eq!(
+        String::from_utf8(out.clone()).unwrap(),
+        "POST /ann?q=a%20b&r=%C3%BC%20x HTTP/1.1\r\nhost: h\r\nx-user: <ann>\r\ncookie: a=b\r\n\
+         content-length: 14\r\n\r\n{\"note\":\"a b\"}"
+    );
+    assert_eq!(out, example.bytes());
+    assert_eq!(
+        template.shown_target(&feeders),
+        "/{{user}}?q={{note}}&r=%C3%BC%20x"
+    );
+}
+
+#[test]
+fn values_of_http2_take_the_places_of_the_examples() {
+    let feeders = [feeder(
+        "site,user\na.example,ann\nb.example,\" bob \"\n",
+        FeederOrder::Cyclic,
+    )];
+    let (template, example) = compile_for(
+        Protocol::Http2,
+        "/{{user}}",
+        &[
+            ("x-fixed", "1"),
+            ("Host", "{{site}}"),
+            ("X-User", "{{user}}"),
+        ],
+        Some("<{{user}}>"),
+        &feeders,
+    )
+    .unwrap();
+    let mut request = example.clone();
+    let mut random = fastrand::Rng::with_seed(0);
+    let values = Values {
+        feeders: &feeders,
+        rows: &[1],
+        entropy: entropy(&mut random),
+    };
+    template.make(values, &mut Scratch::default(), &mut request);
+    let shown = |request: &Request| {
+        let request = request.http2().unwrap();
+        let fields = request.headers().map(|(name, value)| {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            format!("{}={}", text(name), text(value))
+        });
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        fields.chain([body]).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(
+        shown(&example),
+        ":method=POST; :scheme=http; :path=/ann; :authority=a.example; x-fixed=1; x-user=ann; \
+         content-length=5; <ann>"
+    );
+    assert_eq!(
+        shown(&request),
+        ":method=POST; :scheme=http; :path=/%20bob%20; :authority=b.example; x-fixed=1; \
+         x-user=bob; content-length=7; < bob >"
+    );
+}
+
+#[test]
+fn what_is_no_host_is_refused_over_http2() {
+    let feeders = [feeder("site\na\nb/c\n", FeederOrder::Cyclic)];
+    let headers = [("host", "{{site}}")];
+    let error = compile_for(Protocol::Http2, "/", &headers, None, &feeders).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "row 2 of users.csv: `site` is not part of a host and port"
+    );
+    assert!(compile("/", &headers, None, &feeders).is_ok());
+}
+
+#[test]
+fn what_would_split_a_request_is_refused() {
+    let feeders = [feeder("a,b\n1,2\n3,\"4\r\nx: y\"\n", FeederOrder::Cyclic)];
+    let error = compile("/", &[("x-b", "{{b}}")], None, &feeders).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "row 2 of users.csv: `b` contains a control character, which header `x-b` must not"
+    );
+    assert!(compile("/{{b}}", &[("x-a", "{{a}}")], Some("{{b}}"), &feeders).is_ok());
+    for (headers, told) in [
+        (("x", "a\r\nb: c"), "control character"),
+        (("x y", "a"), "header name `x y`"),
+        (("transfer-encoding", "chunked"), "set from the body"),
+        (("x", "{{c}}"), "`{{c}}` has no value"),
+    ] {
+        let error = compile("/", &[headers], None, &feeders)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn rows_in_each_order() {
+    let of = |order| {
+        let feeders = vec![feeder("id\n1\n2\n3\n", order)];
+        plan(vec![planned("/{{id}}", &feeders)], Pick::Turn, feeders)
+    };
+    let cyclic = of(FeederOrder::Cyclic);
+    assert_eq!(targets(&cyclic, Share::ALL, 0, 4), ["/1", "/2", "/3", "/1"]);
+    // Two workers use every row between them.
+    let [even, odd] = [0, 1].map(|index| targets(&cyclic, Share { index, of: 2 }, 0, 3));
+    assert_eq!(even, ["/1", "/3", "/2"]);
+    assert_eq!(odd, ["/2", "/1", "/3"]);
+    let per_user = of(FeederOrder::PerUser);
+    assert_eq!(targets(&per_user, Share::ALL, 4, 3), ["/2", "/2", "/2"]);
+    let random = of(FeederOrder::Random);
+    let drawn = targets(&random, Share::ALL, 0, 60);
+    assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!(drawn, targets(&random, Share::ALL, 0, 60), "the same seed");
+    assert_ne!(drawn, targets(&random, Share::ALL, 1, 60), "another user");
+}
+
+#[test]
+fn users_of_one_worker_share_rows_and_numbers() {
+    let feeders = vec![feeder("id\na\nb\nc\n", FeederOrder::Sequential)];
+    let plan = plan(
+        vec![planned("/{{id}}/{{$counter 10 5}}", &feeders)],
+        Pick::Turn,
+        feeders,
+    );
+    let shared = Rc::new(SharedSource::new(&plan, Share { index: 1, of: 2 }));
+    let mut users = [0, 1].map(|index| RequestSource::new(Rc::clone(&shared), &plan, index));
+    let first = target(&plan, &mut users[0]);
+    let second = target(&plan, &mut users[1]);
+    assert_eq!([first, second], ["/b/15", "/a/25"]);
+}
+
+#[test]
+fn generators_give_what_they_say() {
+    let generated = |place: &str| {
+        let plan = plan(vec![planned(&format!("/{place}"), &[])], Pick::Turn, vec![]);
+        let mut targets = targets(&plan, Share::ALL, 0, 200);
+        for target in &mut targets {
+            target.remove(0);
+        }
+        targets
+    };
+    for uuid in generated("{{$uuid}}") {
+        let groups: Vec<_> = uuid.split('-').map(str::len).collect();
+        assert_eq!(groups, [8, 4, 4, 4, 12], "{uuid}");
+        assert_eq!(uuid.as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
+    }
+    let numbers: BTreeSet<i64> = generated("{{$random.integer(-2, 3)}}")
+        .iter()
+        .map(|text| text.parse().unwrap())
+        .collect();
+    assert_eq!(numbers, BTreeSet::from([-2, -1, 0, 1, 2]));
+    let chosen: BTreeSet<_> = generated("{{$random.choice(a b, c)}}")
+        .into_iter()
+        .collect();
+    assert_eq!(chosen, BTreeSet::from(["a%20b".to_owned(), "c".to_owned()]));
+    for text in generated("{{$random.hex(5)}}") {
+        assert!(text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+    assert!(generated("{{$isoTimestamp}}")[0].ends_with('Z'));
+    let seconds: u64 = generated("{{$timestamp}}")[0].parse().unwrap();
+    assert!(seconds > 1_700_000_000);
+    let distinct: BTreeSet<_> = generated("{{$counter}}").into_iter().collect();
+    assert_eq!(distinct.len(), 200);
+}
+
+#[test]
+fn requests_are_picked_as_asked() {
+    let requests: Vec<_> = [("/a", 1), ("/b", 9)]
+        .into_iter()
+        .map(|(target, weight)| PlannedRequest {
+            weight,
+            ..planned(target, &[])
+        })
+        .collect();
+    let picked = |pick| {
+        let plan = plan(requests.clone(), pick, vec![]);
+        let targets = targets(&plan, Share::ALL, 0, 1000);
+        targets.iter().filter(|target| *target == "/b").count()
+    };
+    assert_eq!(picked(Pick::Turn), 500);
+    assert!((400..600).contains(&picked(Pick::Random)));
+    assert!((850..950).contains(&picked(Pick::Weighted)));
+}
+
+proptest! {
+    /// No value makes more than one request, and its body is as long as it says.
+    #[test]
+    fn any_value_makes_one_request(value in "\\PC{0,20}|[ -~\r\n]{0,20}") {
+        let quoted = value.replace('"', "\"\"");
+        let feeders = [feeder(&format!("a\n\"{quoted}\"\n"), FeederOrder::Cyclic)];
+        let (template, _) = compile("/{{a}}", &[], Some("{{a}}"), &feeders).unwrap();
+        let mut out = Vec::new();
+        let mut random = fastrand::Rng::with_seed(0);
+        let values = Values {
+            feeders: &feeders,
+            rows: &[0],
+            entropy: entropy(&mut random),
+        };
+        template.write(values, &mut Scratch::default(), &mut out);
+        let expected = format!(
+            " HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{value}",
+            value.len()
+        );
+        let line_end = out.windows(2).position(|window| window == b"\r\n").unwrap();
+        let line = out[..line_end].split(|byte| *byte == b' ');
+        prop_assert_eq!(line.count(), 3);
+        prop_assert!(out.ends_with(expected.as_bytes()));
+    }
+}

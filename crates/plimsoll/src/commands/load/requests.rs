@@ -1,0 +1,687 @@
+//! Where requests come from: the URL of the command line or a file of requests, with variables and
+//! rows for their places.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_client::{Endpoint, EndpointError};
+use plimsoll_formats::{
+    FileRequest, Format, MissingVariable, Part, Place, Remark, Table, Template, parse,
+};
+use plimsoll_load::{Feeder, FeederOrder, Pick, PlannedRequest, RequestTemplate, TemplateProblem};
+
+use super::args::{self, RequestsArgs};
+use crate::flags::{OnTheWay, Problems, RequestParts, Way};
+use crate::problem::Problem;
+
+/// Every request is held in memory.
+const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
+
+/// What was left out is named up to here; what follows is counted.
+const MOST_NOTES: usize = 12;
+
+/// The requests of a run, as far as they are known without the connections.
+#[derive(Debug)]
+pub(super) struct Described {
+    requests: Vec<DescribedRequest>,
+    pub(super) feeders: Vec<Feeder>,
+    pub(super) pick: Pick,
+    /// What a file says and its requests do not carry.
+    pub(super) left_out: Vec<Problem>,
+    /// What places in flags stand for, if there are any.
+    places: Option<HashMap<String, Template>>,
+}
+
+/// A request, its variables filled in.
+#[derive(Debug)]
+struct DescribedRequest {
+    /// What problems with it are about.
+    place: String,
+    /// Its site, and its path if that is always the same.
+    endpoint: Endpoint,
+    /// Path and query, if they are not always the same.
+    target: Option<Template>,
+    /// Everything else that its file says.
+    file: Option<FileRequest>,
+    weight: u32,
+}
+
+impl Described {
+    /// The URLs, for what depends on their schemes and hosts.
+    pub(super) fn endpoints(&self) -> Vec<Endpoint> {
+        let endpoints = self.requests.iter().map(|request| request.endpoint.clone());
+        endpoints.collect()
+    }
+
+    /// Exchanges after which the rows of a feeder are used up.
+    pub(super) fn most_exchanges(&self) -> Option<u64> {
+        let feeders = self.feeders.iter();
+        feeders
+            .filter(|feeder| feeder.order == FeederOrder::Sequential)
+            .map(|feeder| feeder.table.rows() as u64)
+            .min()
+    }
+
+    /// Fills the places in the texts of flags, if anything is given for them.
+    pub(super) fn fill(&self, parts: &mut RequestParts, problems: &mut Problems) {
+        let Some(variables) = &self.places else {
+            return;
+        };
+        parts.fill(&mut |flag, text| {
+            let template = problems.value(flag, Template::parse(text))?;
+            match fill(&template, variables, &self.feeders) {
+                Ok(filled) => Some(filled),
+                Err(missing) => {
+                    problems.push(missing_variable(flag, &missing, &self.feeders));
+                    None
+                }
+            }
+        });
+    }
+
+    /// Encodes the requests; returns the sites with them.
+    pub(super) fn encode(
+        &self,
+        way: Way<'_>,
+        parts: &RequestParts,
+        problems: &mut Problems,
+    ) -> Option<(Vec<Endpoint>, Vec<PlannedRequest>)> {
+        let before = problems.len();
+        let mut sites: Vec<Endpoint> = Vec::new();
+        let mut positions = HashMap::new();
+        let mut planned = Vec::new();
+        let mut bytes = 0;
+        for described in &self.requests {
+            let url = &described.endpoint;
+            let site = (url.scheme(), url.authority().to_owned());
+            let endpoint = *positions.entry(site).or_insert_with(|| {
+                sites.push(url.clone());
+                sites.len() - 1
+            });
+            let Some(request) = self.encode_one(described, endpoint, way, parts, problems) else {
+                continue;
+            };
+            bytes += request.request.size() as u64;
+            if bytes > MOST_REQUEST_BYTES {
+                problems.add(
+                    "--from",
+                    "the requests, each with its body, take more than 1 GiB",
+                );
+                return None;
+            }
+            planned.push(request);
+        }
+        if problems.len() == before {
+            self.check_feeders(&planned, problems);
+        }
+        (problems.len() == before).then_some((sites, planned))
+    }
+
+    fn encode_one(
+        &self,
+        described: &DescribedRequest,
+        endpoint: usize,
+        way: Way<'_>,
+        parts: &RequestParts,
+        problems: &mut Problems,
+    ) -> Option<PlannedRequest> {
+        let url = &described.endpoint;
+        let content = parts.content(url, described.file.as_ref());
+        let is_fixed = described.target.is_none()
+            && content
+                .headers
+                .iter()
+                .all(|(_, value)| value.as_text().is_some())
+            && content
+                .body
+                .as_ref()
+                .is_none_or(|body| body.as_text().is_some());
+        let weight = described.weight;
+        if is_fixed {
+            let request = problems.value(&described.place, content.encode(url, way))?;
+            return Some(PlannedRequest {
+                weight,
+                ..PlannedRequest::fixed(endpoint, request)
+            });
+        }
+        let on_the_way = content.on_the_way(url, way);
+        let OnTheWay { form, headers } = problems.value(&described.place, on_the_way)?;
+        let mut target = Template::literal(form);
+        target.push(
+            described
+                .target
+                .clone()
+                .unwrap_or_else(|| Template::literal(url.path_and_query())),
+        );
+        let compiled = RequestTemplate::compile(
+            &content.method,
+            &target,
+            url.authority(),
+            &headers,
+            content.body.as_ref(),
+            &self.feeders,
+            way.protocol,
+            url.scheme().name(),
+        );
+        match compiled {
+            Ok((template, request)) => Some(PlannedRequest {
+                endpoint,
+                request,
+                template: Some(Arc::new(template)),
+                weight,
+            }),
+            Err(TemplateProblem::Variable(missing)) => {
+                problems.push(missing_variable(&described.place, &missing, &self.feeders));
+                None
+            }
+            Err(error) => problems.value(&described.place, Err(error)),
+        }
+    }
+
+    /// Rows that nothing asks for are a mistake in a name.
+    fn check_feeders(&self, planned: &[PlannedRequest], problems: &mut Problems) {
+        for (position, feeder) in self.feeders.iter().enumerate() {
+            let is_used = planned
+                .iter()
+                .filter_map(|request| request.template.as_ref())
+                .any(|template| template.uses(position));
+            if !is_used {
+                let columns: Vec<_> = feeder
+                    .table
+                    .columns()
+                    .iter()
+                    .map(|column| format!("`{{{{{column}}}}}`"))
+                    .collect();
+                problems.add(
+                    "--feeder",
+                    format!(
+                        "no request has a place for a value of {}: {}",
+                        feeder.name,
+                        columns.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// Puts variables in their places; columns of feeders stay places.
+fn fill(
+    template: &Template,
+    variables: &HashMap<String, Template>,
+    feeders: &[Feeder],
+) -> Result<Template, MissingVariable> {
+    let is_column = |name: &str| {
+        let mut feeders = feeders.iter();
+        feeders.any(|feeder| feeder.table.column(name).is_some())
+    };
+    template.fill(&|name| variables.get(name).cloned(), &is_column)
+}
+
+fn missing_variable(place: &str, missing: &MissingVariable, feeders: &[Feeder]) -> Problem {
+    let problem = Problem::with(place, missing);
+    match missing {
+        MissingVariable::Circular(_) => problem,
+        MissingVariable::Unknown(name) if feeders.is_empty() => problem.hint(format!(
+            "give it by `--var {name}=VALUE`, or rows with such a column by --feeder"
+        )),
+        MissingVariable::Unknown(name) => {
+            let columns: Vec<&str> = feeders
+                .iter()
+                .flat_map(|feeder| feeder.table.columns())
+                .map(String::as_str)
+                .collect();
+            problem.hint(format!(
+                "give it by `--var {name}=VALUE`; the feeders have {}",
+                columns.join(", ")
+            ))
+        }
+    }
+}
+
+/// Reads what the flags name.
+///
+/// - `url`: that of the command line, or of the embedded origin.
+pub(super) fn describe(
+    args: &RequestsArgs,
+    url: Option<&str>,
+    problems: &mut Problems,
+) -> Option<Described> {
+    let before = problems.len();
+    let feeders = feeders(args, problems);
+    let variables = variables(args, problems);
+    let only: Vec<Selector> = args
+        .only
+        .iter()
+        .filter_map(|text| problems.value("--only", Selector::parse(text)))
+        .collect();
+    let has_places = !feeders.is_empty() || !args.var.is_empty();
+    let places = has_places.then(|| variables.clone());
+    let mut reader = Reader {
+        flag: if args.urls.is_some() {
+            "--urls"
+        } else {
+            "--from"
+        },
+        base: None,
+        feeders: &feeders,
+        variables,
+        problems,
+    };
+    let mut left_out = Vec::new();
+    let mut has_weights = false;
+    let path = args.from.as_ref().or(args.urls.as_ref());
+    let requests = match path {
+        None => reader.command_line(url?, has_places)?,
+        Some(path) => {
+            if let Some(url) = url {
+                reader.base = Some(reader.problems.value("URL", Endpoint::parse(url))?);
+            }
+            let format = match args.urls {
+                Some(_) => Some(Format::Urls),
+                None => args.from_format,
+            };
+            let file = reader.file(path, format)?;
+            left_out = notes(path, reader.flag, &file.left_out);
+            if let (None, Some(base)) = (&reader.base, &file.base) {
+                reader.offer(base);
+            }
+            reader.learn(file.variables);
+            let chosen: Vec<_> = file
+                .requests
+                .into_iter()
+                .filter_map(|request| reader.request(path, request))
+                .filter(|request| Selector::all_match(&only, request))
+                .collect();
+            has_weights = chosen.iter().any(|request| request.weight != 1);
+            chosen
+        }
+    };
+    if path.is_none() && !only.is_empty() {
+        problems.add(
+            "--only",
+            "chooses from a file of requests; give one by --from",
+        );
+    }
+    if requests.is_empty() && problems.len() == before {
+        problems.add("--only", "no request of the file is chosen");
+    }
+    (problems.len() == before).then_some(Described {
+        requests,
+        feeders,
+        pick: match args.pick {
+            Some(args::Pick::Random) => Pick::Random,
+            Some(args::Pick::Weighted) => Pick::Weighted,
+            None if has_weights => Pick::Weighted,
+            Some(args::Pick::Turn) | None => Pick::Turn,
+        },
+        left_out,
+        places,
+    })
+}
+
+fn feeders(args: &RequestsArgs, problems: &mut Problems) -> Vec<Feeder> {
+    let mut feeders = Vec::new();
+    for path in &args.feeder {
+        let Some(text) = text_of(path, "--feeder", problems) else {
+            continue;
+        };
+        match Table::parse(&text) {
+            Err(remarks) => tell(&remarks, "--feeder", path, problems),
+            Ok(table) => feeders.push(Feeder {
+                name: path.display().to_string(),
+                table: Arc::new(table),
+                order: match args.feeder_order {
+                    args::FeederOrder::Sequential => FeederOrder::Sequential,
+                    args::FeederOrder::Cyclic => FeederOrder::Cyclic,
+                    args::FeederOrder::Random => FeederOrder::Random,
+                    args::FeederOrder::PerUser => FeederOrder::PerUser,
+                },
+            }),
+        }
+    }
+    feeders
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the binary")]
+fn variables(args: &RequestsArgs, problems: &mut Problems) -> HashMap<String, Template> {
+    let mut variables = HashMap::new();
+    for text in &args.var {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Ok(value.to_owned())),
+            None => (text.as_str(), std::env::var(text)),
+        };
+        // Told once here, it need not be told again of each place.
+        let value = value.unwrap_or_else(|_| {
+            problems.push(
+                Problem::with("--var", format!("the environment has no variable `{text}`")).hint(
+                    format!("write `--var {text}=VALUE` to give the value itself"),
+                ),
+            );
+            String::new()
+        });
+        variables.insert(name.trim().to_owned(), Template::literal(value));
+    }
+    variables
+}
+
+/// The content of a file, or of standard input for `-`.
+fn text_of(path: &Path, flag: &str, problems: &mut Problems) -> Option<String> {
+    let bytes = problems.file_or_stdin(flag, path)?;
+    let text = String::from_utf8(bytes);
+    problems.value(
+        flag,
+        text.map_err(|_| format!("{} is not UTF-8", path.display())),
+    )
+}
+
+fn tell(remarks: &[Remark], flag: &str, path: &Path, problems: &mut Problems) {
+    for remark in remarks {
+        problems.push(of_remark(remark, flag, path));
+    }
+}
+
+fn of_remark(remark: &Remark, flag: &str, path: &Path) -> Problem {
+    let message = match &remark.place {
+        Place::Whole => format!("{} {}", path.display(), remark.message),
+        place => format!("{}{place}: {}", path.display(), remark.message),
+    };
+    let problem = Problem::with(flag, message);
+    match &remark.hint {
+        Some(hint) => problem.hint(hint.clone()),
+        None => problem,
+    }
+}
+
+fn notes(path: &Path, flag: &str, left_out: &[Remark]) -> Vec<Problem> {
+    let note = |remark: &Remark| {
+        let message = format!(
+            "{}{}: left out {}",
+            path.display(),
+            remark.place,
+            remark.message
+        );
+        let note = Problem::with(flag, message);
+        match &remark.hint {
+            Some(hint) => note.hint(hint.clone()),
+            None => note,
+        }
+    };
+    let mut notes: Vec<_> = left_out.iter().take(MOST_NOTES).map(note).collect();
+    if left_out.len() > MOST_NOTES {
+        let more = left_out.len() - MOST_NOTES;
+        let message = format!("{}: left out {more} more", path.display());
+        notes.push(Problem::with(flag, message));
+    }
+    notes
+}
+
+struct Reader<'a> {
+    flag: &'static str,
+    /// What a path without a host stands behind.
+    base: Option<Endpoint>,
+    feeders: &'a [Feeder],
+    variables: HashMap<String, Template>,
+    problems: &'a mut Problems,
+}
+
+impl Reader<'_> {
+    /// The one request of a command line; its URL has places if there is something for them.
+    fn command_line(&mut self, url: &str, has_places: bool) -> Option<Vec<DescribedRequest>> {
+        let template = if has_places {
+            self.problems.value("URL", Template::parse(url))?
+        } else {
+            Template::literal(url)
+        };
+        let (endpoint, target) = self.url("URL", &template)?;
+        Some(vec![DescribedRequest {
+            place: "request".to_owned(),
+            endpoint,
+            target,
+            file: None,
+            weight: 1,
+        }])
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        format: Option<Format>,
+    ) -> Option<plimsoll_formats::RequestFile> {
+        let text = text_of(path, self.flag, self.problems)?;
+        let format = format.unwrap_or_else(|| Format::detect(&path.to_string_lossy(), &text));
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut read = |name: &str| {
+            let path: PathBuf = folder.join(name);
+            Problems::read(&path)
+        };
+        match parse(format, &text, &mut read) {
+            Ok(file) => Some(file),
+            Err(remarks) => {
+                tell(&remarks, self.flag, path, self.problems);
+                None
+            }
+        }
+    }
+
+    /// Takes the URL that a file gives for its paths, unless it has no host itself.
+    fn offer(&mut self, base: &str) {
+        if !base.starts_with('/') {
+            self.base = self.problems.value(self.flag, Endpoint::parse(base));
+        }
+    }
+
+    /// Takes the values that a file gives; those of the command line stay.
+    fn learn(&mut self, given: Vec<(String, Template)>) {
+        let flags: Vec<String> = self.variables.keys().cloned().collect();
+        for (name, value) in given {
+            if !flags.contains(&name) {
+                self.variables.insert(name, value);
+            }
+        }
+    }
+
+    fn request(&mut self, path: &Path, mut request: FileRequest) -> Option<DescribedRequest> {
+        let place = format!("{}: {}{}", self.flag, path.display(), request.place);
+        let url = self.fill(&place, &request.url)?;
+        let (endpoint, target) = self.url(&place, &url)?;
+        let mut headers = Vec::new();
+        for (name, value) in &request.headers {
+            headers.push((name.clone(), self.fill(&place, value)?));
+        }
+        request.headers = headers;
+        if let Some(body) = &request.body {
+            request.body = Some(self.fill(&place, body)?);
+        }
+        Some(DescribedRequest {
+            place,
+            endpoint,
+            target,
+            weight: request.weight,
+            file: Some(request),
+        })
+    }
+
+    fn fill(&mut self, place: &str, template: &Template) -> Option<Template> {
+        match fill(template, &self.variables, self.feeders) {
+            Ok(filled) => Some(filled),
+            Err(missing) => {
+                self.problems
+                    .push(missing_variable(place, &missing, self.feeders));
+                None
+            }
+        }
+    }
+
+    /// Where a request goes, and its path where that is not always the same.
+    fn url(&mut self, place: &str, url: &Template) -> Option<(Endpoint, Option<Template>)> {
+        let url = self.fill(place, url)?;
+        let mut with_base = Template::default();
+        let is_path = matches!(url.parts(), [Part::Text(text), ..] if text.starts_with(b"/") && !text.starts_with(b"//"));
+        if is_path {
+            let Some(base) = &self.base else {
+                self.problems.push(
+                    Problem::with(place, format!("`{url}` has no host"))
+                        .hint("give the URL that it stands behind on the command line"),
+                );
+                return None;
+            };
+            with_base.push_text(base.to_string().trim_end_matches('/').as_bytes());
+        }
+        with_base.push(url);
+        if let Some(text) = with_base.as_text() {
+            let text = String::from_utf8_lossy(text);
+            let endpoint = self.problems.value(place, Endpoint::parse(&text))?;
+            return Some((endpoint, None));
+        }
+        match split_site(&with_base) {
+            None => {
+                self.problems.push(
+                    Problem::with(place, format!("the host of `{with_base}` has a place for a value"))
+                        .hint("a host is the same for every exchange: write a request for each, or give it by --var"),
+                );
+                None
+            }
+            Some((site, target)) => {
+                let site: Result<_, EndpointError> = Endpoint::parse(&site);
+                Some((self.problems.value(place, site)?, Some(target)))
+            }
+        }
+    }
+}
+
+/// Splits a URL behind its host, which must stand before the first place for a value.
+fn split_site(url: &Template) -> Option<(String, Template)> {
+    let (first, rest) = url.parts().split_first()?;
+    let Part::Text(first) = first else {
+        return None;
+    };
+    let first = String::from_utf8_lossy(first);
+    let authority = first.find("://").map_or(0, |position| position + 3);
+    let end = first
+        .bytes()
+        .enumerate()
+        .skip(authority)
+        .find(|(_, byte)| matches!(byte, b'/' | b'?' | b'#'))
+        .map(|(position, _)| position)?;
+    let (site, path) = first.split_at(end);
+    let mut target = Template::literal(if path.starts_with('/') { "" } else { "/" });
+    // A fragment is not sent.
+    let whole = std::iter::once(Part::Text(path.as_bytes().to_vec())).chain(rest.iter().cloned());
+    for part in whole {
+        match part {
+            Part::Text(text) => {
+                let before = text.split(|byte| *byte == b'#').next().unwrap_or_default();
+                target.push_text(before);
+                if before.len() < text.len() {
+                    break;
+                }
+            }
+            place => target.push(Template::from(place)),
+        }
+    }
+    Some((site.to_owned(), target))
+}
+
+/// What requests of a file are chosen by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Selector {
+    key: Key,
+    value: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Host,
+    Method,
+    Name,
+    Tag,
+}
+
+const KEYS: [(&str, Key); 4] = [
+    ("host", Key::Host),
+    ("method", Key::Method),
+    ("name", Key::Name),
+    ("tag", Key::Tag),
+];
+
+impl Selector {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is not of the form `host=example.org`; known are host, method, name and tag"
+            )
+        };
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+        let known = KEYS.iter().find(|(name, _)| *name == key.trim());
+        let (_, key) = known.ok_or_else(wrong)?;
+        Ok(Self {
+            key: *key,
+            value: value.trim().to_owned(),
+        })
+    }
+
+    /// Whether for each key that was given one of its values is that of the request.
+    fn all_match(selectors: &[Self], request: &DescribedRequest) -> bool {
+        KEYS.iter().all(|(_, key)| {
+            let mut of_key = selectors
+                .iter()
+                .filter(|selector| selector.key == *key)
+                .peekable();
+            of_key.peek().is_none() || of_key.any(|selector| selector.matches(request))
+        })
+    }
+
+    fn matches(&self, request: &DescribedRequest) -> bool {
+        let value = self.value.as_str();
+        let Some(file) = &request.file else {
+            return false;
+        };
+        match self.key {
+            Key::Host => {
+                let endpoint = &request.endpoint;
+                endpoint.authority().eq_ignore_ascii_case(value)
+                    || endpoint.host().to_string().eq_ignore_ascii_case(value)
+            }
+            Key::Method => file
+                .method
+                .as_deref()
+                .unwrap_or("GET")
+                .eq_ignore_ascii_case(value),
+            Key::Name => file.name.as_deref() == Some(value),
+            Key::Tag => file.tags.iter().any(|tag| tag == value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_split_behind_its_host() {
+        let split = |text: &str| {
+            let template = Template::parse(text).unwrap();
+            split_site(&template).map(|(site, target)| (site, target.to_string()))
+        };
+        let whole = |site: &str, target: &str| Some((site.to_owned(), target.to_owned()));
+        assert_eq!(
+            split("http://h:1/a/{{b}}?c#d{{e}}"),
+            whole("http://h:1", "/a/{{b}}?c")
+        );
+        assert_eq!(split("h/{{b}}"), whole("h", "/{{b}}"));
+        assert_eq!(split("http://h?{{b}}"), whole("http://h", "/?{{b}}"));
+        assert_eq!(split("http://{{h}}/"), None);
+        assert_eq!(split("http://h{{port}}/"), None);
+        assert_eq!(split("{{url}}"), None);
+    }
+
+    #[test]
+    fn selectors_have_known_keys() {
+        assert_eq!(Selector::parse("host=a").unwrap().key, Key::Host);
+        for wrong in ["host", "site=a", ""] {
+            assert!(Selector::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
