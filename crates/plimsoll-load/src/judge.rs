@@ -76,13 +76,6 @@ impl Judge {
         }
     }
 
-    /// Whether a threshold looks at the target's processes.
-    pub(crate) fn needs_server(&self) -> bool {
-        self.watched
-            .iter()
-            .any(|watched| watched.threshold.metric().needs_server())
-    }
-
     /// Takes note of a second; whether the run is to end because of it.
     ///
     /// - `total`: everything counted until now.
@@ -191,7 +184,7 @@ impl Judge {
         });
         let mut kept: Duration = self.seconds.iter().map(|second| second.length).sum();
         while let Some(first) = self.seconds.front()
-            && kept - first.length >= self.longest
+            && kept.saturating_sub(first.length) >= self.longest
         {
             kept -= first.length;
             self.seconds.pop_front();
@@ -203,12 +196,11 @@ impl Judge {
         // Ticks come a moment late, and the next one makes up for it.
         const SHORT: Duration = Duration::from_millis(50);
 
-        let mut stretch = Stretch::default();
-        stretch.times = self
-            .trends
-            .iter()
-            .map(|trend| (*trend, Histogram::new()))
-            .collect();
+        let trends = self.trends.iter();
+        let mut stretch = Stretch {
+            times: trends.map(|trend| (*trend, Histogram::new())).collect(),
+            ..Stretch::default()
+        };
         let mut peak = (0, 0);
         let mut samples = (None, None);
         for second in self.seconds.iter().rev() {

@@ -1,4 +1,5 @@
-//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, JUnit, HdrHistogram log.
+//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, `JUnit`, Prometheus,
+//! HdrHistogram log.
 //!
 //! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
 //! prints, or writes a file. [`text::summary`] is what a person reads after a run,

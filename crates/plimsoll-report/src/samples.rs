@@ -1,4 +1,4 @@
-//! Samples of a run in the form of bench_load's: a comment with the parameters, rows of counters, a
+//! Samples of a run in the form of `bench_load`: a comment with the parameters, rows of counters, a
 //! comment with the summary.
 
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ pub fn samples_csv(run: &RunSummary, every: Duration) -> String {
     let targets = || run.moments.iter().filter_map(|moment| moment.target);
     let spent = targets()
         .next()
-        .zip(targets().last())
+        .zip(targets().next_back())
         .map(|(first, last)| last.cpu.since(first.cpu))
         .unwrap_or_default();
     let latency = run.latency.from_started.mean().unwrap_or_default();

@@ -10,6 +10,10 @@ use crate::document::{CostDocument, ThresholdDocument, TimesDocument};
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
 
+/// What a row is called, and where its time or its count comes from.
+type NamedTime = (&'static str, fn(&TimesDocument) -> Option<f64>);
+type NamedCount = (&'static str, fn(&crate::CountsDocument) -> u64);
+
 /// A title, and a row of one cell a run for each label.
 pub(super) struct Table {
     pub(super) title: &'static str,
@@ -32,7 +36,7 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
             target.map_or(NOTHING.to_owned(), |target| bytes(target.peak_memory_bytes))
         });
     }
-    let times: [(&str, fn(&TimesDocument) -> Option<f64>); 4] = [
+    let times: [NamedTime; 4] = [
         ("latency p50", |times| times.p50_us),
         ("latency p99", |times| times.p99_us),
         ("latency p99.9", |times| times.p99_9_us),
@@ -124,7 +128,7 @@ fn by_name(
 
 fn latency(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Latency");
-    let values: [(&str, fn(&TimesDocument) -> Option<f64>); 9] = [
+    let values: [NamedTime; 9] = [
         ("min", |times| times.min_us),
         ("mean", |times| times.mean_us),
         ("p50", |times| times.p50_us),
@@ -168,7 +172,7 @@ fn requests(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Requests");
     table.row("started", runs, |run| grouped(run.summary.counts.started));
     table.row("ok", runs, |run| grouped(run.summary.counts.ok));
-    let counts: [(&str, fn(&crate::CountsDocument) -> u64); 7] = [
+    let counts: [NamedCount; 7] = [
         ("failed", |counts| counts.failed),
         ("aborted", |counts| counts.aborted),
         ("failed status", |counts| counts.failed_status),

@@ -8,6 +8,8 @@ mod target;
 
 mod output;
 
+mod view;
+
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
@@ -15,7 +17,7 @@ use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
 use self::compile::Surroundings;
-use self::output::{LiveLine, ResultFolder};
+use self::output::{Live, ResultFolder};
 use crate::exit::Exit;
 use crate::flags::proxy_variables;
 use crate::problem::{Failed, Problem};
@@ -82,13 +84,13 @@ fn measure(
         },
         thresholds,
     };
-    let mut live = LiveLine::new(args, plan);
+    let mut live = Live::new(args, plan, interrupt);
     let mut watch = Watch {
         interrupt: std::sync::Arc::clone(interrupt),
-        on_tick: &mut |tick| live.show(tick),
+        on_tick: &mut |standing| live.show(standing),
     };
     let result = plimsoll_load::run(plan, observation, &mut watch);
-    live.clear();
+    live.end();
     result.map_err(|error| failed(&error))
 }
 

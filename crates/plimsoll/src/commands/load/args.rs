@@ -216,7 +216,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// No live line while it runs
+    /// A line per second while it runs in place of the view over the whole terminal
     #[arg(long)]
     pub(super) no_tui: bool,
 
@@ -228,9 +228,13 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) samples_csv: Option<PathBuf>,
 
-    /// File for thresholds and expectations as test cases in JUnit's XML
+    /// File for thresholds and expectations as test cases in the XML of `JUnit`
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
+
+    /// File for the figures in the text format of Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub(super) prometheus: Option<PathBuf>,
 
     /// File for the principal figures as Markdown tables
     #[arg(long, value_name = "FILE")]

@@ -3,51 +3,76 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_load::RunPlan;
-use plimsoll_model::{RunSummary, Tick};
-use plimsoll_report::export::{Exporter, Junit, Markdown};
+use plimsoll_load::{Interrupt, RunPlan, Standing};
+use plimsoll_model::RunSummary;
+use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
 use plimsoll_report::text::{self, Progress};
 use plimsoll_report::{RunRecord, SummaryDocument, files, samples_csv};
 
 use super::Args;
+use super::view::{Screen, View};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// One line on standard error that tells how the run goes on, written over each second.
-pub(super) struct LiveLine {
-    is_shown: bool,
-    progress: Progress,
+/// How a run is followed while it goes on.
+pub(super) enum Live {
+    /// Over the whole terminal.
+    Screen(Screen),
+    /// One line on standard error, written over each second.
+    Line(Progress),
+    /// Not at all: nobody watches.
+    Nothing,
 }
 
-impl LiveLine {
-    pub(super) fn new(args: &Args, plan: &RunPlan) -> Self {
-        Self {
-            is_shown: !args.output.no_tui && io::stderr().is_terminal(),
-            progress: Progress {
-                duration: plan.stop.duration.map(|duration| plan.warm_up + duration),
-                requests: plan.stop.requests,
-                ..Progress::default()
-            },
+impl Live {
+    pub(super) fn new(args: &Args, plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Self {
+        let is_watched = io::stderr().is_terminal();
+        let duration = plan.stop.duration.map(|duration| plan.warm_up + duration);
+        let has_terminal = is_watched && io::stdout().is_terminal() && io::stdin().is_terminal();
+        if has_terminal && !args.output.no_tui {
+            let first = &plan.requests[0];
+            let title = format!(
+                "{} {}, {} connections",
+                first.request.method(),
+                plan.endpoints[first.endpoint],
+                plan.connections
+            );
+            let view = View::new(title, duration, plan.stop.requests);
+            // A terminal that cannot be taken over still shows lines.
+            if let Ok(screen) = Screen::open(view, Arc::clone(interrupt)) {
+                return Self::Screen(screen);
+            }
+        }
+        if !is_watched {
+            return Self::Nothing;
+        }
+        Self::Line(Progress {
+            duration,
+            requests: plan.stop.requests,
+            ..Progress::default()
+        })
+    }
+
+    pub(super) fn show(&mut self, standing: &Standing<'_>) {
+        match self {
+            Self::Screen(screen) => screen.update(standing),
+            Self::Line(progress) => {
+                progress.errors = standing.counts.errors();
+                progress.done = standing.counts.ok + standing.counts.failed;
+                let line = text::live(standing.tick, progress, terminal::style_of_stderr());
+                terminal::overwrite_line(&line);
+            }
+            Self::Nothing => {}
         }
     }
 
-    pub(super) fn show(&mut self, tick: &Tick) {
-        if !self.is_shown {
-            return;
-        }
-        self.progress.errors += tick.failed + tick.other_errors;
-        if !tick.warm_up {
-            self.progress.done += tick.ok + tick.failed;
-        }
-        let line = text::live(tick, &self.progress, terminal::style_of_stderr());
-        terminal::overwrite_line(&line);
-    }
-
-    pub(super) fn clear(&self) {
-        if self.is_shown {
+    /// Leaves the terminal as it was.
+    pub(super) fn end(self) {
+        if let Self::Line(_) = self {
             terminal::overwrite_line("");
         }
     }
@@ -70,9 +95,10 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
 
 /// Writes the files of single formats.
 pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
-    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 2] = [
+    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 3] = [
         ("--junit", &args.output.junit, &Junit),
         ("--markdown", &args.output.markdown, &Markdown),
+        ("--prometheus", &args.output.prometheus, &Prometheus),
     ];
     for (flag, path, exporter) in files {
         let Some(path) = path else { continue };
