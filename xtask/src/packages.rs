@@ -28,6 +28,11 @@ pub(crate) const H2LOAD: Package = Package {
     name: "nghttp2-client",
 };
 
+pub(crate) const NGHTTPD: Package = Package {
+    program: "nghttpd",
+    name: "nghttp2-server",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 2] = [packages::NGINX, packages::WRK];
+const NEEDED: [Package; 3] = [packages::NGINX, packages::WRK, packages::NGHTTPD];
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {

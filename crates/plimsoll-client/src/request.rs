@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use plimsoll_wire::h1::{HeadError, RequestHead};
+use plimsoll_wire::h2;
 
-/// One whole request as it goes over an HTTP/1 connection; clones share its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One whole request as it goes over connections of one protocol; clones share its bytes.
+#[derive(Debug, Clone)]
 pub struct Request {
     bytes: Arc<[u8]>,
+    http2: Option<h2::EncodedRequest>,
     method: String,
 }
 
 impl Request {
-    /// Encodes a request.
+    /// Encodes a request for HTTP/1.
     ///
     /// - `target`: what stands in the request line (RFC 9112, section 3.2).
     /// - `host`: the value of the `Host` field, unless `headers` has one.
@@ -37,13 +39,55 @@ impl Request {
         }
         Ok(Self {
             bytes: head.finish(body).into(),
+            http2: None,
             method: method.to_owned(),
         })
     }
 
-    /// Head and body.
+    /// Encodes a request for HTTP/2.
+    ///
+    /// - `path`: path and query, `*` for OPTIONS.
+    /// - `authority`: the value of `:authority`, unless `headers` has a `host`, which then takes its
+    ///   place (RFC 9113, section 8.3.1).
+    /// - `headers`: further fields, in order.
+    /// - `body`: as for [`encode`](Self::encode).
+    pub fn encode_http2(
+        method: &str,
+        scheme: &str,
+        authority: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Result<Self, h2::HeadError> {
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        let host = headers.iter().find(|(name, _)| is_host(name));
+        let authority = host.map_or(authority, |(_, value)| value);
+        let mut head = h2::RequestHead::new(method, scheme, authority, path)?;
+        for (name, value) in headers.iter().filter(|(name, _)| !is_host(name)) {
+            head.field(name, value)?;
+        }
+        Ok(Self {
+            bytes: Arc::default(),
+            http2: Some(head.finish(body)),
+            method: method.to_owned(),
+        })
+    }
+
+    /// Head and body as they go over HTTP/1; nothing in a request for HTTP/2.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The request as it goes over HTTP/2, if it was encoded for that.
+    pub fn http2(&self) -> Option<&h2::EncodedRequest> {
+        self.http2.as_ref()
+    }
+
+    /// Bytes that it takes in memory, roughly.
+    pub fn size(&self) -> usize {
+        let http2 = self.http2.as_ref();
+        let body = http2.map_or(0, |request| request.body().len());
+        self.bytes.len() + body
     }
 
     /// The method.

@@ -184,9 +184,10 @@ impl Judge {
         });
         let mut kept: Duration = self.seconds.iter().map(|second| second.length).sum();
         while let Some(first) = self.seconds.front()
-            && kept.saturating_sub(first.length) >= self.longest
+            && let Some(rest) = kept.checked_sub(first.length)
+            && rest >= self.longest
         {
-            kept -= first.length;
+            kept = rest;
             self.seconds.pop_front();
         }
     }

@@ -23,6 +23,8 @@ mod user;
 
 mod plain;
 
+mod streams;
+
 mod recorder;
 
 mod progress;
@@ -38,8 +40,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError, StopRule,
-    ThinkTime,
+    Http2Plan, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError,
+    StopRule, ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -13,8 +13,8 @@ use crate::plan::RunPlan;
 use crate::user::{Recorder, VirtualUser};
 
 /// The first pause after a connection could not be opened; it doubles up to [`LONGEST_BACK_OFF`].
-const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
+pub(crate) const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
+pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 
 /// Sends the planned requests in turn.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl VirtualUser for PlainUser {
     }
 }
 
-fn add_phases(all: &mut Phases, more: &Phases) {
+pub(crate) fn add_phases(all: &mut Phases, more: &Phases) {
     for (phase, duration) in more.iter() {
         all.set(phase, duration);
     }

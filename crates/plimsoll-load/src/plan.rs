@@ -9,6 +9,7 @@ use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectPlan, Endpoint, Request};
 use plimsoll_model::Rate;
 use plimsoll_wire::h1::Limits;
+use plimsoll_wire::h2;
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
@@ -42,6 +43,8 @@ pub struct RunPlan {
     pub keep_alive: bool,
     /// Bounds on a response.
     pub limits: Limits,
+    /// How HTTP/2 is spoken; HTTP/1 if absent. Requests must be encoded for the same.
+    pub http2: Option<Http2Plan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -50,6 +53,31 @@ pub struct RunPlan {
     pub seed: u64,
     /// How often the target's processes are looked at.
     pub sample_every: Duration,
+}
+
+/// How HTTP/2 is spoken: by ALPN to `https`, by prior knowledge to `http`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Plan {
+    /// Exchanges at a time on each connection; at least one.
+    pub streams: u32,
+    /// Our window for each response, in bytes.
+    pub stream_window: u32,
+    /// Our window for all responses of a connection, in bytes.
+    pub connection_window: u32,
+}
+
+impl Http2Plan {
+    /// What the codec is set up with.
+    pub(crate) fn settings(&self, limits: &Limits) -> h2::Settings {
+        let mut settings = h2::Settings {
+            streams: self.streams,
+            stream_window: self.stream_window,
+            connection_window: self.connection_window,
+            ..h2::Settings::default()
+        };
+        settings.limits.body_bytes = limits.body_bytes;
+        settings
+    }
 }
 
 /// A request and where it goes.
@@ -171,6 +199,11 @@ impl StatusSet {
 pub struct StatusSetError(String);
 
 impl RunPlan {
+    /// Exchanges that one connection carries at a time.
+    pub fn streams(&self) -> usize {
+        self.http2.map_or(1, |http2| http2.streams as usize)
+    }
+
     /// Arrivals per second on average over the measured window, in an open loop.
     pub fn average_rate(&self) -> Option<Rate> {
         match &self.pacing {

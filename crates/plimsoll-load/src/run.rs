@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::{Connector, Endpoint};
+use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
-    Clock, Cost, Counts, Failure, FailureCount, Generator, Histogram, Latency, LoadModel,
-    LoadShape, Moment, ResourceSample, RunSummary, Threshold, Tick,
+    Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
+    LoadModel, LoadShape, Moment, Phase, Protocol, ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -118,16 +118,36 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
     runtime.block_on(async {
         let connector = Connector::new(Arc::clone(&plan.connect));
         for endpoint in &plan.endpoints {
-            connector
-                .connect(endpoint, &SystemClock)
+            reach(plan, &connector, endpoint)
                 .await
-                .map_err(|error| RunError::Unreachable {
+                .map_err(|failure| RunError::Unreachable {
                     endpoint: site(endpoint),
-                    failure: error.failure,
+                    failure,
                 })?;
         }
         Ok(())
     })
+}
+
+/// Opens a connection; over HTTP/2 the server must also say that it speaks it.
+async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Result<(), Failure> {
+    let connecting = connector.connect(endpoint, &SystemClock);
+    let connection = connecting.await.map_err(|error| error.failure)?;
+    if let Some(http2) = &plan.http2 {
+        require_http2(&connection, endpoint)?;
+        let settings = http2.settings(&plan.limits);
+        let mut http = Http2::new(connection.stream, settings, SystemClock.now());
+        let buffer = ReadBuffer::new();
+        let greeting = http.greeted(&buffer, &SystemClock);
+        match tokio::time::timeout(plan.timeout, greeting).await {
+            Ok(greeted) => greeted?,
+            Err(_) => {
+                return Err(Failure::new(Phase::Wait, FailureKind::Timeout)
+                    .because("the server did not answer the preface of HTTP/2"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn site(endpoint: &Endpoint) -> String {
@@ -537,7 +557,12 @@ fn shape(plan: &RunPlan) -> LoadShape {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },
         },
+        protocol: match plan.http2 {
+            None => Protocol::Http1,
+            Some(_) => Protocol::Http2,
+        },
         connections: plan.connections,
+        streams: plan.streams(),
         workers: plan.workers,
         duration: plan.stop.duration,
         requests: plan.stop.requests,

@@ -50,7 +50,7 @@ impl Recorder {
     }
 
     #[inline]
-    fn begin(&self, start: &Start) {
+    pub(crate) fn begin(&self, start: &Start) {
         self.progress.begin();
         let mut interval = self.interval.borrow_mut();
         if start.in_window {

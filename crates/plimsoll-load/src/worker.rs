@@ -11,8 +11,9 @@ use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
+use crate::Ramp;
 use crate::collector::Published;
-use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer};
+use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
 use crate::progress::{Interrupt, Progress, Told};
@@ -21,6 +22,7 @@ use crate::run::RunError;
 use crate::schedule::{
     BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
 };
+use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
 
 /// How often a worker looks up from its connections.
@@ -185,6 +187,20 @@ impl Worker {
         for seat in 0..connections {
             // Numbered across workers, so that a ramp grows on all of them alike.
             let index = seat * self.share.of as usize + self.share.index as usize;
+            if let Some(http2) = &plan.http2 {
+                let user = StreamsUser::new(
+                    Rc::clone(&shared),
+                    Rc::clone(&self.recorder),
+                    self.stream_pacer(seat, index, ramp.as_ref()),
+                    index,
+                    http2.settings(&plan.limits),
+                );
+                tasks.spawn_local(async move {
+                    user.live().await;
+                    Ok(())
+                });
+                continue;
+            }
             let pacer = match (&plan.pacing, &self.open) {
                 (Pacing::Closed { think, .. }, _) => Pacer::Closed(ClosedPacer::new(
                     Rc::clone(&self.gate),
@@ -209,6 +225,26 @@ impl Worker {
             tasks.spawn_local(async move { open.dispatch().await });
         }
         tasks
+    }
+
+    /// The pacer of a connection that carries several exchanges at a time.
+    fn stream_pacer(&self, seat: usize, index: usize, ramp: Option<&Rc<Ramp>>) -> StreamPacer {
+        let plan = &self.plan;
+        let streams = plan.streams();
+        if let Some(open) = &self.open {
+            return StreamPacer::open(open.row(seat * streams), streams);
+        }
+        let think = match &plan.pacing {
+            Pacing::Closed { think, .. } => *think,
+            Pacing::Open { .. } => None,
+        };
+        let place = |place| {
+            // A ramp counts connections, so all places of one join with it; their thoughts differ.
+            let seed = plan.seed.wrapping_add((place * plan.connections) as u64);
+            let (gate, ramp) = (Rc::clone(&self.gate), ramp.cloned());
+            ClosedPacer::new(gate, index, ramp, think, seed)
+        };
+        StreamPacer::closed(Rc::clone(&self.gate), (0..streams).map(place).collect())
     }
 
     /// Notes the processor time when the measured window starts.
@@ -331,6 +367,7 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
         schedule,
         *on_full,
         connections_of(plan.connections, share),
+        plan.http2.map(|_| plan.streams()),
     )))
 }
 

@@ -46,6 +46,8 @@ impl Exchange {
 pub enum Protocol {
     /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
     Http1,
+    /// HTTP/2 (RFC 9113).
+    Http2,
 }
 
 impl Protocol {
@@ -53,6 +55,7 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
         }
     }
 }

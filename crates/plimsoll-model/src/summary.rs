@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Conditions, Cost, Failure, FailureKind, Histogram, JudgedThreshold, Memory, Phase, Rate,
-    ResourceSample,
+    Conditions, Cost, Failure, FailureKind, Histogram, JudgedThreshold, Memory, Phase, Protocol,
+    Rate, ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -82,8 +82,12 @@ pub struct LoadShape {
     pub expectations: Vec<String>,
     /// How starts follow from one another.
     pub model: LoadModel,
+    /// The protocol that requests were sent over.
+    pub protocol: Protocol,
     /// Connections at most.
     pub connections: usize,
+    /// Exchanges at a time on each connection.
+    pub streams: usize,
     /// Worker threads.
     pub workers: usize,
     /// Length asked for, if the run was bounded by time.

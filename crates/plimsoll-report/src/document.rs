@@ -125,8 +125,12 @@ pub struct LoadDocument {
     pub model: String,
     /// Arrivals per second of an open loop.
     pub rate_per_second: Option<f64>,
+    /// `HTTP/1.1` or `HTTP/2`.
+    pub protocol: String,
     /// Connections at most.
     pub connections: usize,
+    /// Exchanges at a time on each connection.
+    pub streams: usize,
     /// Worker threads.
     pub workers: usize,
     /// Length asked for, if the run was bounded by time.
@@ -150,7 +154,9 @@ impl LoadDocument {
             expectations: load.expectations.clone(),
             model: model.to_owned(),
             rate_per_second: rate,
+            protocol: load.protocol.name().to_owned(),
             connections: load.connections,
+            streams: load.streams,
             workers: load.workers,
             duration_us: load.duration.map(microseconds),
             requests: load.requests,

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
     JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Moment, Phase, Pinning,
-    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
+    Protocol, Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
 };
 
 /// Each kind of run by name.
@@ -45,7 +45,9 @@ fn make_closed() -> RunSummary {
             method: "GET".into(),
             expectations: vec!["status == 200".into()],
             model: LoadModel::Closed,
+            protocol: Protocol::Http1,
             connections: 64,
+            streams: 1,
             workers: 1,
             duration: Some(Duration::from_secs(10)),
             requests: None,

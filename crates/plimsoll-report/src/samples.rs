@@ -1,4 +1,4 @@
-//! Samples of a run in the form of `bench_load`: a comment with the parameters, rows of counters, a
+//! Samples of a run in the form of `bench_load`'s: a comment with the parameters, rows of counters, a
 //! comment with the summary.
 
 use std::fmt::Write as _;

@@ -16,6 +16,8 @@ mod certificates;
 
 mod clock;
 
+mod http2_origin;
+
 mod name_server;
 
 mod origin;
@@ -29,6 +31,7 @@ mod waiting;
 pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
+pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};

@@ -2,14 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use plimsoll_model::{
-    Checked, Clock, Exchange, Failure, Phases, Protocol, Retry, TlsSession, Verdict,
+    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
+    Verdict,
 };
+use plimsoll_wire::h1::ResponseSink as _;
+use plimsoll_wire::h2;
 
 use crate::check::{CheckPlan, Facts, Observer};
-use crate::{Connector, Http1, ReadBuffer, Stream};
+use crate::{
+    Connection, Connector, Http1, Http2, ReadBuffer, ResponseParts, Stream, require_http2,
+};
 
 /// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
 pub async fn check(plan: &Arc<CheckPlan>, connector: &Connector, clock: &impl Clock) -> Checked {
@@ -59,8 +64,14 @@ pub struct Outcome {
 
 #[derive(Debug)]
 struct Open {
-    http: Http1<Stream>,
+    http: Http,
     peer: Option<SocketAddr>,
+}
+
+#[derive(Debug)]
+enum Http {
+    One(Http1<Stream>),
+    Two(Box<Http2<Stream>>),
 }
 
 impl Checker {
@@ -115,12 +126,15 @@ impl Checker {
             bytes_sent: 0,
             bytes_received: 0,
             peer: None,
-            protocol: Protocol::Http1,
+            protocol: match self.plan.request.http2() {
+                None => Protocol::Http1,
+                Some(_) => Protocol::Http2,
+            },
             outcome: Ok(0),
         };
         self.observer.clear();
         let mut kept = self.open.take().and_then(|mut open| {
-            let is_fresh = open.http.is_fresh();
+            let is_fresh = open.is_fresh(buffer, clock);
             is_fresh.then_some(open)
         });
         let reused = loop {
@@ -199,10 +213,8 @@ impl Checker {
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = connection.stream.tls_session();
                 }
-                Ok(Open {
-                    http: Http1::new(connection.stream, self.plan.limits, clock.now()),
-                    peer: connection.peer,
-                })
+                let opened = Open::new(&self.plan, connection, clock.now());
+                opened.inspect_err(|_| exchange.done = clock.now())
             }
             Err(error) => {
                 add_phases(&mut exchange.phases, &error.phases);
@@ -222,17 +234,23 @@ impl Checker {
         exchange.peer = open.peer;
         let begun = clock.now();
         let deadline = exchange.started + self.plan.timeout;
-        let result = open
-            .http
-            .exchange(
-                &self.plan.request,
-                begun,
-                deadline,
-                buffer,
-                &mut self.observer,
-                clock,
-            )
-            .await;
+        let (request, observer) = (&self.plan.request, &mut self.observer);
+        let result = match (&mut open.http, request.http2()) {
+            (Http::Two(http), Some(request)) => {
+                let mut sink = Observing(observer);
+                http.exchange(request, begun, deadline, buffer, &mut sink, clock)
+                    .await
+            }
+            (Http::One(http), _) => {
+                http.exchange(request, begun, deadline, buffer, observer, clock)
+                    .await
+            }
+            (Http::Two(_), None) => {
+                exchange.done = begun;
+                return Err(Failure::new(Phase::Send, FailureKind::Protocol)
+                    .because("the request was not encoded for HTTP/2"));
+            }
+        };
         match result {
             Ok(completed) => {
                 add_phases(&mut exchange.phases, &completed.phases);
@@ -263,6 +281,49 @@ impl Checker {
             None => Verdict::Met,
             Some(_) => Verdict::Unmet,
         }
+    }
+}
+
+impl Open {
+    fn new(plan: &CheckPlan, connection: Connection, now: Instant) -> Result<Self, Failure> {
+        let peer = connection.peer;
+        let http = if plan.request.http2().is_some() {
+            require_http2(&connection, &plan.endpoint)?;
+            let mut settings = h2::Settings {
+                streams: 1,
+                ..h2::Settings::default()
+            };
+            settings.limits.body_bytes = plan.limits.body_bytes;
+            Http::Two(Box::new(Http2::new(connection.stream, settings, now)))
+        } else {
+            Http::One(Http1::new(connection.stream, plan.limits, now))
+        };
+        Ok(Self { http, peer })
+    }
+
+    /// Whether the peer has left it open while it was idle.
+    fn is_fresh(&mut self, buffer: &ReadBuffer, clock: &impl Clock) -> bool {
+        match &mut self.http {
+            Http::One(http) => http.is_fresh(),
+            Http::Two(http) => http.is_fresh(buffer, clock),
+        }
+    }
+}
+
+/// Shows a response of HTTP/2 to the observer.
+struct Observing<'a>(&'a mut Observer);
+
+impl ResponseParts for Observing<'_> {
+    fn wants_fields(&self) -> bool {
+        self.0.needs_fields()
+    }
+
+    fn head(&mut self, head: &h2::ResponseHead<'_>) {
+        self.0.http2_head(head);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.content(piece);
     }
 }
 

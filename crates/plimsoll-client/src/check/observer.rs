@@ -1,6 +1,7 @@
 //! What is kept of a response to judge it.
 
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
+use plimsoll_wire::h2;
 
 use crate::check::{Facts, Observed};
 
@@ -61,19 +62,32 @@ impl Observer {
     }
 }
 
-impl ResponseSink for Observer {
-    fn head(&mut self, head: &ResponseHead<'_>) {
+impl Observer {
+    /// Whether it looks at header fields at all.
+    pub fn needs_fields(&self) -> bool {
+        self.names.as_ref().is_none_or(|names| !names.is_empty())
+    }
+
+    /// Takes the head of a response of HTTP/2.
+    pub fn http2_head(&mut self, head: &h2::ResponseHead<'_>) {
+        let is_regular = |(name, _): &(&[u8], &[u8])| !name.starts_with(b":");
+        self.keep(|| head.fields.iter().filter(is_regular));
+    }
+
+    /// Keeps what is wanted of the fields that `all` goes through.
+    fn keep<'a, I: Iterator<Item = (&'a [u8], &'a [u8])>>(&mut self, all: impl Fn() -> I) {
         self.clear();
         let Some(names) = &self.names else {
             self.spare.clear();
-            self.headers.extend(head.headers.iter().map(|field| {
-                let name = field.name.to_ascii_lowercase();
-                (name, field.value.to_owned())
+            self.headers.extend(all().map(|(name, value)| {
+                let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+                (name, value.to_owned())
             }));
             return;
         };
         for name in names {
-            if let Some(value) = head.header(name) {
+            let is_wanted = |(field, _): &(&[u8], _)| field.eq_ignore_ascii_case(name.as_bytes());
+            if let Some((_, value)) = all().find(is_wanted) {
                 let mut field = match self.spare.iter().position(|(spare, _)| spare == name) {
                     Some(position) => self.spare.swap_remove(position),
                     None => (name.clone(), Vec::new()),
@@ -83,6 +97,13 @@ impl ResponseSink for Observer {
                 self.headers.push(field);
             }
         }
+    }
+}
+
+impl ResponseSink for Observer {
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        let fields = || head.headers.iter();
+        self.keep(|| fields().map(|field| (field.name.as_bytes(), field.value)));
     }
 
     fn content(&mut self, piece: &[u8]) {

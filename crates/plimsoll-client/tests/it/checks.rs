@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use plimsoll_client::check::{CheckPlan, Checker, Condition, Expectations, Outcome, Reuse, check};
 use plimsoll_client::{ConnectOptions, Connector, ReadBuffer, Request};
-use plimsoll_model::{Checked, FailureKind, Phase, Verdict};
+use plimsoll_model::{Checked, FailureKind, Phase, Protocol, Verdict};
 use plimsoll_testkit::{
-    Authority, Leaf, Origin, Script, Step, VirtualClock, allocations_of_this_thread,
-    refused_address, until,
+    Authority, Http2Answer, Http2Origin, Leaf, Origin, Script, Step, VirtualClock,
+    allocations_of_this_thread, refused_address, until,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
@@ -345,4 +345,84 @@ fn a_check_on_a_kept_connection_allocates_nothing() {
         assert!(allocations[0] > 0, "allocations are counted");
         assert!(allocations[1] <= 16, "{allocations:?}");
     });
+}
+
+fn http2_plan(url: &str, conditions: &[&str]) -> Arc<CheckPlan> {
+    let endpoint = endpoint(url);
+    let scheme = endpoint.scheme().name();
+    let (authority, path) = (endpoint.authority(), endpoint.path_and_query());
+    let request = Request::encode_http2("GET", scheme, authority, path, &[], None).unwrap();
+    let conditions = conditions
+        .iter()
+        .map(|text| Condition::parse(text).unwrap());
+    Arc::new(CheckPlan {
+        expectations: Expectations::new(conditions.collect()),
+        endpoint,
+        request,
+        timeout: LONG,
+        limits: Limits::default(),
+    })
+}
+
+#[test]
+fn a_check_over_http2_tells_fields_and_protocol() {
+    let origin = Http2Origin::hello();
+    let plan = http2_plan(
+        &origin.url("/a?b"),
+        &["body == 'hello'", "header.x-answer == yes"],
+    );
+    let checked = run(async {
+        let connector = connector(ConnectOptions::default());
+        check(&plan, &connector, &SystemClock).await
+    });
+    assert_eq!(checked.verdict(), Verdict::Met, "{checked:?}");
+    assert_eq!(checked.exchange.protocol, Protocol::Http2);
+    assert_eq!(
+        phases(&checked.exchange.phases),
+        [Phase::Connect, Phase::Send, Phase::Wait, Phase::Receive]
+    );
+    let names: Vec<_> = checked.fields.iter().map(|(name, _)| name).collect();
+    assert!(!names.iter().any(|name| name.starts_with(':')), "{names:?}");
+    assert!(names.contains(&&"content-length".to_owned()));
+}
+
+#[test]
+fn a_kept_http2_connection_is_used_again_until_its_server_leaves() {
+    let origin = Http2Origin::builder()
+        .answer(|_, number| match number {
+            2 => Http2Answer::GoAway,
+            _ => Http2Answer::Content(200, b"hello".to_vec()),
+        })
+        .start();
+    let mut checker = Checker::new(
+        http2_plan(&origin.url("/"), &["status == 200"]),
+        Reuse::Keep,
+    );
+    run(async {
+        let connector = connector(ConnectOptions::default());
+        let buffer = ReadBuffer::new();
+        for number in 1..=9 {
+            let outcome = checker.check(&connector, &buffer, &SystemClock).await;
+            assert_eq!(outcome.verdict, Verdict::Met, "{outcome:?}");
+            assert_eq!(origin.requests(), number);
+        }
+    });
+    assert!(
+        (3..=4).contains(&origin.connections()),
+        "{}",
+        origin.connections()
+    );
+}
+
+#[test]
+fn a_check_over_http2_of_a_server_of_http1_fails_by_name() {
+    let origin = Origin::hello();
+    let plan = http2_plan(&origin.url("/"), &[]);
+    let checked = run(async {
+        let connector = connector(ConnectOptions::default());
+        check(&plan, &connector, &SystemClock).await
+    });
+    let failure = checked.exchange.outcome.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Protocol, "{failure}");
+    assert!(failure.to_string().contains("speaks HTTP/1"), "{failure}");
 }

@@ -21,6 +21,15 @@ pub(crate) struct ClosedPacer {
     random: fastrand::Rng,
 }
 
+/// Leave for the next exchange, or when to ask again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Start(Start),
+    Wait(Instant),
+    /// There will be no more.
+    End,
+}
+
 impl ClosedPacer {
     pub(crate) fn new(
         gate: Rc<Gate>,
@@ -41,26 +50,53 @@ impl ClosedPacer {
     pub(crate) async fn next(&mut self, last: Option<Finished>) -> Option<Start> {
         // The end of the last exchange is the start of this one: no second look at the clock.
         let mut now = last.map_or_else(|| SystemClock.now(), |last| last.done);
+        let mut last = last;
+        loop {
+            match self.step(now, last.take()) {
+                Step::Start(start) => return Some(start),
+                Step::Wait(until) => now = self.wait_until(until).await?,
+                Step::End => return None,
+            }
+        }
+    }
+
+    /// Whether the next exchange may begin at `now`, the present.
+    ///
+    /// - `last`: the exchange before, told once.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant, last: Option<Finished>) -> Step {
         if let Some(last) = last {
             let pause = last.back_off.max(self.think());
             if !pause.is_zero() {
-                now = self.wait_until(last.done + pause).await?;
+                return self.wait(last.done + pause);
             }
         }
         if let Some(ramp) = &self.ramp {
             let start = self.gate.run_start();
-            let at = start + ramp.next_active(self.index, now.duration_since(start))?;
+            let Some(active) = ramp.next_active(self.index, now.duration_since(start)) else {
+                return Step::End;
+            };
+            let at = start + active;
             if at > now {
-                now = self.wait_until(at).await?;
+                return self.wait(at);
             }
         }
-        let in_window = self.gate.admit(now)?;
-        Some(Start {
-            intended: now,
-            started: now,
-            in_window,
-            lag: None,
-        })
+        match self.gate.admit(now) {
+            None => Step::End,
+            Some(in_window) => Step::Start(Start {
+                intended: now,
+                started: now,
+                in_window,
+                lag: None,
+            }),
+        }
+    }
+
+    fn wait(&self, until: Instant) -> Step {
+        if self.gate.end().is_some_and(|end| until >= end) {
+            return Step::End;
+        }
+        Step::Wait(until)
     }
 
     fn think(&mut self) -> Duration {
@@ -75,9 +111,6 @@ impl ClosedPacer {
 
     /// The present once `deadline` has passed; `None` if the run ends before.
     async fn wait_until(&self, deadline: Instant) -> Option<Instant> {
-        if self.gate.end().is_some_and(|end| deadline >= end) {
-            return None;
-        }
         tokio::select! {
             () = tokio::time::sleep_until(deadline.into()) => Some(SystemClock.now()),
             () = self.gate.wait_for_stop() => None,

@@ -7,13 +7,17 @@ mod closed;
 
 mod open;
 
-use std::cell::Cell;
+mod streams;
+
+use std::cell::{Cell, RefCell};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-pub(crate) use self::closed::ClosedPacer;
-pub(crate) use self::open::{OpenPacer, OpenUser};
+pub(crate) use self::closed::{ClosedPacer, Step};
+pub(crate) use self::open::{OpenPacer, OpenRow, OpenUser};
+pub(crate) use self::streams::StreamPacer;
 
 /// Leave to begin one exchange.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +72,8 @@ pub(crate) struct Gate {
     budget: Cell<u64>,
     stopping: Cell<bool>,
     stopped: Notify,
+    /// Tasks to be woken when it stops, besides those that wait for `stopped`.
+    sleepers: RefCell<Vec<Waker>>,
 }
 
 impl Gate {
@@ -84,6 +90,7 @@ impl Gate {
             budget: Cell::new(budget.unwrap_or(u64::MAX)),
             stopping: Cell::new(false),
             stopped: Notify::new(),
+            sleepers: RefCell::default(),
         }
     }
 
@@ -119,6 +126,14 @@ impl Gate {
     pub(crate) fn stop(&self) {
         self.stopping.set(true);
         self.stopped.notify_waiters();
+        for sleeper in self.sleepers.borrow_mut().drain(..) {
+            sleeper.wake();
+        }
+    }
+
+    /// Has a task woken when it stops; once for each task is enough.
+    pub(crate) fn wake_on_stop(&self, waker: Waker) {
+        self.sleepers.borrow_mut().push(waker);
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use plimsoll_model::Clock;
@@ -42,6 +42,16 @@ pub(crate) struct OpenPacer {
 struct Seat {
     arrival: Cell<Option<Arrival>>,
     waker: RefCell<Option<Waker>>,
+    /// Where several seats belong to one connection: its row, and the place in it.
+    row: Option<(Rc<Row>, u32)>,
+}
+
+/// The seats of a connection that carries several exchanges at a time.
+#[derive(Debug, Default)]
+struct Row {
+    /// Places that were handed an arrival.
+    handed: RefCell<VecDeque<u32>>,
+    waker: RefCell<Option<Waker>>,
 }
 
 /// An arrival that was admitted: it will be made, even if the run is stopped meanwhile.
@@ -49,6 +59,14 @@ struct Seat {
 struct Arrival {
     intended: Instant,
     in_window: bool,
+}
+
+/// The view of a connection that carries several exchanges at a time.
+#[derive(Debug)]
+pub(crate) struct OpenRow {
+    pacer: Rc<OpenPacer>,
+    row: Rc<Row>,
+    first_seat: usize,
 }
 
 /// One connection's view of the shared schedule.
@@ -60,19 +78,30 @@ pub(crate) struct OpenUser {
 
 impl OpenPacer {
     /// - `connections`: how many share the schedule.
+    /// - `streams`: exchanges that each carries at a time, if it can be several.
     pub(crate) fn new(
         gate: Rc<Gate>,
         schedule: Box<dyn Schedule>,
         on_full: OnFull,
         connections: usize,
+        streams: Option<usize>,
     ) -> Self {
+        let places = streams.unwrap_or(1);
+        let mut seats: Vec<Seat> = Vec::with_capacity(connections * places);
+        for _ in 0..connections {
+            let row = streams.map(|streams| Rc::new(Row::with_capacity(streams)));
+            seats.extend((0_u32..).take(places).map(|place| Seat {
+                row: row.clone().map(|row| (row, place)),
+                ..Seat::default()
+            }));
+        }
         let pacer = Self {
             gate,
             schedule: RefCell::new(schedule),
             next: Cell::new(None),
             on_full,
-            seats: (0..connections).map(|_| Seat::default()).collect(),
-            idle: RefCell::new(VecDeque::with_capacity(connections)),
+            idle: RefCell::new(VecDeque::with_capacity(seats.len())),
+            seats: seats.into(),
             is_behind: Cell::new(false),
             caught_up: Notify::new(),
             dropped: Cell::new(0),
@@ -86,6 +115,16 @@ impl OpenPacer {
         OpenUser {
             pacer: Rc::clone(self),
             seat,
+        }
+    }
+
+    /// The view of the connection whose seats begin with number `first_seat`.
+    pub(crate) fn row(self: &Rc<Self>, first_seat: usize) -> OpenRow {
+        let row = self.seats[first_seat].row.as_ref();
+        OpenRow {
+            pacer: Rc::clone(self),
+            row: row.map_or_else(Rc::default, |(row, _)| Rc::clone(row)),
+            first_seat,
         }
     }
 
@@ -180,8 +219,7 @@ impl OpenPacer {
                     intended,
                     in_window,
                 };
-                self.seats[seat].arrival.set(Some(arrival));
-                self.seats[seat].wake();
+                self.seats[seat].hand(arrival);
             } else {
                 self.dropped.set(self.dropped.get() + u64::from(in_window));
             }
@@ -211,10 +249,81 @@ impl OpenPacer {
 }
 
 impl Seat {
+    fn hand(&self, arrival: Arrival) {
+        self.arrival.set(Some(arrival));
+        if let Some((row, place)) = &self.row {
+            row.handed.borrow_mut().push_back(*place);
+        }
+        self.wake();
+    }
+
     fn wake(&self) {
-        if let Some(waker) = self.waker.borrow_mut().take() {
+        let waker = match &self.row {
+            None => &self.waker,
+            Some((row, _)) => &row.waker,
+        };
+        if let Some(waker) = waker.borrow_mut().take() {
             waker.wake();
         }
+    }
+}
+
+impl Row {
+    fn with_capacity(streams: usize) -> Self {
+        Self {
+            handed: RefCell::new(VecDeque::with_capacity(streams)),
+            waker: RefCell::default(),
+        }
+    }
+}
+
+impl OpenRow {
+    /// A place became free at `now`: it takes the oldest overdue arrival, or waits for the next.
+    pub(crate) fn free(&self, place: u32, now: Instant) -> Option<Start> {
+        let pacer = &self.pacer;
+        if let Some(arrival) = pacer.take_overdue(now) {
+            return Some(Start {
+                intended: arrival.intended,
+                started: now,
+                in_window: arrival.in_window,
+                lag: None,
+            });
+        }
+        let seat = self.first_seat + place as usize;
+        pacer.idle.borrow_mut().push_back(seat);
+        if pacer.is_behind.replace(false) {
+            pacer.caught_up.notify_one();
+        }
+        None
+    }
+
+    /// The next arrival that a free place of this connection was handed; `None` at the end.
+    pub(crate) fn poll_start(&self, context: &mut Context<'_>) -> Poll<Option<(u32, Start)>> {
+        let pacer = &self.pacer;
+        let place = self.row.handed.borrow_mut().pop_front();
+        if let Some(place) = place
+            && let Some(arrival) = pacer.seats[self.first_seat + place as usize].arrival.take()
+        {
+            let started = SystemClock.now();
+            let start = Start {
+                intended: arrival.intended,
+                started,
+                in_window: arrival.in_window,
+                lag: Some(started.saturating_duration_since(arrival.intended)),
+            };
+            return Poll::Ready(Some((place, start)));
+        }
+        if pacer.gate.is_stopping() {
+            return Poll::Ready(None);
+        }
+        let mut waker = self.row.waker.borrow_mut();
+        if !waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(context.waker()))
+        {
+            *waker = Some(context.waker().clone());
+        }
+        Poll::Pending
     }
 }
 

@@ -3,11 +3,11 @@ use std::sync::mpsc::sync_channel;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
 use plimsoll_model::{Counts, Rate};
-use plimsoll_testkit::{Origin, allocations_of_this_thread};
+use plimsoll_testkit::{Http2Origin, Origin, allocations_of_this_thread};
 use plimsoll_wire::h1::Limits;
 
 use super::*;
-use crate::plan::{OnFull, PlannedRequest, StatusSet, StopRule};
+use crate::plan::{Http2Plan, OnFull, PlannedRequest, StatusSet, StopRule};
 use crate::schedule::RateProfile;
 
 const CONNECTIONS: usize = 4;
@@ -70,6 +70,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         timeout: Duration::from_secs(20),
         keep_alive: true,
         limits: Limits::default(),
+        http2: None,
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,
@@ -147,4 +148,63 @@ fn expectations_allocate_nothing_per_request() {
         "any(status == 204, not(header.etag exists))",
     ];
     assert_none_per_request(&closed(), &expectations);
+}
+
+/// The same over HTTP/2: four connections, eight streams on each.
+fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -> RunPlan {
+    let any = Origin::hello();
+    let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+    let authority = endpoint.authority();
+    let request = Request::encode_http2("GET", "http", authority, "/", &[], None).unwrap();
+    RunPlan {
+        requests: vec![PlannedRequest {
+            endpoint: 0,
+            request,
+        }],
+        endpoints: vec![endpoint],
+        http2: Some(Http2Plan {
+            streams: 8,
+            stream_window: 1 << 20,
+            connection_window: 1 << 20,
+        }),
+        ..plan(&any, pacing, requests, expectations)
+    }
+}
+
+fn assert_none_per_stream(pacing: &Pacing, expectations: &[&str]) {
+    let origin = Http2Origin::hello();
+    let [few, many] = [1_000, 11_000].map(|requests| {
+        let plan = http2(&origin, pacing.clone(), requests, expectations);
+        let (counts, allocations) = work_here(plan);
+        assert_eq!(counts.ok, requests);
+        assert_eq!(counts.started, requests);
+        allocations
+    });
+    assert!(
+        many <= few + HANDFUL,
+        "{few} allocations for 1,000 requests, {many} for 11,000"
+    );
+    assert_eq!(origin.connections(), 2 * CONNECTIONS as u64);
+    assert_eq!(origin.requests(), 12_000);
+}
+
+#[test]
+fn streams_of_a_closed_loop_allocate_nothing_per_request() {
+    assert_none_per_stream(&closed(), &[]);
+}
+
+#[test]
+fn streams_of_an_open_loop_allocate_nothing_per_request() {
+    assert_none_per_stream(&open(), &[]);
+}
+
+#[test]
+fn expectations_on_streams_allocate_nothing_per_request() {
+    let expectations = [
+        "status == 200",
+        "body contains 'hell'",
+        "header.x-answer == 'yes'",
+        "wait < 10s",
+    ];
+    assert_none_per_stream(&closed(), &expectations);
 }

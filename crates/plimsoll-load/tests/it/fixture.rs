@@ -34,6 +34,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         timeout: Duration::from_secs(10),
         keep_alive: true,
         limits: Limits::default(),
+        http2: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

@@ -12,4 +12,6 @@ mod counts;
 
 mod faults;
 
+mod http2;
+
 mod window;

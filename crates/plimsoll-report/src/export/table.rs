@@ -5,14 +5,13 @@ use std::time::Duration;
 use plimsoll_model::{ByteSize, DurationText, Unit, grouped, three_figures};
 
 use crate::RunRecord;
-use crate::document::{CostDocument, ThresholdDocument, TimesDocument};
+use crate::document::{CostDocument, CountsDocument, ThresholdDocument, TimesDocument};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
 
-/// What a row is called, and where its time or its count comes from.
-type NamedTime = (&'static str, fn(&TimesDocument) -> Option<f64>);
-type NamedCount = (&'static str, fn(&crate::CountsDocument) -> u64);
+type TimeOf = fn(&TimesDocument) -> Option<f64>;
+type CountOf = fn(&CountsDocument) -> u64;
 
 /// A title, and a row of one cell a run for each label.
 pub(super) struct Table {
@@ -36,7 +35,7 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
             target.map_or(NOTHING.to_owned(), |target| bytes(target.peak_memory_bytes))
         });
     }
-    let times: [NamedTime; 4] = [
+    let times: [(&str, TimeOf); 4] = [
         ("latency p50", |times| times.p50_us),
         ("latency p99", |times| times.p99_us),
         ("latency p99.9", |times| times.p99_9_us),
@@ -128,7 +127,7 @@ fn by_name(
 
 fn latency(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Latency");
-    let values: [NamedTime; 9] = [
+    let values: [(&str, TimeOf); 9] = [
         ("min", |times| times.min_us),
         ("mean", |times| times.mean_us),
         ("p50", |times| times.p50_us),
@@ -172,7 +171,7 @@ fn requests(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Requests");
     table.row("started", runs, |run| grouped(run.summary.counts.started));
     table.row("ok", runs, |run| grouped(run.summary.counts.ok));
-    let counts: [NamedCount; 7] = [
+    let counts: [(&str, CountOf); 7] = [
         ("failed", |counts| counts.failed),
         ("aborted", |counts| counts.aborted),
         ("failed status", |counts| counts.failed_status),

@@ -1,7 +1,7 @@
 //! The summary after a run.
 
 use plimsoll_model::{
-    Conditions, Cost, Generator, Histogram, JudgedThreshold, LoadModel, LoadShape, Phase,
+    Conditions, Cost, Generator, Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, Protocol,
     RunSummary, Saturation, ServerCost, ThresholdVerdict, three_figures,
 };
 
@@ -61,20 +61,13 @@ fn title(page: &mut Page, run: &RunSummary) {
 
 fn shape(run: &RunSummary) -> String {
     let RunSummary { load, window, .. } = run;
-    let LoadShape {
-        connections,
-        workers,
-        ..
-    } = load;
+    let LoadShape { workers, .. } = load;
     let model = match load.model {
-        LoadModel::Closed => format!(
-            "closed loop, {}",
-            plural(*connections as u64, "connection", "connections")
-        ),
+        LoadModel::Closed => format!("closed loop, {}", connections(load)),
         LoadModel::Open { rate: arrivals } => format!(
             "open loop: {} arrivals/s, up to {}",
             rate(arrivals.per_second()),
-            plural(*connections as u64, "connection", "connections")
+            connections(load)
         ),
     };
     let measured = if window.is_zero() {
@@ -91,6 +84,17 @@ fn shape(run: &RunSummary) -> String {
         "{model}, {}; {measured}{warm_up}",
         plural(*workers as u64, "worker", "workers"),
     )
+}
+
+fn connections(load: &LoadShape) -> String {
+    let connections = plural(load.connections as u64, "connection", "connections");
+    match load.protocol {
+        Protocol::Http1 => connections,
+        Protocol::Http2 => format!(
+            "{connections} of HTTP/2 with {} each",
+            plural(load.streams as u64, "stream", "streams")
+        ),
+    }
 }
 
 fn saturated(saturation: &Saturation) -> String {

@@ -17,7 +17,7 @@ const HEADS_KEPT: usize = 256;
 const HEAD_LIMIT: usize = 1024 * 1024;
 
 /// A stream that can be told to end with a reset.
-pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
     /// From now on dropping the stream resets the connection, where the transport knows that.
     fn reset_on_drop(&self);
 }
@@ -40,7 +40,7 @@ impl<S: Io> Io for TlsStream<S> {
 }
 
 /// Errors end the connection and are otherwise the client's business.
-pub(super) async fn follow(script: Script, stream: impl Io, shared: &Shared) {
+pub(crate) async fn follow(script: Script, stream: impl Io, shared: &Shared) {
     let mut connection = Connection {
         stream,
         buffer: Vec::new(),

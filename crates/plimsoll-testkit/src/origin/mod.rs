@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::background::Background;
-use crate::origin::connection::{Io, follow};
+pub(crate) use crate::origin::connection::{Io, follow};
 pub use crate::origin::script::{HELLO, Script, Step};
 
 /// A scripted server on a port, or at a path, of its own.
@@ -249,7 +249,7 @@ impl Drop for Origin {
 
 /// What the connections of an origin report to, and wait for.
 #[derive(Debug, Default)]
-struct Shared {
+pub(crate) struct Shared {
     connections: AtomicU64,
     open: AtomicU64,
     failed_handshakes: AtomicU64,

@@ -9,7 +9,8 @@ use crate::h2::receive::Input;
 use crate::h2::settings::PeerSettings;
 use crate::h2::stream::{Streams, Unsent};
 use crate::h2::{
-    ConnectionError, EncodedRequest, ErrorCode, Events, OpenError, Settings, StreamError, frame,
+    ConnectionError, EncodedRequest, ErrorCode, Events, OpenError, Settings, StreamError, Traffic,
+    frame,
 };
 
 /// The number of an exchange on its connection.
@@ -155,12 +156,26 @@ impl Connection {
         }
         let block = self.encoder.encode(request);
         let most = self.peer.frame_bytes as usize;
+        let before = self.output.bytes.len();
         frame::put_headers(&mut self.output.bytes, id.0, block, is_whole, most);
+        stream.traffic.sent = (self.output.bytes.len() - before) as u64;
         if !is_whole {
             self.queue(id.0);
             self.send_content();
         }
         Ok(id)
+    }
+
+    /// Whether all of an exchange's request was put into the output, or the exchange is over.
+    #[inline]
+    pub fn is_sent(&mut self, id: StreamId) -> bool {
+        let stream = self.streams.find_open(id.0);
+        stream.is_none_or(|stream| stream.unsent.is_none())
+    }
+
+    /// What the frames of an exchange under way took so far.
+    pub fn traffic(&mut self, id: StreamId) -> Option<Traffic> {
+        self.streams.find_open(id.0).map(|stream| stream.traffic)
     }
 
     /// Gives an exchange up: the peer is told, and no event names its token again.
@@ -252,10 +267,11 @@ impl Connection {
             .streams
             .iter_mut()
             .filter(|stream| concerned(stream.id))
-            .map(|stream| (stream.id, stream.token))
+            .map(|stream| (stream.id, stream.token, stream.traffic))
             .collect();
-        for (id, token) in concerned {
+        for (id, token, traffic) in concerned {
             self.streams.reset(id);
+            events.traffic(token, traffic);
             events.failed(token, &error);
         }
     }
@@ -304,6 +320,7 @@ impl Connection {
         if length > 0 {
             let is_last = length == rest.len();
             frame::put_data(&mut self.output.bytes, id, &rest[..length], is_last);
+            stream.traffic.sent += (frame::HEADER_BYTES + length) as u64;
             stream.send.take(length);
             self.send_window.take(length);
             if is_last {

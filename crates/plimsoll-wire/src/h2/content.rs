@@ -31,6 +31,7 @@ impl Connection {
         let error = match self.streams.find(stream) {
             Found::Open(stream) if !stream.has_head => Some(MessageError::ContentBeforeHead),
             Found::Open(stream) => {
+                stream.traffic.received += header.bytes();
                 (!stream.receive.take(length)).then_some(MessageError::WindowExceeded)
             }
             Found::Gone => None,

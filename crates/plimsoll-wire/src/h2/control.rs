@@ -34,8 +34,9 @@ impl Connection {
             // A server may ask for the rest of a request not to be sent.
             Found::Ended | Found::Gone => Ok(()),
             Found::Open(stream) => {
-                let token = stream.token;
+                let (token, traffic) = (stream.token, stream.traffic);
                 self.streams.reset(header.stream);
+                events.traffic(token, traffic);
                 events.failed(token, &StreamError::Reset { code });
                 Ok(())
             }

@@ -1,7 +1,7 @@
 //! What a connection tells its caller.
 
 use crate::h2::hpack::Fields;
-use crate::h2::{ErrorCode, StreamError};
+use crate::h2::{ErrorCode, StreamError, Traffic};
 
 /// The head of a final response.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ pub trait Events {
 
     /// Header fields after the content; empty unless [`Events::wants_fields`].
     fn trailers(&mut self, _token: u32, _fields: &Fields) {}
+
+    /// What the exchange's frames took; told right before `complete` or `failed`.
+    fn traffic(&mut self, _token: u32, _traffic: Traffic) {}
 
     /// The response came to its end.
     fn complete(&mut self, token: u32);

@@ -47,6 +47,12 @@ impl FrameHeader {
         }
     }
 
+    /// Octets of the whole frame.
+    #[inline]
+    pub(crate) fn bytes(self) -> u64 {
+        HEADER_BYTES as u64 + u64::from(self.length)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self.kind {
             DATA => "DATA",

@@ -32,7 +32,8 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let stream = header.stream;
         match self.streams.find(stream) {
-            Found::Open(_) | Found::Gone => {}
+            Found::Open(stream) => stream.traffic.received += header.bytes(),
+            Found::Gone => {}
             Found::Ended => return Err(closed(header)),
             Found::Idle => return Err(misplaced(header)),
         }
@@ -67,6 +68,9 @@ impl Connection {
             return Err(ConnectionError::TooManyContinuations { limit });
         }
         let block = *block;
+        if let Some(stream) = self.streams.find_open(block.stream) {
+            stream.traffic.received += header.bytes();
+        }
         self.add_fragment(payload)?;
         if !header.ends_headers() {
             return Ok(());
@@ -140,7 +144,7 @@ impl Connection {
         let Some(stream) = self.streams.find_open(id) else {
             return;
         };
-        let token = stream.token;
+        let (token, traffic) = (stream.token, stream.traffic);
         let is_short = stream
             .announced
             .is_some_and(|announced| announced != stream.received);
@@ -153,15 +157,17 @@ impl Connection {
             frame::put_rst_stream(&mut self.output.bytes, id, ErrorCode::CANCEL);
         }
         self.streams.end(id);
+        events.traffic(token, traffic);
         events.complete(token);
     }
 
     /// Resets a stream whose peer broke the rules of messages.
     pub(crate) fn fail_stream<E: Events>(&mut self, id: u32, error: MessageError, events: &mut E) {
         if let Some(stream) = self.streams.find_open(id) {
-            let token = stream.token;
+            let (token, traffic) = (stream.token, stream.traffic);
             self.streams.reset(id);
             frame::put_rst_stream(&mut self.output.bytes, id, error.code());
+            events.traffic(token, traffic);
             events.failed(token, &StreamError::Message(error));
         }
     }

@@ -41,6 +41,7 @@ pub use crate::h2::error::{ConnectionError, ErrorCode, MessageError, OpenError, 
 pub use crate::h2::events::{Events, ResponseHead};
 pub use crate::h2::request::{EncodedRequest, HeadError, RequestHead};
 pub use crate::h2::settings::{Limits, Settings};
+pub use crate::h2::stream::Traffic;
 
 #[cfg(test)]
 mod tests;

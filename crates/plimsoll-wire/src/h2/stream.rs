@@ -25,7 +25,17 @@ pub(crate) struct Stream {
     /// What `content-length` announced.
     pub(crate) announced: Option<u64>,
     pub(crate) received: u64,
+    pub(crate) traffic: Traffic,
     pub(crate) unsent: Option<Unsent>,
+}
+
+/// Bytes of an exchange's own frames: HEADERS, CONTINUATION and DATA.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Of the request, as far as it was put into the output.
+    pub sent: u64,
+    /// Of the response.
+    pub received: u64,
 }
 
 /// The part of a request's body that no window allowed yet.
@@ -184,6 +194,7 @@ impl Stream {
             send: SendWindow::new(0),
             announced: None,
             received: 0,
+            traffic: Traffic::default(),
             unsent: None,
         }
     }

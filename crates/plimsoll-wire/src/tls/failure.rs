@@ -3,7 +3,7 @@
 use std::io;
 
 use plimsoll_model::{Failure, FailureKind, Phase};
-use rustls::{CertificateError, Error, OtherError};
+use rustls::{AlertDescription, CertificateError, Error, OtherError};
 
 use crate::tls::verify::SelfSigned;
 
@@ -61,6 +61,9 @@ fn explain(error: &Error) -> String {
     match error {
         Error::InvalidMessage(_) => {
             format!("the answer is not TLS; does this port speak plain HTTP? ({error})")
+        }
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            format!("the server speaks none of the protocols that were offered by ALPN ({error})")
         }
         // rustls prints the wrapper's Debug form here.
         Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => cause.to_string(),

@@ -11,7 +11,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs, proxy_variables};
+use crate::flags::{ConnectionArgs, Problems, RequestArgs, connection_variables};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -71,7 +71,7 @@ struct OutputArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let (plan, connect) = compile(args, &proxy_variables())?;
+    let (plan, connect) = compile(args, &connection_variables())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,12 +112,13 @@ fn plan(
     if timeout.is_zero() {
         problems.add("--timeout", "must be more than zero");
     }
-    let parts = args.request.parts(true, problems);
+    let is_http2 = args.connection.http2;
+    let parts = args.request.parts(!is_http2, problems);
     let connect = args
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
     let (endpoint, connect) = (endpoint?, connect?);
-    let request = problems.value("request", parts.encode(&endpoint, &connect))?;
+    let request = problems.value("request", parts.encode(&endpoint, &connect, is_http2))?;
     let plan = CheckPlan {
         endpoint,
         request,

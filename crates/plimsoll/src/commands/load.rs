@@ -19,7 +19,7 @@ pub(crate) use self::args::Args;
 use self::compile::Surroundings;
 use self::output::{Live, ResultFolder};
 use crate::exit::Exit;
-use crate::flags::proxy_variables;
+use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let is_embedded = args.url.is_none() && args.requests.urls.is_none();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
-        variables: proxy_variables(),
+        variables: connection_variables(),
     };
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);

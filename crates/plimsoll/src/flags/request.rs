@@ -1,10 +1,10 @@
 //! The request: what it says and who it claims to come from.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
 use plimsoll_model::Secret;
-use plimsoll_wire::h1::HeadError;
 
 use super::Problems;
 
@@ -121,12 +121,13 @@ impl RequestArgs {
 }
 
 impl RequestParts {
-    /// The request for `url` as it goes over connections of `connect`.
+    /// The request for `url` as it goes over connections of `connect`, by HTTP/2 if `is_http2`.
     pub(crate) fn encode(
         &self,
         url: &Endpoint,
         connect: &ConnectPlan,
-    ) -> Result<Request, HeadError> {
+        is_http2: bool,
+    ) -> Result<Request, Box<dyn Error>> {
         let mut headers = self.headers.clone();
         if let Some((user, password)) = url.credentials()
             && !self.has_own_authorization
@@ -134,7 +135,23 @@ impl RequestParts {
             let value = basic_authorization(user, password);
             headers.push(("authorization".to_owned(), value.expose().to_owned()));
         }
+        let scheme = url.scheme().name();
+        let (method, body) = (&self.method, self.body.as_deref());
         let target = match connect.request_form(url) {
+            RequestForm::Origin if is_http2 => {
+                let path = url.path_and_query();
+                let authority = url.authority();
+                return Ok(Request::encode_http2(
+                    method, scheme, authority, path, &headers, body,
+                )?);
+            }
+            RequestForm::Absolute { .. } if is_http2 => {
+                return Err(
+                    "--http2 on an http:// URL does not go through an HTTP proxy; \
+                            use a SOCKS proxy, or none with `-x ''`"
+                        .into(),
+                );
+            }
             RequestForm::Origin => url.path_and_query().to_owned(),
             RequestForm::Absolute {
                 proxy_authorization,
@@ -143,20 +160,10 @@ impl RequestParts {
                     let value = value.expose().to_owned();
                     headers.push(("proxy-authorization".to_owned(), value));
                 }
-                format!(
-                    "{}://{}{}",
-                    url.scheme().name(),
-                    url.authority(),
-                    url.path_and_query()
-                )
+                format!("{scheme}://{}{}", url.authority(), url.path_and_query())
             }
         };
-        Request::encode(
-            &self.method,
-            &target,
-            url.authority(),
-            &headers,
-            self.body.as_deref(),
-        )
+        let request = Request::encode(method, &target, url.authority(), &headers, body)?;
+        Ok(request)
     }
 }

@@ -34,10 +34,12 @@ fn a_closed_loop_makes_exactly_what_it_was_asked_for() {
 fn an_open_loop_makes_every_request_though_the_server_stalls() {
     let origin = Origin::hello();
     let url = origin.url("/");
-    let child = command(&["load", "--json", "-q", "1000", "-z", "4s", "-c", "20", &url])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command(&[
+        "load", "--json", "-q", "1000", "-n", "4000", "-c", "20", &url,
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     eventually(|| origin.requests() >= 1000);
     origin.stall_for(Duration::from_secs(1));
     let output = child.wait_with_output().unwrap();

@@ -13,3 +13,5 @@ mod load;
 mod check;
 
 mod cost;
+
+mod http2;

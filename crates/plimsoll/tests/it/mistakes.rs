@@ -67,6 +67,47 @@ fn flags_all_at_once() {
 }
 
 #[test]
+fn what_http2_does_not_go_with() {
+    assert_snapshot!(
+        plimsoll(&[
+            "load", "--http2", "--disable-keepalive", "--max-in-flight", "5", "-p", "0",
+            "--h2-window", "0B", "--h2-connection-window", "3GiB", "-H", "connection: close",
+            "-q", "1", "http://127.0.0.1/",
+        ]),
+        @"
+    error: --disable-keepalive: has no meaning with --http2, whose connections carry requests side by side
+    error: --max-in-flight: does not go with --http2
+      hint: the connections (-c) times their streams (-p) are under way at most
+    error: -p: must be from 1 to 100000
+    error: --h2-window: must be from 1 to 2147483647 bytes
+    error: --h2-connection-window: must be from 65535 to 2147483647 bytes
+    error: request: header `connection` cannot be given in HTTP/2: the connection, the length and the authority are set apart
+    exit 2
+    "
+    );
+    assert_snapshot!(plimsoll(&["load", "--http2"]), @"
+    error: --http2: needs a URL: the embedded origin speaks HTTP/1.1 only
+    exit 2
+    ");
+    let proxied = [
+        "load",
+        "--http2",
+        "-x",
+        "http://127.0.0.1:1",
+        "http://127.0.0.1/",
+    ];
+    assert_snapshot!(plimsoll(&proxied), @"
+    error: request: --http2 on an http:// URL does not go through an HTTP proxy; use a SOCKS proxy, or none with `-x ''`
+    exit 2
+    ");
+    let said = plimsoll(&["load", "-p", "4", "http://127.0.0.1/"]).exits(2);
+    assert!(said.stderr.contains("--http2"), "{said}");
+    let origin = Origin::hello();
+    let said = plimsoll(&["load", "--http2", &origin.url("/")]).exits(3);
+    assert!(said.stderr.contains("speaks HTTP/1, not HTTP/2"), "{said}");
+}
+
+#[test]
 fn flags_that_contradict_one_another() {
     assert_snapshot!(plimsoll(&["load", "-c", "10", "-n", "5", "http://127.0.0.1/"]), @"
     error: -n: 5 requests do not need 10 connections

@@ -88,9 +88,9 @@ fn without_a_target_there_are_no_samples() {
         (0, Moment::default())
     });
     assert_eq!(sampler.sample_now(), None);
-    let seen = sampler.stop();
-    assert_eq!(seen.target, []);
-    assert!(!seen.moments.is_empty());
+    let taken = sampler.stop();
+    assert_eq!(taken.target, []);
+    assert!(!taken.moments.is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use plimsoll_model::{Rate, parse_duration, parse_rate};
+use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
 use crate::flags::{ConnectionArgs, RequestArgs};
 
@@ -40,6 +40,9 @@ pub(crate) struct Args {
     pub(super) connection: ConnectionArgs,
 
     #[command(flatten)]
+    pub(super) http2: Http2Args,
+
+    #[command(flatten)]
     pub(super) output: OutputArgs,
 }
 
@@ -49,15 +52,20 @@ Examples:
   plimsoll load -c 64 -z 30s http://127.0.0.1:8080/
   plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
+  plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct ShapeArgs {
-    /// Connections; each carries one request at a time [default: 50]
+    /// Connections; each carries one request at a time, or as many as -p says [default: 50]
     #[arg(short, long, visible_alias = "concurrency", value_name = "N")]
     pub(super) connections: Option<usize>,
+
+    /// Requests at a time on each connection, with --http2 [default: 1]
+    #[arg(short = 'p', long, value_name = "N", requires = "http2")]
+    pub(super) streams: Option<u32>,
 
     /// Requests to make in all, instead of a duration
     #[arg(short = 'n', long, value_name = "N")]
@@ -207,6 +215,19 @@ pub(crate) struct ServerArgs {
     /// Cores for the workers, one each
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(super) cores: Vec<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "HTTP/2")]
+pub(crate) struct Http2Args {
+    /// How much of one response may be on its way to us: `64KiB` [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size, requires = "http2")]
+    pub(super) h2_window: Option<ByteSize>,
+
+    /// How much of all responses of a connection may be on its way, at least 65535 bytes
+    /// [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size, requires = "http2")]
+    pub(super) h2_connection_window: Option<ByteSize>,
 }
 
 #[derive(Debug, clap::Args)]

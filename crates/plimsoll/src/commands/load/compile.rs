@@ -10,10 +10,12 @@ use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
-    OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
+    Http2Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule,
+    ThinkTime,
 };
-use plimsoll_model::{Rate, Threshold, parse_duration, parse_rate};
+use plimsoll_model::{ByteSize, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
+use plimsoll_wire::h2;
 
 use super::args::{self, Args};
 use crate::flags::{Problems, RequestParts};
@@ -24,6 +26,15 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.
 const HIGHEST_RATE: f64 = 10_000_000.0;
+
+/// More than servers allow, and each takes memory.
+const MOST_STREAMS: u32 = 100_000;
+
+/// RFC 9113, section 6.9.1.
+const MOST_WINDOW: u32 = (1 << 31) - 1;
+
+/// What a connection begins with; it cannot be taken back (RFC 9113, section 6.9.2).
+const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
 /// Starts that are held back by chance are held in memory, by each worker.
 const MOST_JITTERED: f64 = 1_000_000.0;
@@ -98,7 +109,10 @@ impl Compiler<'_> {
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
         let keep_alive = !self.args.requests.disable_keepalive;
-        let parts = self.args.request.parts(!keep_alive, &mut self.problems);
+        let is_http2 = self.args.connection.http2;
+        let http2 = is_http2.then(|| self.http2());
+        let closes = !keep_alive && !is_http2;
+        let parts = self.args.request.parts(closes, &mut self.problems);
         let connect = self.args.connection.plan(
             urls.as_deref().unwrap_or_default(),
             self.args.shape.timeout,
@@ -123,6 +137,7 @@ impl Compiler<'_> {
             timeout: self.args.shape.timeout,
             keep_alive,
             limits: Limits::default(),
+            http2,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -172,6 +187,54 @@ impl Compiler<'_> {
         let set = self.args.judge.fail_status.as_deref().map(StatusSet::parse);
         set.and_then(|set| self.value("--fail-status", set))
             .unwrap_or_default()
+    }
+
+    fn http2(&mut self) -> Http2Plan {
+        let args = self.args;
+        if args.requests.disable_keepalive {
+            self.problem(
+                "--disable-keepalive",
+                "has no meaning with --http2, whose connections carry requests side by side",
+            );
+        }
+        if args.shape.max_in_flight.is_some() {
+            self.problems.push(
+                Problem::with("--max-in-flight", "does not go with --http2")
+                    .hint("the connections (-c) times their streams (-p) are under way at most"),
+            );
+        }
+        if args.url.is_none() && args.requests.urls.is_none() {
+            self.problem(
+                "--http2",
+                "needs a URL: the embedded origin speaks HTTP/1.1 only",
+            );
+        }
+        let streams = args.shape.streams.unwrap_or(1);
+        if !(1..=MOST_STREAMS).contains(&streams) {
+            self.problem("-p", format!("must be from 1 to {MOST_STREAMS}"));
+        }
+        let defaults = h2::Settings::default();
+        let mut window = |flag: &str, given: Option<ByteSize>, least: u32, default: u32| {
+            let Some(size) = given else { return default };
+            match u32::try_from(size.0) {
+                Ok(bytes) if (least..=MOST_WINDOW).contains(&bytes) => bytes,
+                _ => {
+                    self.problem(flag, format!("must be from {least} to {MOST_WINDOW} bytes"));
+                    default
+                }
+            }
+        };
+        let given = &args.http2;
+        Http2Plan {
+            streams,
+            stream_window: window("--h2-window", given.h2_window, 1, defaults.stream_window),
+            connection_window: window(
+                "--h2-connection-window",
+                given.h2_connection_window,
+                LEAST_CONNECTION_WINDOW,
+                defaults.connection_window,
+            ),
+        }
     }
 
     fn shape(&mut self) -> Option<Shape> {
@@ -424,8 +487,11 @@ impl Compiler<'_> {
                 endpoints.push(url.clone());
                 endpoints.len() - 1
             });
-            let request = self.value("request", parts.encode(url, connect))?;
-            bytes += request.bytes().len() as u64;
+            let request = self.value(
+                "request",
+                parts.encode(url, connect, self.args.connection.http2),
+            )?;
+            bytes += request.size() as u64;
             if bytes > MOST_REQUEST_BYTES {
                 self.problems.add(
                     "--urls",

@@ -1,0 +1,95 @@
+//! From the events of the codec to exchanges with phases.
+
+use std::io;
+use std::time::Instant;
+
+use plimsoll_model::{Phase, Phases};
+use plimsoll_wire::h2::{ConnectionError, Events, ResponseHead, StreamError, Traffic};
+
+use super::{Responses, UnderWay, transport_failure};
+use crate::Completed;
+
+/// Passes on what one read, or the end of the transport, means.
+pub(super) struct Telling<'a, K> {
+    pub(super) exchanges: &'a mut [UnderWay],
+    pub(super) sink: &'a mut K,
+    /// When the bytes were read.
+    pub(super) now: Instant,
+    /// What broke the transport, if it is broken.
+    pub(super) error: Option<&'a io::Error>,
+    /// Exchanges that ended.
+    pub(super) ended: usize,
+    pub(super) traffic: Traffic,
+}
+
+impl<K: Responses> Events for Telling<'_, K> {
+    #[inline]
+    fn wants_fields(&self) -> bool {
+        self.sink.wants_fields()
+    }
+
+    #[inline]
+    fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
+        let exchange = &mut self.exchanges[token as usize];
+        exchange.first_byte_at = Some(self.now);
+        exchange.status = head.status;
+        self.sink.head(token, head);
+    }
+
+    #[inline]
+    fn content(&mut self, token: u32, piece: &[u8]) {
+        self.sink.content(token, piece);
+    }
+
+    #[inline]
+    fn traffic(&mut self, _token: u32, traffic: Traffic) {
+        self.traffic = traffic;
+    }
+
+    #[inline]
+    fn complete(&mut self, token: u32) {
+        self.ended += 1;
+        let exchange = &mut self.exchanges[token as usize];
+        exchange.stream = None;
+        let first_byte_at = exchange.first_byte_at.unwrap_or(self.now);
+        // An answer may overtake the rest of its request.
+        let sent_at = exchange
+            .sent_at
+            .map_or(first_byte_at, |at| at.min(first_byte_at));
+        let mut phases = Phases::default();
+        phases.set(
+            Phase::Send,
+            sent_at.saturating_duration_since(exchange.begun),
+        );
+        phases.set(Phase::Wait, first_byte_at - sent_at);
+        phases.set(
+            Phase::Receive,
+            self.now.saturating_duration_since(first_byte_at),
+        );
+        let completed = Completed {
+            status: exchange.status,
+            phases,
+            bytes_sent: self.traffic.sent,
+            bytes_received: self.traffic.received,
+            done: self.now,
+            reusable: true,
+        };
+        self.sink.completed(token, completed);
+    }
+
+    fn failed(&mut self, token: u32, error: &StreamError) {
+        self.ended += 1;
+        let exchange = &mut self.exchanges[token as usize];
+        exchange.stream = None;
+        let phase = exchange.phase();
+        let failure = match (error, self.error) {
+            (
+                StreamError::Connection(ConnectionError::Lost | ConnectionError::Closed(_)),
+                Some(error),
+            ) => transport_failure(phase, error),
+            _ => error.failure(phase),
+        };
+        let incomplete = exchange.incomplete(failure, self.traffic, self.now);
+        self.sink.failed(token, incomplete);
+    }
+}

@@ -1,0 +1,563 @@
+//! The virtual users of one HTTP/2 connection: as many exchanges at a time as it carries, in one task.
+//!
+//! Whatever woke the task, all that can be done is: answers are taken, their places begin anew, and
+//! what they send leaves in one write. Nothing is allocated for an exchange, and the clock is looked
+//! at once for each read and each write, however many exchanges are in it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use plimsoll_client::check::{Facts, Observer};
+use plimsoll_client::{
+    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Responses, Stream,
+    require_http2,
+};
+use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::h1::ResponseSink as _;
+use plimsoll_wire::h2::{ResponseHead, Settings};
+use tokio::time::Sleep;
+
+use crate::pace::{Finished, Start, StreamPacer};
+use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plan::RunPlan;
+use crate::user::Recorder;
+
+/// Turns before the worker's other connections get theirs.
+const TURNS_PER_POLL: u32 = 32;
+
+/// How often a request is sent on yet another connection because the one before was left by its
+/// server without having looked at it. A server that does so every time is not worth more.
+const MOST_ATTEMPTS: u8 = 5;
+
+/// Makes the exchanges of one connection, and of those that replace it.
+#[derive(Debug)]
+pub(crate) struct StreamsUser {
+    shared: Rc<Shared>,
+    recorder: Rc<Recorder>,
+    pacer: StreamPacer,
+    places: Vec<Place>,
+    /// Places in play: one until a server has told how many it allows.
+    in_play: u32,
+    under_way: usize,
+    /// One per endpoint.
+    links: Vec<Link>,
+    next_request: usize,
+    back_off: Duration,
+    settings: Settings,
+    /// What the turn under way brought.
+    news: News,
+    turn: u64,
+}
+
+/// Room for one exchange at a time; its number is the exchange's token.
+#[derive(Debug)]
+struct Place {
+    start: Start,
+    request: usize,
+    /// The phases before the request was begun.
+    phases: Phases,
+    attempts: u8,
+    /// The turn in which it was taken up.
+    taken_in: u64,
+    observer: Option<Observer>,
+}
+
+/// The way to one endpoint.
+#[derive(Debug, Default)]
+struct Link {
+    connecting: Option<Connecting>,
+    current: Option<Open>,
+    /// Retired ones whose last exchanges are still under way.
+    retired: Vec<Open>,
+    /// Places that wait for a connection, or for room on it.
+    queue: VecDeque<u32>,
+    /// For the one that waits longest; made when one first waits.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+struct Connecting {
+    /// The place whose exchange it is opened for.
+    place: u32,
+    attempt: Pin<Box<dyn Future<Output = Result<Connection, ConnectFailure>>>>,
+}
+
+impl std::fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connecting")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    http: Box<Http2<Stream>>,
+    peer: Option<SocketAddr>,
+    /// Days until the peer's certificate expires, if a condition looks at it.
+    certificate_days: Option<i64>,
+}
+
+/// Places whose exchanges ended, and those whose requests have to be sent again.
+#[derive(Debug, Default)]
+struct News {
+    freed: Vec<(u32, Finished)>,
+    again: Vec<u32>,
+}
+
+impl StreamsUser {
+    /// - `index`: the connection's number in the run; connections begin at different requests.
+    /// - `streams`: exchanges at a time.
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        recorder: Rc<Recorder>,
+        pacer: StreamPacer,
+        index: usize,
+        settings: Settings,
+    ) -> Self {
+        let plan = &shared.plan;
+        let expectations = &plan.expectations;
+        let now = SystemClock.now();
+        let places = (0..settings.streams).map(|_| Place {
+            start: Start {
+                intended: now,
+                started: now,
+                in_window: false,
+                lag: None,
+            },
+            request: 0,
+            phases: Phases::default(),
+            attempts: 0,
+            taken_in: 0,
+            observer: (!expectations.is_empty()).then(|| expectations.observer()),
+        });
+        Self {
+            places: places.collect(),
+            in_play: 0,
+            under_way: 0,
+            links: plan.endpoints.iter().map(|_| Link::default()).collect(),
+            next_request: index % plan.requests.len(),
+            back_off: Duration::ZERO,
+            settings,
+            news: News::default(),
+            turn: 0,
+            shared,
+            recorder,
+            pacer,
+        }
+    }
+
+    /// Makes exchanges until the pacer says that there are no more.
+    pub(crate) async fn live(mut self) {
+        self.bring_into_play(1, SystemClock.now());
+        poll_fn(|context| self.poll_live(context)).await;
+    }
+
+    fn poll_live(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURNS_PER_POLL {
+            self.turn += 1;
+            let is_over = self.take_up(context);
+            let mut progress = false;
+            for endpoint in 0..self.links.len() {
+                progress |= self.poll_link(endpoint, context);
+            }
+            if !progress {
+                return if is_over && self.under_way == 0 {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                };
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Has every place that may begin an exchange wait for a connection; tells if none ever will.
+    fn take_up(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            match self.pacer.poll_start(context) {
+                Poll::Pending => return false,
+                Poll::Ready(None) => return true,
+                Poll::Ready(Some((place, start))) => {
+                    self.recorder.begin(&start);
+                    self.under_way += 1;
+                    let request = self.next_request;
+                    let requests = &self.shared.plan.requests;
+                    self.next_request += 1;
+                    if self.next_request == requests.len() {
+                        self.next_request = 0;
+                    }
+                    let taken = &mut self.places[place as usize];
+                    taken.start = start;
+                    taken.request = request;
+                    taken.phases = Phases::default();
+                    taken.attempts = 0;
+                    taken.taken_in = self.turn;
+                    self.links[requests[request].endpoint]
+                        .queue
+                        .push_back(place);
+                }
+            }
+        }
+    }
+
+    /// Does all that can be done for one endpoint; tells if that may have made room for more.
+    fn poll_link(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
+        let mut progress = self.poll_connecting(endpoint, context);
+        let link = &mut self.links[endpoint];
+        if let Some(retired) = link.current.take_if(|open| open.http.is_retired())
+            && retired.http.in_flight() > 0
+        {
+            link.retired.push(retired);
+        }
+        if link.current.is_none() && link.connecting.is_none() {
+            progress |= self.begin_connecting(endpoint);
+        }
+        self.begin_requests(endpoint);
+        progress |= self.drive(endpoint, context);
+        progress |= self.lose_patience(endpoint, context);
+        progress |= self.spread_news(endpoint);
+        progress
+    }
+
+    fn begin_connecting(&mut self, endpoint: usize) -> bool {
+        let Some(place) = self.links[endpoint].queue.pop_front() else {
+            return false;
+        };
+        self.note_waiting(place);
+        let shared = Rc::clone(&self.shared);
+        self.links[endpoint].connecting = Some(Connecting {
+            place,
+            attempt: Box::pin(async move {
+                let endpoint = &shared.plan.endpoints[endpoint];
+                let connecting = shared.connector.connect(endpoint, &SystemClock);
+                let connection = Box::pin(connecting).await?;
+                match require_http2(&connection, endpoint) {
+                    Ok(()) => Ok(connection),
+                    Err(failure) => Err(ConnectFailure {
+                        failure,
+                        phases: connection.phases,
+                    }),
+                }
+            }),
+        });
+        true
+    }
+
+    fn poll_connecting(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
+        let link = &mut self.links[endpoint];
+        let Some(connecting) = &mut link.connecting else {
+            return false;
+        };
+        let Poll::Ready(result) = connecting.attempt.as_mut().poll(context) else {
+            return false;
+        };
+        let place = connecting.place;
+        link.connecting = None;
+        let phases = match &result {
+            Ok(connection) => &connection.phases,
+            Err(error) => &error.phases,
+        };
+        add_phases(&mut self.places[place as usize].phases, phases);
+        match result {
+            Ok(connection) => {
+                self.recorder.connection_opened();
+                self.back_off = Duration::ZERO;
+                let link = &mut self.links[endpoint];
+                link.current = Some(Open::new(connection, &self.shared.plan, self.settings));
+                link.queue.push_front(place);
+            }
+            Err(error) => {
+                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                // Whoever waited for the same connection has waited in vain.
+                self.fail(place, &error.failure);
+                while let Some(place) = self.links[endpoint].queue.pop_front() {
+                    self.note_waiting(place);
+                    self.fail(place, &error.failure);
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts as many of the requests that wait on the connection as it takes.
+    fn begin_requests(&mut self, endpoint: usize) {
+        let mut now = None;
+        while let link = &mut self.links[endpoint]
+            && let Some(open) = &mut link.current
+            && open.http.capacity() > 0
+            && let Some(place) = link.queue.pop_front()
+        {
+            let taken = &mut self.places[place as usize];
+            let start = &taken.start;
+            let begun = if taken.taken_in == self.turn {
+                start.started
+            } else {
+                *now.get_or_insert_with(|| SystemClock.now())
+            };
+            // Whoever opened the connection has this behind it already.
+            if begun > start.intended && taken.phases.get(Phase::Connect).is_none() {
+                taken.phases.set(Phase::Blocked, begun - start.intended);
+            }
+            let plan = &self.shared.plan;
+            let deadline = start.started + plan.timeout;
+            let request = &plan.requests[taken.request].request;
+            let Some(request) = request.http2() else {
+                let failure = Failure::new(Phase::Send, FailureKind::Protocol)
+                    .because("the request was not encoded for HTTP/2");
+                self.fail(place, &failure);
+                continue;
+            };
+            if open.http.begin(request, place, begun, deadline).is_err() {
+                // It has just retired; the next turn opens another.
+                self.links[endpoint].queue.push_front(place);
+                return;
+            }
+        }
+    }
+
+    /// Writes and reads on all connections to `endpoint`.
+    fn drive(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
+        let Self {
+            shared,
+            recorder,
+            places,
+            links,
+            news,
+            back_off,
+            ..
+        } = self;
+        let link = &mut links[endpoint];
+        let mut take = |open: &mut Open| {
+            let mut taking = Taking {
+                plan: &shared.plan,
+                recorder,
+                places,
+                news,
+                peer: open.peer,
+                certificate_days: open.certificate_days,
+                back_off: *back_off,
+            };
+            let http = &mut open.http;
+            http.poll_drive(context, &shared.buffer, &mut taking, &SystemClock)
+        };
+        let mut progress = false;
+        let mut established = None;
+        if let Some(open) = &mut link.current {
+            let driven = take(open);
+            progress |= driven.is_ready();
+            if driven == Poll::Ready(Driven::Over) {
+                link.current = None;
+            } else if driven.is_ready() && open.http.is_established() {
+                established = Some(open.http.capacity() + open.http.in_flight());
+            }
+        }
+        link.retired.retain_mut(|open| {
+            let driven = take(open);
+            progress |= driven.is_ready();
+            driven != Poll::Ready(Driven::Over) && open.http.in_flight() > 0
+        });
+        if let Some(allowed) = established {
+            let allowed = u32::try_from(allowed).unwrap_or(u32::MAX);
+            if allowed.min(self.settings.streams) > self.in_play {
+                self.bring_into_play(allowed, SystemClock.now());
+            }
+        }
+        progress
+    }
+
+    /// Gives up exchanges whose time is over before there was a connection for them.
+    fn lose_patience(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
+        let timeout = self.shared.plan.timeout;
+        let link = &mut self.links[endpoint];
+        let Some(place) = link.queue.front().copied() else {
+            return false;
+        };
+        let deadline = self.places[place as usize].start.started + timeout;
+        let patience = link
+            .patience
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+        if patience.deadline().into_std() != deadline {
+            patience.as_mut().reset(deadline.into());
+        }
+        if patience.as_mut().poll(context).is_pending() {
+            return false;
+        }
+        link.queue.pop_front();
+        self.note_waiting(place);
+        let failure = Failure::new(Phase::Blocked, FailureKind::Timeout)
+            .because("no stream was free on the connection");
+        self.fail(place, &failure);
+        true
+    }
+
+    /// Lets freed places begin anew, and requests that were not looked at be sent again.
+    fn spread_news(&mut self, endpoint: usize) -> bool {
+        let is_any = !self.news.freed.is_empty() || !self.news.again.is_empty();
+        for (place, finished) in self.news.freed.drain(..) {
+            self.under_way -= 1;
+            self.pacer.free(place, finished);
+        }
+        for place in self.news.again.drain(..) {
+            self.places[place as usize].phases = Phases::default();
+            self.links[endpoint].queue.push_back(place);
+        }
+        is_any
+    }
+
+    /// The exchange of `place` waited until now, from when it was meant to start.
+    fn note_waiting(&mut self, place: u32) {
+        let taken = &mut self.places[place as usize];
+        let now = if taken.taken_in == self.turn {
+            taken.start.started
+        } else {
+            SystemClock.now()
+        };
+        let waited = now.saturating_duration_since(taken.start.intended);
+        if !waited.is_zero() {
+            taken.phases.set(Phase::Blocked, waited);
+        }
+    }
+
+    /// Counts an exchange that came to nothing before its request was begun.
+    fn fail(&mut self, place: u32, failure: &Failure) {
+        let done = SystemClock.now();
+        let taken = &self.places[place as usize];
+        let exchange = taken.exchange(done, None, Err(failure.clone()));
+        self.recorder.finish(&taken.start, &exchange);
+        let back_off = self.back_off;
+        self.news.freed.push((place, Finished { done, back_off }));
+    }
+
+    fn bring_into_play(&mut self, places: u32, now: Instant) {
+        let places = places.min(self.settings.streams);
+        while self.in_play < places {
+            self.pacer.add(self.in_play, now);
+            self.in_play += 1;
+        }
+    }
+}
+
+impl Open {
+    fn new(connection: Connection, plan: &RunPlan, settings: Settings) -> Self {
+        let certificate_days = if plan.expectations.needs_certificate() {
+            let session = connection.stream.tls_session();
+            let certificate = session.and_then(|session| session.certificate);
+            certificate.map(|certificate| certificate.days_left(SystemClock.wall()))
+        } else {
+            None
+        };
+        let now = SystemClock.now();
+        Self {
+            http: Box::new(Http2::new(connection.stream, settings, now)),
+            peer: connection.peer,
+            certificate_days,
+        }
+    }
+}
+
+impl Place {
+    fn exchange(
+        &self,
+        done: Instant,
+        peer: Option<SocketAddr>,
+        outcome: Result<u16, Failure>,
+    ) -> Exchange {
+        Exchange {
+            intended: self.start.intended,
+            started: self.start.started,
+            done,
+            phases: self.phases,
+            bytes_sent: 0,
+            bytes_received: 0,
+            peer,
+            protocol: Protocol::Http2,
+            outcome,
+        }
+    }
+}
+
+/// Takes what came on one connection.
+struct Taking<'a> {
+    plan: &'a RunPlan,
+    recorder: &'a Recorder,
+    places: &'a mut [Place],
+    news: &'a mut News,
+    peer: Option<SocketAddr>,
+    certificate_days: Option<i64>,
+    back_off: Duration,
+}
+
+impl Responses for Taking<'_> {
+    #[inline]
+    fn wants_fields(&self) -> bool {
+        let observer = self.places[0].observer.as_ref();
+        observer.is_some_and(Observer::needs_fields)
+    }
+
+    #[inline]
+    fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
+        if let Some(observer) = &mut self.places[token as usize].observer {
+            observer.http2_head(head);
+        }
+    }
+
+    #[inline]
+    fn content(&mut self, token: u32, piece: &[u8]) {
+        if let Some(observer) = &mut self.places[token as usize].observer {
+            observer.content(piece);
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, token: u32, completed: Completed) {
+        let place = &mut self.places[token as usize];
+        add_phases(&mut place.phases, &completed.phases);
+        let mut exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
+        exchange.bytes_sent = completed.bytes_sent;
+        exchange.bytes_received = completed.bytes_received;
+        let judged = place.observer.as_ref().and_then(|observer| {
+            let facts = Facts::of(&exchange, self.certificate_days)?;
+            Some((observer, facts))
+        });
+        match judged {
+            Some((observer, facts)) => {
+                let unmet = self.plan.expectations.unmet(observer, facts);
+                self.recorder.finish_judged(&place.start, &exchange, unmet);
+            }
+            None => self.recorder.finish(&place.start, &exchange),
+        }
+        let finished = Finished {
+            done: completed.done,
+            back_off: Duration::ZERO,
+        };
+        self.news.freed.push((token, finished));
+    }
+
+    fn failed(&mut self, token: u32, incomplete: Incomplete) {
+        let place = &mut self.places[token as usize];
+        let failure = &incomplete.failure;
+        let is_left = failure.kind == FailureKind::Closed && failure.retry == Retry::Safe;
+        place.attempts += 1;
+        if is_left && place.attempts < MOST_ATTEMPTS {
+            self.news.again.push(token);
+            return;
+        }
+        add_phases(&mut place.phases, &incomplete.phases);
+        let mut exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
+        exchange.bytes_sent = incomplete.bytes_sent;
+        exchange.bytes_received = incomplete.bytes_received;
+        self.recorder.finish(&place.start, &exchange);
+        let finished = Finished {
+            done: incomplete.done,
+            back_off: self.back_off,
+        };
+        self.news.freed.push((token, finished));
+    }
+}
