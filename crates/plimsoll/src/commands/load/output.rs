@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_load::{Interrupt, RunPlan, Standing};
-use plimsoll_model::RunSummary;
+use plimsoll_model::{RunSummary, three_figures};
 use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
 use plimsoll_report::text::{self, Progress};
 use plimsoll_report::{RunRecord, SummaryDocument, files, samples_csv};
@@ -24,49 +24,68 @@ pub(super) enum Live {
     Screen(Screen),
     /// One line on standard error, written over each second.
     Line(Progress),
-    /// Not at all: nobody watches.
-    Nothing,
+    /// Lines on standard error, which is no terminal, this far apart.
+    Log {
+        progress: Progress,
+        every: Duration,
+        next: Duration,
+    },
 }
+
+/// How far apart the lines of a log are if nobody asked for more.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 impl Live {
     pub(super) fn new(args: &Args, plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Self {
-        let is_watched = io::stderr().is_terminal();
         let duration = plan.stop.duration.map(|duration| plan.warm_up + duration);
-        let has_terminal = is_watched && io::stdout().is_terminal() && io::stdin().is_terminal();
-        if has_terminal && !args.output.no_tui {
-            let first = &plan.requests[0];
-            let title = format!(
-                "{} {}, {} connections",
-                first.request.method(),
-                plan.endpoints[first.endpoint],
-                plan.connections
-            );
-            let view = View::new(title, duration, plan.stop.requests);
-            // A terminal that cannot be taken over still shows lines.
+        if !args.output.no_tui && terminal::can_be_taken_over() {
+            let view = View::new(title(plan), duration, plan.stop.requests);
+            // A terminal that refuses still shows lines.
             if let Ok(screen) = Screen::open(view, Arc::clone(interrupt)) {
                 return Self::Screen(screen);
             }
         }
-        if !is_watched {
-            return Self::Nothing;
-        }
-        Self::Line(Progress {
+        let progress = Progress {
             duration,
             requests: plan.stop.requests,
             ..Progress::default()
-        })
+        };
+        if io::stderr().is_terminal() {
+            return Self::Line(progress);
+        }
+        let every = if args.output.no_tui {
+            Duration::ZERO
+        } else {
+            LOG_EVERY
+        };
+        Self::Log {
+            progress,
+            every,
+            next: every,
+        }
     }
 
     pub(super) fn show(&mut self, standing: &Standing<'_>) {
+        let tick = standing.tick;
         match self {
             Self::Screen(screen) => screen.update(standing),
             Self::Line(progress) => {
-                progress.errors = standing.counts.errors();
-                progress.done = standing.counts.ok + standing.counts.failed;
-                let line = text::live(standing.tick, progress, terminal::style_of_stderr());
+                note(progress, standing);
+                let line = text::live(tick, progress, terminal::style_of_stderr());
                 terminal::overwrite_line(&line);
             }
-            Self::Nothing => {}
+            Self::Log {
+                progress,
+                every,
+                next,
+            } => {
+                // Seconds end a beat early or late.
+                if tick.at + tick.length / 2 >= *next {
+                    note(progress, standing);
+                    terminal::log_line(&text::live(tick, progress, terminal::style_of_stderr()));
+                    *next = tick.at + *every;
+                }
+            }
         }
     }
 
@@ -76,6 +95,25 @@ impl Live {
             terminal::overwrite_line("");
         }
     }
+}
+
+fn note(progress: &mut Progress, standing: &Standing<'_>) {
+    progress.errors = standing.counts.errors();
+    progress.done = standing.counts.ok + standing.counts.failed;
+}
+
+/// What the run does, on one line.
+fn title(plan: &RunPlan) -> String {
+    let first = &plan.requests[0];
+    let rate = plan.average_rate().map_or(String::new(), |rate| {
+        format!("{} requests/s on ", three_figures(rate.per_second()))
+    });
+    format!(
+        "{} {}, {rate}{} connections",
+        first.request.method(),
+        plan.endpoints[first.endpoint],
+        plan.connections
+    )
 }
 
 /// Prints the summary on standard output.

@@ -104,3 +104,13 @@ fn no_size_is_too_small_or_too_large() {
     assert_eq!(view.per_second.len(), PAST);
     drawn(&view, 200, 50);
 }
+
+#[test]
+fn keys_that_stop() {
+    for keys in [&b"q"[..], b"\x1b", b"\x03", b"xq"] {
+        assert!(asks_to_stop(keys), "{keys:?}");
+    }
+    for keys in [&b""[..], b"x", b"\x1b[A", b"\x1bOq"] {
+        assert!(!asks_to_stop(keys), "{keys:?}");
+    }
+}
