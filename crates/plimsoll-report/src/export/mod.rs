@@ -10,7 +10,7 @@ mod markdown;
 
 mod junit;
 
-mod prometheus;
+pub(crate) mod prometheus;
 
 pub use self::html::Html;
 pub use self::junit::Junit;

@@ -14,10 +14,10 @@ use crate::document::TimesDocument;
 pub struct Prometheus;
 
 /// One value and the labels beside those of its run.
-type Point = (Vec<(&'static str, String)>, f64);
+pub(crate) type Point = (Vec<(&'static str, String)>, f64);
 
 /// A family: its name, what it is, and its values in a run.
-type Family = (&'static str, &'static str, fn(&RunRecord) -> Vec<Point>);
+pub(crate) type Family = (&'static str, &'static str, fn(&RunRecord) -> Vec<Point>);
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -58,7 +58,7 @@ impl Exporter for Prometheus {
     }
 }
 
-const FAMILIES: [Family; 15] = [
+pub(crate) const FAMILIES: [Family; 15] = [
     (
         "requests",
         "exchanges of the run by what came of them",
