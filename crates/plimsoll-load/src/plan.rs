@@ -199,6 +199,13 @@ impl StatusSet {
 pub struct StatusSetError(String);
 
 impl RunPlan {
+    /// The URL of the first request, without credentials.
+    pub fn url(&self) -> String {
+        let endpoint = &self.endpoints[self.requests[0].endpoint];
+        let (scheme, authority) = (endpoint.scheme().name(), endpoint.authority());
+        format!("{scheme}://{authority}{}", endpoint.path_and_query())
+    }
+
     /// Exchanges that one connection carries at a time.
     pub fn streams(&self) -> usize {
         self.http2.map_or(1, |http2| http2.streams as usize)

@@ -542,9 +542,8 @@ fn summarise(
 
 fn shape(plan: &RunPlan) -> LoadShape {
     let first = &plan.requests[0];
-    let endpoint = &plan.endpoints[first.endpoint];
     LoadShape {
-        url: format!("{}{}", site(endpoint), endpoint.path_and_query()),
+        url: plan.url(),
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
         expectations: plan

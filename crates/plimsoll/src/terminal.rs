@@ -6,9 +6,10 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style as Ansi};
 use plimsoll_report::text::Style;
 
-use crate::problem::Failed;
+use crate::problem::{Failed, Problem};
 
 const ERROR: Ansi = AnsiColor::Red.on_default().bold();
+const WARNING: Ansi = AnsiColor::Yellow.on_default().bold();
 const HINT: Ansi = AnsiColor::Cyan.on_default();
 
 /// Whether standard output shows colours: it is a terminal, and `NO_COLOR` is not set.
@@ -63,6 +64,16 @@ pub(crate) fn overwrite_line(line: &str) {
     write!(stderr, "\r\x1b[K{line}")
         .and_then(|()| stderr.flush())
         .ok();
+}
+
+/// Prints what did not work, but does not keep the command from its end, on standard error.
+pub(crate) fn print_warnings(problems: &[Problem]) {
+    let mut stderr = anstream::stderr().lock();
+    for problem in problems {
+        let about = problem.about.as_deref().unwrap_or_default();
+        let message = &problem.message;
+        writeln!(stderr, "{WARNING}warning{WARNING:#}: {about}: {message}").ok();
+    }
 }
 
 /// Prints every problem on standard error, each with what to do.

@@ -1,4 +1,5 @@
-//! Metrics of OpenTelemetry over HTTP, as Protocol Buffers, which every receiver has to take.
+//! Metrics of OpenTelemetry over HTTP, as Protocol Buffers, which more receivers take than
+//! JSON.
 //!
 //! Source: <https://opentelemetry.io/docs/specs/otlp/>, and the messages of
 //! `opentelemetry.proto.collector.metrics.v1`, as far as gauges need them.

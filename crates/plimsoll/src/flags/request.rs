@@ -121,6 +121,22 @@ impl RequestArgs {
 }
 
 impl RequestParts {
+    /// A request with a body that is this program's own matter.
+    pub(crate) fn post(headers: impl Iterator<Item = (String, String)>, body: Vec<u8>) -> Self {
+        let mut headers: Vec<_> = headers.collect();
+        let is = |name: &str, (given, _): &(String, String)| given.eq_ignore_ascii_case(name);
+        if !headers.iter().any(|field| is("user-agent", field)) {
+            headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
+        }
+        let has_own_authorization = headers.iter().any(|field| is("authorization", field));
+        Self {
+            method: "POST".to_owned(),
+            headers,
+            body: Some(body),
+            has_own_authorization,
+        }
+    }
+
     /// The request for `url` as it goes over connections of `connect`, by HTTP/2 if `is_http2`.
     pub(crate) fn encode(
         &self,

@@ -18,6 +18,7 @@ use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
 use super::args::{self, Args};
+use super::push::Destination;
 use crate::flags::{Problems, RequestParts};
 use crate::problem::{Failed, Problem};
 
@@ -51,6 +52,15 @@ pub(super) struct Surroundings {
     pub(super) variables: Vec<(String, String)>,
 }
 
+/// What the flags ask for.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) plan: RunPlan,
+    pub(super) thresholds: Vec<Threshold>,
+    /// Where figures are sent to.
+    pub(super) destinations: Vec<Destination>,
+}
+
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
@@ -58,7 +68,7 @@ pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-) -> Result<(RunPlan, Vec<Threshold>), Failed> {
+) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
@@ -68,7 +78,13 @@ pub(super) fn compile(
     let server = &args.server;
     let is_observed = is_embedded || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
-    compiler.problems.unless_any(plan.zip(Some(thresholds)))
+    let variables = &surroundings.variables;
+    let destinations = Destination::compile(args, variables, &mut compiler.problems);
+    compiler.problems.unless_any(plan.map(|plan| Compiled {
+        plan,
+        thresholds,
+        destinations,
+    }))
 }
 
 /// The thresholds; only those on the target's processes need it to be observed.

@@ -140,7 +140,7 @@ pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     ];
     for (flag, path, exporter) in files {
         let Some(path) = path else { continue };
-        let record = RunRecord::of("plimsoll load", summary);
+        let record = RunRecord::of(&args.output.run_name, summary);
         write(flag, path, &exporter.export(&[record]))?;
     }
     match args.output.samples_csv.as_deref() {
@@ -232,7 +232,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     for argument in arguments {
         let is_secret_of = |flag: &str| match flag {
             "-a" | "--basic-auth" => true,
-            "-H" | "--header" => is_secret_header(&argument),
+            "-H" | "--header" | "--push-header" => is_secret_header(&argument),
             _ => false,
         };
         let shown = if is_secret_of(&previous) {
@@ -241,11 +241,16 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
                 None => MASK.to_owned(),
             }
         } else if let Some((flag, value)) = argument.split_once('=')
-            && (flag == "--basic-auth" || (flag == "--header" && is_secret_header(value)))
+            && (flag == "--basic-auth"
+                || (matches!(flag, "--header" | "--push-header") && is_secret_header(value)))
         {
             format!("{flag}={MASK}")
         } else if argument.starts_with("-a") && !argument.starts_with("--") && argument != "-a" {
             format!("-a{MASK}")
+        } else if let Some((flag, value)) = argument.split_once('=')
+            && flag.starts_with("--")
+        {
+            format!("{flag}={}", without_password(value))
         } else {
             without_password(&argument)
         };
@@ -308,6 +313,14 @@ mod tests {
                 "accept: text/plain"
             ]),
             "-H Authorization:… -H accept: text/plain"
+        );
+        assert_eq!(
+            masked(&[
+                "--push-header",
+                "X-Token: abc",
+                "--otlp=http://me:hunter2@host/v1"
+            ]),
+            "--push-header X-Token:… --otlp=http://me:…@host/v1"
         );
         assert_eq!(masked(&["--header=x-api-key: abc"]), "--header=…");
         assert_eq!(
