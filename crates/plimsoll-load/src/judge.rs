@@ -76,13 +76,6 @@ impl Judge {
         }
     }
 
-    /// Whether a threshold looks at the target's processes.
-    pub(crate) fn needs_server(&self) -> bool {
-        self.watched
-            .iter()
-            .any(|watched| watched.threshold.metric().needs_server())
-    }
-
     /// Takes note of a second; whether the run is to end because of it.
     ///
     /// - `total`: everything counted until now.

@@ -243,6 +243,22 @@ impl StatusSet {
 pub struct StatusSetError(String);
 
 impl RunPlan {
+    /// The URL of the first request, without credentials, with the places of its template.
+    pub fn url(&self) -> String {
+        let first = &self.requests[0];
+        let endpoint = &self.endpoints[first.endpoint];
+        let target = match &first.template {
+            Some(template) => template.shown_target(&self.feeders),
+            None => endpoint.path_and_query().to_owned(),
+        };
+        // Through a proxy the target is a whole URL.
+        if !target.starts_with('/') {
+            return target;
+        }
+        let (scheme, authority) = (endpoint.scheme().name(), endpoint.authority());
+        format!("{scheme}://{authority}{target}")
+    }
+
     /// Exchanges that one connection carries at a time.
     pub fn streams(&self) -> usize {
         let http2 = self.http2.map(|http2| http2.streams);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
-    Clock, Cost, Failure, FailureKind, Generator, Latency, LoadModel, LoadShape, Moment, Phase,
-    ResourceSample, RunSummary, Threshold, Tick,
+    Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
+    LoadModel, LoadShape, Moment, Phase, ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -80,7 +80,24 @@ pub struct Watch<'a> {
     /// Ends the run early.
     pub interrupt: Arc<Interrupt>,
     /// Called once a second.
-    pub on_tick: &'a mut dyn FnMut(&Tick),
+    pub on_tick: &'a mut dyn FnMut(&Standing<'_>),
+}
+
+/// How a run stands at the end of a second; counts are those of the measured window until then.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// The second.
+    pub tick: &'a Tick,
+    /// How many exchanges came to what.
+    pub counts: Counts,
+    /// Responses by status.
+    pub statuses: Vec<(u16, u64)>,
+    /// Failures by kind and phase.
+    pub failures: &'a [FailureCount],
+    /// Latency from the intended start where there is one.
+    pub latency: &'a Histogram,
+    /// The target, if its processes are observed.
+    pub target: Option<ResourceSample>,
 }
 
 impl std::fmt::Debug for Watch<'_> {
@@ -173,13 +190,20 @@ pub fn run(
                 let (spare, complete) = collector.take(published);
                 crew.give_back(worker, spare);
                 for Second { tick, interval } in complete {
-                    let needs_server = judge.needs_server();
-                    let sample = needs_server.then(|| costs.sampler.sample_now()).flatten();
+                    let sample = costs.sampler.sample_now();
                     if judge.second(&tick, &interval, collector.total(), sample) {
                         watch.interrupt.call_off();
                     }
                     collector.recycle(interval);
-                    (watch.on_tick)(&tick);
+                    let total = collector.total();
+                    (watch.on_tick)(&Standing {
+                        tick: &tick,
+                        counts: total.counts,
+                        statuses: total.statuses().collect(),
+                        failures: &total.failures,
+                        latency: total.honest_latency(),
+                        target: sample,
+                    });
                     ticks.push(tick);
                 }
             }
@@ -526,19 +550,8 @@ fn summarise(
 
 fn shape(plan: &RunPlan) -> LoadShape {
     let first = &plan.requests[0];
-    let endpoint = &plan.endpoints[first.endpoint];
-    let target = match &first.template {
-        Some(template) => template.shown_target(&plan.feeders),
-        None => endpoint.path_and_query().to_owned(),
-    };
-    // Through a proxy the target is a whole URL.
-    let is_whole = !target.starts_with('/');
     LoadShape {
-        url: if is_whole {
-            target
-        } else {
-            format!("{}{target}", site(endpoint))
-        },
+        url: plan.url(),
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
         expectations: plan

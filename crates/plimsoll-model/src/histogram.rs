@@ -34,7 +34,7 @@ impl Histogram {
         }
     }
 
-    /// The values of a histogram of nanoseconds, as a log of HdrHistograms holds it.
+    /// The values of a histogram of nanoseconds, as an HdrHistogram log holds it.
     pub fn from_hdr(nanos: &hdrhistogram::Histogram<u64>) -> Self {
         let mut histogram = Self::new();
         for value in nanos.iter_recorded() {

@@ -1,10 +1,11 @@
-//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, JUnit, HdrHistogram log.
+//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, `JUnit`, Prometheus, OTLP,
+//! HdrHistogram log.
 //!
 //! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
 //! prints, or writes a file. [`text::summary`] is what a person reads after a run,
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
 //! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
-//! several of them.
+//! several of them; [`push`] does the same for databases of time series.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange.
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,8 @@ mod record;
 mod plot;
 
 pub mod export;
+
+pub mod push;
 
 #[cfg(test)]
 mod fixture;

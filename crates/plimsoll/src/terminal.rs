@@ -1,6 +1,6 @@
 //! Standard output and standard error, for people.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style as Ansi};
@@ -10,6 +10,7 @@ use crate::problem::{Failed, Problem};
 
 const ERROR: Ansi = AnsiColor::Red.on_default().bold();
 const NOTE: Ansi = AnsiColor::Yellow.on_default().bold();
+const WARNING: Ansi = NOTE;
 const HINT: Ansi = AnsiColor::Cyan.on_default();
 
 /// Whether standard output shows colours: it is a terminal, and `NO_COLOR` is not set.
@@ -38,6 +39,25 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Whether all three streams are one's terminal, and it is one that can be drawn on.
+pub(crate) fn can_be_taken_over() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let is_terminal =
+        io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+    // Serial lines and some containers do not know their size.
+    let has_room = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout());
+        size.is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0)
+    };
+    is_terminal && !is_dumb && has_room()
+}
+
+/// Prints a line on standard error.
+pub(crate) fn log_line(line: &str) {
+    // Progress that cannot be shown is no reason to end a run.
+    writeln!(io::stderr().lock(), "{line}").ok();
+}
+
 /// Replaces the line on standard error that the cursor is in.
 pub(crate) fn overwrite_line(line: &str) {
     let mut stderr = io::stderr().lock();
@@ -45,6 +65,11 @@ pub(crate) fn overwrite_line(line: &str) {
     write!(stderr, "\r\x1b[K{line}")
         .and_then(|()| stderr.flush())
         .ok();
+}
+
+/// Prints what did not work, but does not keep the command from its end, on standard error.
+pub(crate) fn print_warnings(problems: &[Problem]) {
+    print_each("warning", WARNING, problems);
 }
 
 /// Prints every problem on standard error, each with what to do.

@@ -114,7 +114,6 @@ fn a_breach_ends_the_run_only_where_that_was_asked_for_and_not_before_its_time()
 #[test]
 fn the_target_is_judged_by_its_samples() {
     let mut run = Run::new(&["server_rss:max<50MB over 2s", "server_rss:value<50MB abort"]);
-    assert!(run.judge.needs_server());
     assert!(!run.second(10, 1));
     assert!(run.second(70, 1));
     assert_eq!(run.worst(0).map(|(value, _)| value), Some(70e6));

@@ -107,7 +107,7 @@ pub(crate) fn watched(
 ) -> RunSummary {
     let mut watch = Watch {
         interrupt: Arc::clone(interrupt),
-        on_tick,
+        on_tick: &mut |standing| on_tick(standing.tick),
     };
     let summary = run(plan, observation, &mut watch).unwrap();
     assert_adds_up(&summary);

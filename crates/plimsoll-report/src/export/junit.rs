@@ -1,4 +1,4 @@
-//! Thresholds and expectations as test cases in JUnit's XML, which CI systems show.
+//! Thresholds and expectations as test cases in the XML of `JUnit`, which CI systems show.
 
 use std::fmt::Write as _;
 

@@ -10,9 +10,12 @@ mod markdown;
 
 mod junit;
 
+pub(crate) mod prometheus;
+
 pub use self::html::Html;
 pub use self::junit::Junit;
 pub use self::markdown::Markdown;
+pub use self::prometheus::Prometheus;
 pub use self::text::PlainText;
 use crate::RunRecord;
 

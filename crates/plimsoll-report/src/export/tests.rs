@@ -7,6 +7,7 @@ fn exporters() -> Vec<Box<dyn Exporter>> {
         Box::new(Html),
         Box::new(Markdown),
         Box::new(Junit),
+        Box::new(Prometheus),
     ]
 }
 
@@ -40,7 +41,7 @@ fn every_exporter_keeps_the_contract() {
     records[0].summary.load.url = format!("http://127.0.0.1/{hostile}");
     for exporter in exporters() {
         let text = String::from_utf8(exporter.export(&records)).unwrap();
-        let is_markup = exporter.name() != "text";
+        let is_markup = !matches!(exporter.name(), "text" | "prometheus");
         assert!(
             !(is_markup && text.contains("<script>")),
             "{}",
@@ -66,6 +67,15 @@ fn markdown() {
         record("after", &fixture::failing()),
     ];
     insta::assert_snapshot!(String::from_utf8(Markdown.export(&records)).unwrap());
+}
+
+#[test]
+fn prometheus() {
+    let records = [
+        record("before", &fixture::closed()),
+        record("a \"b\"\\", &fixture::failing()),
+    ];
+    insta::assert_snapshot!(String::from_utf8(Prometheus.export(&records)).unwrap());
 }
 
 #[test]

@@ -10,6 +10,10 @@ mod target;
 
 mod output;
 
+mod push;
+
+mod view;
+
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
@@ -17,12 +21,12 @@ use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
-use self::output::{LiveLine, ResultFolder};
+use self::output::{Live, ResultFolder};
+use self::push::Push;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
-use crate::signals;
-use crate::terminal;
+use crate::{signals, terminal};
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
@@ -43,18 +47,22 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
-    let Compiled {
-        mut plan,
-        thresholds,
-        left_out,
-    } = compile::compile(args, url, &surroundings)?;
-    terminal::print_notes(&left_out);
-    let started = target::start(args, is_embedded, &plan, &interrupt)?;
+    let mut compiled = compile::compile(args, url, &surroundings)?;
+    terminal::print_notes(&compiled.left_out);
+    let started = target::start(args, is_embedded, &compiled.plan, &interrupt)?;
     if let Some(url) = &started.url {
-        plan = compile::compile(args, Some(url), &surroundings)?.plan;
+        compiled = compile::compile(args, Some(url), &surroundings)?;
     }
+    let Compiled {
+        plan,
+        thresholds,
+        destinations,
+        ..
+    } = compiled;
     let target = started.target.as_deref();
-    let result = measure(args, &plan, &thresholds, target, &interrupt);
+    let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
+        .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
+    let result = measure(args, &plan, &thresholds, target, &interrupt, &mut push);
     if let Some(target) = started.target {
         target.stop();
     }
@@ -64,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         folder.write(&summary)?;
     }
     output::export(args, &summary)?;
+    terminal::print_warnings(&push.finish(&summary));
     Ok(verdict(&summary))
 }
 
@@ -73,6 +82,7 @@ fn measure(
     thresholds: &[Threshold],
     target: Option<&dyn Target>,
     interrupt: &std::sync::Arc<plimsoll_load::Interrupt>,
+    push: &mut Push,
 ) -> Result<RunSummary, Failed> {
     check_reachable(plan).map_err(|error| failed(&error))?;
     let observation = Observation {
@@ -90,13 +100,16 @@ fn measure(
         },
         thresholds,
     };
-    let mut live = LiveLine::new(args, plan);
+    let mut live = Live::new(args, plan, interrupt);
     let mut watch = Watch {
         interrupt: std::sync::Arc::clone(interrupt),
-        on_tick: &mut |tick| live.show(tick),
+        on_tick: &mut |standing| {
+            live.show(standing);
+            push.tick(standing);
+        },
     };
     let result = plimsoll_load::run(plan, observation, &mut watch);
-    live.clear();
+    live.end();
     result.map_err(|error| failed(&error))
 }
 

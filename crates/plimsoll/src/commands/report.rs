@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText};
+use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
 use plimsoll_report::{RunRecord, files};
 
 use crate::exit::Exit;
@@ -45,6 +45,8 @@ enum Format {
     Markdown,
     /// Thresholds and expectations as test cases
     Junit,
+    /// Gauges in the text format of Prometheus
+    Prometheus,
 }
 
 /// Runs the command.
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Format::Html => &Html,
         Format::Markdown => &Markdown,
         Format::Junit => &Junit,
+        Format::Prometheus => &Prometheus,
     };
     let bytes = exporter.export(&records);
     match &args.output {

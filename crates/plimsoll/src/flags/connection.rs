@@ -18,7 +18,7 @@ use plimsoll_wire::tls::{
 
 use super::Problems;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Connection")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ConnectionArgs {
@@ -258,6 +258,32 @@ impl ConnectionArgs {
                 problems.add(flag, "has no meaning with --http3, which runs over UDP");
             }
         }
+    }
+
+    /// The same for servers that are not the target: the same trust, proxies and lookups, but
+    /// nothing that tells the target or this machine's address.
+    pub(crate) fn plan_aside(
+        &self,
+        endpoints: &[Endpoint],
+        timeout: Duration,
+        variables: &[(String, String)],
+        problems: &mut Problems,
+    ) -> Option<ConnectPlan> {
+        let aside = Self {
+            source: None,
+            unix_socket: None,
+            http2: false,
+            http3: false,
+            udp_payload: None,
+            early_data: false,
+            cert: None,
+            key: None,
+            tls_key_log: None,
+            haproxy_protocol: None,
+            haproxy_clientip: None,
+            ..self.clone()
+        };
+        aside.plan(endpoints, timeout, variables, problems)
     }
 
     fn versions(&self, problems: &mut Problems) -> Option<TlsVersions> {

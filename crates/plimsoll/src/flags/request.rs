@@ -180,6 +180,17 @@ pub(crate) struct OnTheWay {
 }
 
 impl RequestParts {
+    /// A request with a body that is this program's own matter.
+    pub(crate) fn post(headers: impl Iterator<Item = (String, String)>, body: Vec<u8>) -> Self {
+        let headers = headers.map(|(name, value)| (name, Template::literal(value)));
+        Self {
+            method: Some("POST".to_owned()),
+            headers: headers.collect(),
+            defaults: vec![("user-agent".to_owned(), USER_AGENT.to_owned())],
+            body: Some(Template::literal(body)),
+        }
+    }
+
     /// The request for `url` as it goes `way`.
     pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
         self.content(url, None).encode(url, way)

@@ -19,3 +19,7 @@ mod cost;
 mod http2;
 
 mod http3;
+
+mod view;
+
+mod push;

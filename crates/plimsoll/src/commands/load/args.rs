@@ -300,7 +300,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// No live line while it runs
+    /// A line per second while it runs in place of the view over the whole terminal
     #[arg(long)]
     pub(super) no_tui: bool,
 
@@ -312,9 +312,32 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) samples_csv: Option<PathBuf>,
 
-    /// File for thresholds and expectations as test cases in JUnit's XML
+    /// File for thresholds and expectations as test cases in the XML of `JUnit`
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
+
+    /// File for the figures in the text format of Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub(super) prometheus: Option<PathBuf>,
+
+    /// Where to send the figures as metrics of OpenTelemetry, in Protocol Buffers over HTTP, while
+    /// it runs and at the end: `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp: Option<String>,
+
+    /// Where to send the figures by remote write of Prometheus, while it runs and at the end:
+    /// `http://127.0.0.1:9090/api/v1/write`
+    #[arg(long, value_name = "URL")]
+    pub(super) prometheus_remote_write: Option<String>,
+
+    /// Header field for these two, repeatable
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(super) push_header: Vec<String>,
+
+    /// What the run is called where runs are told apart by name
+    #[arg(long, value_name = "NAME", default_value = "plimsoll load",
+          value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) run_name: String,
 
     /// File for the principal figures as Markdown tables
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,7 @@ use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
 use super::args::{self, Args};
+use super::push::Destination;
 use super::requests::{self, Described};
 use crate::flags::{Problems, Way};
 use crate::problem::{Failed, Problem};
@@ -46,13 +47,15 @@ pub(super) struct Surroundings {
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// A plan, and what is to be told before it is carried out.
+/// What the flags ask for.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) plan: RunPlan,
     pub(super) thresholds: Vec<Threshold>,
     /// What a file of requests says and its requests do not carry.
     pub(super) left_out: Vec<Problem>,
+    /// Where figures are sent to.
+    pub(super) destinations: Vec<Destination>,
 }
 
 /// Makes a plan of the flags.
@@ -72,10 +75,13 @@ pub(super) fn compile(
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
+    let variables = &surroundings.variables;
+    let destinations = Destination::compile(args, variables, &mut compiler.problems);
     let whole = plan.map(|(plan, left_out)| Compiled {
         plan,
         thresholds,
         left_out,
+        destinations,
     });
     compiler.problems.unless_any(whole)
 }

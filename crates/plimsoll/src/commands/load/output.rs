@@ -3,54 +3,117 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_load::RunPlan;
-use plimsoll_model::{RunSummary, Tick};
-use plimsoll_report::export::{Exporter, Junit, Markdown};
+use plimsoll_load::{Interrupt, RunPlan, Standing};
+use plimsoll_model::{RunSummary, three_figures};
+use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
 use plimsoll_report::text::{self, Progress};
 use plimsoll_report::{RunRecord, SummaryDocument, files, samples_csv};
 
 use super::Args;
+use super::view::{Screen, View};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// One line on standard error that tells how the run goes on, written over each second.
-pub(super) struct LiveLine {
-    is_shown: bool,
-    progress: Progress,
+/// How a run is followed while it goes on.
+pub(super) enum Live {
+    /// Over the whole terminal.
+    Screen(Screen),
+    /// One line on standard error, written over each second.
+    Line(Progress),
+    /// Lines on standard error, which is no terminal, this far apart.
+    Log {
+        progress: Progress,
+        every: Duration,
+        next: Duration,
+    },
 }
 
-impl LiveLine {
-    pub(super) fn new(args: &Args, plan: &RunPlan) -> Self {
-        Self {
-            is_shown: !args.output.no_tui && io::stderr().is_terminal(),
-            progress: Progress {
-                duration: plan.stop.duration.map(|duration| plan.warm_up + duration),
-                requests: plan.stop.requests,
-                ..Progress::default()
-            },
+/// How far apart the lines of a log are if nobody asked for more.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+impl Live {
+    pub(super) fn new(args: &Args, plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Self {
+        let duration = plan.stop.duration.map(|duration| plan.warm_up + duration);
+        if !args.output.no_tui && terminal::can_be_taken_over() {
+            let view = View::new(title(plan), duration, plan.stop.requests);
+            // A terminal that refuses still shows lines.
+            if let Ok(screen) = Screen::open(view, Arc::clone(interrupt)) {
+                return Self::Screen(screen);
+            }
+        }
+        let progress = Progress {
+            duration,
+            requests: plan.stop.requests,
+            ..Progress::default()
+        };
+        if io::stderr().is_terminal() {
+            return Self::Line(progress);
+        }
+        let every = if args.output.no_tui {
+            Duration::ZERO
+        } else {
+            LOG_EVERY
+        };
+        Self::Log {
+            progress,
+            every,
+            next: every,
         }
     }
 
-    pub(super) fn show(&mut self, tick: &Tick) {
-        if !self.is_shown {
-            return;
+    pub(super) fn show(&mut self, standing: &Standing<'_>) {
+        let tick = standing.tick;
+        match self {
+            Self::Screen(screen) => screen.update(standing),
+            Self::Line(progress) => {
+                note(progress, standing);
+                let line = text::live(tick, progress, terminal::style_of_stderr());
+                terminal::overwrite_line(&line);
+            }
+            Self::Log {
+                progress,
+                every,
+                next,
+            } => {
+                // Seconds end a beat early or late.
+                if tick.at + tick.length / 2 >= *next {
+                    note(progress, standing);
+                    terminal::log_line(&text::live(tick, progress, terminal::style_of_stderr()));
+                    *next = tick.at + *every;
+                }
+            }
         }
-        self.progress.errors += tick.failed + tick.other_errors;
-        if !tick.warm_up {
-            self.progress.done += tick.ok + tick.failed;
-        }
-        let line = text::live(tick, &self.progress, terminal::style_of_stderr());
-        terminal::overwrite_line(&line);
     }
 
-    pub(super) fn clear(&self) {
-        if self.is_shown {
+    /// Leaves the terminal as it was.
+    pub(super) fn end(self) {
+        if let Self::Line(_) = self {
             terminal::overwrite_line("");
         }
     }
+}
+
+fn note(progress: &mut Progress, standing: &Standing<'_>) {
+    progress.errors = standing.counts.errors();
+    progress.done = standing.counts.ok + standing.counts.failed;
+}
+
+/// What the run does, on one line.
+fn title(plan: &RunPlan) -> String {
+    let first = &plan.requests[0];
+    let rate = plan.average_rate().map_or(String::new(), |rate| {
+        format!("{} requests/s on ", three_figures(rate.per_second()))
+    });
+    format!(
+        "{} {}, {rate}{} connections",
+        first.request.method(),
+        plan.endpoints[first.endpoint],
+        plan.connections
+    )
 }
 
 /// Prints the summary on standard output.
@@ -70,13 +133,14 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
 
 /// Writes the files of single formats.
 pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
-    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 2] = [
+    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 3] = [
         ("--junit", &args.output.junit, &Junit),
         ("--markdown", &args.output.markdown, &Markdown),
+        ("--prometheus", &args.output.prometheus, &Prometheus),
     ];
     for (flag, path, exporter) in files {
         let Some(path) = path else { continue };
-        let record = RunRecord::of("plimsoll load", summary);
+        let record = RunRecord::of(&args.output.run_name, summary);
         write(flag, path, &exporter.export(&[record]))?;
     }
     match args.output.samples_csv.as_deref() {
@@ -168,7 +232,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     for argument in arguments {
         let is_secret_of = |flag: &str| match flag {
             "-a" | "--basic-auth" | "--bearer" => true,
-            "-H" | "--header" => is_secret_header(&argument),
+            "-H" | "--header" | "--push-header" => is_secret_header(&argument),
             "--var" => is_secret_variable(&argument),
             _ => false,
         };
@@ -181,12 +245,16 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
         } else if let Some((flag, value)) = argument.split_once('=')
             && (flag == "--basic-auth"
                 || flag == "--bearer"
-                || (flag == "--header" && is_secret_header(value))
+                || (matches!(flag, "--header" | "--push-header") && is_secret_header(value))
                 || (flag == "--var" && is_secret_variable(value)))
         {
             format!("{flag}={MASK}")
         } else if argument.starts_with("-a") && !argument.starts_with("--") && argument != "-a" {
             format!("-a{MASK}")
+        } else if let Some((flag, value)) = argument.split_once('=')
+            && flag.starts_with("--")
+        {
+            format!("{flag}={}", without_password(value))
         } else {
             without_password(&argument)
         };
@@ -272,6 +340,14 @@ mod tests {
                 "accept: text/plain"
             ]),
             "-H Authorization:… -H accept: text/plain"
+        );
+        assert_eq!(
+            masked(&[
+                "--push-header",
+                "X-Token: abc",
+                "--otlp=http://me:hunter2@host/v1"
+            ]),
+            "--push-header X-Token:… --otlp=http://me:…@host/v1"
         );
         assert_eq!(masked(&["--header=x-api-key: abc"]), "--header=…");
         assert_eq!(

@@ -1,0 +1,206 @@
+//! The figures in the text format of Prometheus, for a textfile collector or a push gateway.
+//!
+//! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>, version 0.0.4.
+
+use std::fmt::Write as _;
+
+use super::Exporter;
+use super::table::honest;
+use crate::RunRecord;
+use crate::document::TimesDocument;
+
+/// Every figure a gauge, in the base units of Prometheus: seconds, bytes, shares.
+#[derive(Debug, Clone, Copy)]
+pub struct Prometheus;
+
+/// One value and the labels beside those of its run.
+pub(crate) type Point = (Vec<(&'static str, String)>, f64);
+
+/// A family: its name, what it is, and its values in a run.
+pub(crate) type Family = (&'static str, &'static str, fn(&RunRecord) -> Vec<Point>);
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+impl Exporter for Prometheus {
+    fn name(&self) -> &'static str {
+        "prometheus"
+    }
+
+    fn media_type(&self) -> &'static str {
+        "text/plain; version=0.0.4; charset=utf-8"
+    }
+
+    fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
+        let mut text = String::new();
+        for (name, help, points) in FAMILIES {
+            let mut lines = String::new();
+            for run in runs {
+                for (labels, value) in points(run) {
+                    write!(lines, "plimsoll_{name}{{run=\"{}\"", escaped(&run.name))
+                        .expect(IN_MEMORY);
+                    let url = &run.summary.load.url;
+                    write!(lines, ",url=\"{}\"", escaped(url)).expect(IN_MEMORY);
+                    for (label, text) in labels {
+                        write!(lines, ",{label}=\"{}\"", escaped(&text)).expect(IN_MEMORY);
+                    }
+                    writeln!(lines, "}} {value}").expect(IN_MEMORY);
+                }
+            }
+            if !lines.is_empty() {
+                write!(
+                    text,
+                    "# HELP plimsoll_{name} {help}\n# TYPE plimsoll_{name} gauge\n{lines}"
+                )
+                .expect(IN_MEMORY);
+            }
+        }
+        text.into_bytes()
+    }
+}
+
+pub(crate) const FAMILIES: [Family; 15] = [
+    (
+        "requests",
+        "exchanges of the run by what came of them",
+        |run| {
+            let counts = &run.summary.counts;
+            [
+                ("ok", counts.ok),
+                ("failed", counts.failed),
+                ("aborted", counts.aborted),
+                ("dropped", counts.dropped),
+                ("missed", counts.missed),
+            ]
+            .map(|(outcome, count)| (vec![("outcome", outcome.to_owned())], count as f64))
+            .to_vec()
+        },
+    ),
+    (
+        "requests_per_second",
+        "complete responses per second",
+        |run| one(Some(run.summary.requests_per_second)),
+    ),
+    (
+        "errors",
+        "failures, failed statuses, unmet expectations and drops",
+        |run| one(Some(run.summary.counts.errors as f64)),
+    ),
+    (
+        "latency_seconds",
+        "from the intended start where there is one",
+        |run| times(honest(run), &[]),
+    ),
+    (
+        "latency_mean_seconds",
+        "arithmetic mean of the same",
+        |run| one(honest(run).mean_us.map(seconds)),
+    ),
+    ("phase_seconds", "how long phases took", |run| {
+        let phases = run.summary.phases.iter();
+        phases
+            .flat_map(|phase| times(&phase.times, &[("phase", phase.phase.clone())]))
+            .collect()
+    }),
+    ("responses", "complete responses by status", |run| {
+        let statuses = run.summary.statuses.iter();
+        statuses
+            .map(|(status, count)| (vec![("status", status.to_string())], *count as f64))
+            .collect()
+    }),
+    ("failures", "exchanges without a complete response", |run| {
+        let failures = run.summary.failures.iter();
+        failures
+            .map(|failure| {
+                let phase = ("phase", failure.phase.clone());
+                (
+                    vec![phase, ("kind", failure.kind.clone())],
+                    failure.count as f64,
+                )
+            })
+            .collect()
+    }),
+    ("received_bytes", "taken from the transport", |run| {
+        one(Some(run.summary.received_bytes as f64))
+    }),
+    ("sent_bytes", "handed to the transport", |run| {
+        one(Some(run.summary.sent_bytes as f64))
+    }),
+    ("window_seconds", "length of the measured window", |run| {
+        one(Some(seconds(run.summary.window_us)))
+    }),
+    (
+        "server_cpu_seconds_per_request",
+        "processor time of the server",
+        |run| {
+            let target = run.summary.target.as_ref();
+            one(target.and_then(|target| target.cost.cpu_us_per_request.map(seconds)))
+        },
+    ),
+    (
+        "server_memory_peak_bytes",
+        "resident memory of the server",
+        |run| {
+            let target = run.summary.target.as_ref();
+            one(target.map(|target| target.peak_memory_bytes as f64))
+        },
+    ),
+    (
+        "generator_saturated",
+        "1 if the generator was the limit",
+        |run| {
+            let is_saturated = run.summary.generator.saturated.is_some();
+            one(Some(f64::from(u8::from(is_saturated))))
+        },
+    ),
+    ("threshold_met", "1 if the threshold was met", |run| {
+        let thresholds = run.summary.thresholds.iter();
+        thresholds
+            .map(|threshold| {
+                let is_met = threshold.verdict == "met";
+                let label = ("threshold", threshold.threshold.clone());
+                (vec![label], f64::from(u8::from(is_met)))
+            })
+            .collect()
+    }),
+];
+
+fn one(value: Option<f64>) -> Vec<Point> {
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
+
+fn times(times: &TimesDocument, labels: &[(&'static str, String)]) -> Vec<Point> {
+    [
+        ("0.5", times.p50_us),
+        ("0.9", times.p90_us),
+        ("0.95", times.p95_us),
+        ("0.99", times.p99_us),
+        ("0.999", times.p99_9_us),
+        ("1", times.max_us),
+    ]
+    .into_iter()
+    .filter_map(|(quantile, micros)| {
+        let mut labels = labels.to_vec();
+        labels.push(("quantile", quantile.to_owned()));
+        micros.map(|micros| (labels, seconds(micros)))
+    })
+    .collect()
+}
+
+fn seconds(micros: f64) -> f64 {
+    micros / 1e6
+}
+
+/// The value of a label: backslash, quote and line feed are escaped, what else controls is replaced.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,439 @@
+//! Figures sent to databases of time series, while a run goes on and when it is over.
+//!
+//! Each receiver has a thread of its own, so that neither the run nor the summary waits for it. What
+//! it does not take is told at the end and has no part in the outcome of the run.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use plimsoll_client::{ConnectPlan, Connector, Endpoint, Http1, ReadBuffer};
+use plimsoll_load::Standing;
+use plimsoll_model::{Clock, RunSummary, grouped};
+use plimsoll_report::push::{self, Otlp, Point};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
+
+use super::Args;
+use crate::flags::{Problems, RequestParts, Way};
+use crate::problem::Problem;
+
+/// How often points are sent while the run goes on.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Seconds that may wait for a thread that is sending.
+const QUEUED: usize = 60;
+
+/// Points kept for a receiver that is out of order; more are lost, the oldest first.
+const MOST_KEPT: usize = 50_000;
+
+/// Of a response, what is kept to tell what was wrong.
+const MOST_OF_RESPONSE: usize = 16 * 1024;
+
+/// Of the receiver's reason, what is shown.
+const MOST_OF_REASON: usize = 200;
+
+const OTLP_PATH: &str = "/v1/metrics";
+
+/// What is spoken to a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Otlp,
+    RemoteWrite,
+}
+
+impl Protocol {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Otlp => "--otlp",
+            Self::RemoteWrite => "--prometheus-remote-write",
+        }
+    }
+
+    /// The fields that go with a body, beside those of the user.
+    fn fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Otlp => &[("content-type", "application/x-protobuf")],
+            Self::RemoteWrite => &[
+                ("content-type", "application/x-protobuf"),
+                ("content-encoding", "snappy"),
+                ("x-prometheus-remote-write-version", "0.1.0"),
+            ],
+        }
+    }
+
+    fn encode(self, points: &[Point]) -> Vec<u8> {
+        match self {
+            Self::Otlp => {
+                let version = env!("CARGO_PKG_VERSION");
+                Otlp { version }.encode(points)
+            }
+            Self::RemoteWrite => push::remote_write(points),
+        }
+    }
+}
+
+/// Where figures are sent to.
+#[derive(Debug, Clone)]
+pub(super) struct Destination {
+    protocol: Protocol,
+    endpoint: Endpoint,
+    connect: Arc<ConnectPlan>,
+    headers: Vec<(String, String)>,
+}
+
+impl Destination {
+    /// Those that the flags name.
+    ///
+    /// - `variables`: those of the environment that name proxies.
+    pub(super) fn compile(
+        args: &Args,
+        variables: &[(String, String)],
+        problems: &mut Problems,
+    ) -> Vec<Self> {
+        let output = &args.output;
+        let mut destinations = Vec::new();
+        if output.otlp.is_none() && output.prometheus_remote_write.is_none() {
+            if !output.push_header.is_empty() {
+                problems.add("--push-header", "needs --otlp or --prometheus-remote-write");
+            }
+            return destinations;
+        }
+        let mut headers = Vec::new();
+        for text in &output.push_header {
+            if let Some((name, value)) = text.split_once(':') {
+                headers.push((name.trim().to_owned(), value.trim().to_owned()));
+            } else {
+                let message = format!("`{text}` is not of the form `Name: value`");
+                problems.add("--push-header", message);
+            }
+        }
+        for (protocol, url) in [
+            (Protocol::Otlp, &output.otlp),
+            (Protocol::RemoteWrite, &output.prometheus_remote_write),
+        ] {
+            let Some(url) = url else { continue };
+            let url = with_path(protocol, url);
+            let Some(endpoint) = problems.value(protocol.flag(), Endpoint::parse(&url)) else {
+                continue;
+            };
+            let endpoints = std::slice::from_ref(&endpoint);
+            let plan = args
+                .connection
+                .plan_aside(endpoints, TIMEOUT, variables, problems);
+            let Some(connect) = plan else { continue };
+            let destination = Self {
+                protocol,
+                endpoint,
+                connect: Arc::new(connect),
+                headers: headers.clone(),
+            };
+            let request = destination.parts(Vec::new());
+            let encoded = request.encode(&destination.endpoint, destination.way());
+            if problems.value("--push-header", encoded).is_some() {
+                destinations.push(destination);
+            }
+        }
+        destinations
+    }
+
+    fn way(&self) -> Way<'_> {
+        Way {
+            connect: &self.connect,
+            protocol: plimsoll_model::Protocol::Http1,
+        }
+    }
+
+    fn parts(&self, body: Vec<u8>) -> RequestParts {
+        let fields = self.protocol.fields().iter();
+        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        RequestParts::post(self.headers.iter().cloned().chain(fields), body)
+    }
+
+    /// Sends `points` on a connection of its own; gives what the receiver has to say against it.
+    async fn send(&self, points: &[Point], buffer: &ReadBuffer) -> Result<(), Refusal> {
+        let body = self.protocol.encode(points);
+        let request = self
+            .parts(body)
+            .encode(&self.endpoint, self.way())
+            .map_err(|error| Refusal::for_good(points.len(), error.to_string()))?;
+        let connector = Connector::new(Arc::clone(&self.connect));
+        let connecting = connector.connect(&self.endpoint, &SystemClock);
+        let later = |failure: &plimsoll_model::Failure| Refusal {
+            may_be_taken_later: true,
+            points: points.len(),
+            reason: Problem::caused_by(failure).message,
+        };
+        let connection = connecting.await.map_err(|error| later(&error.failure))?;
+        let now = SystemClock.now();
+        let mut http = Http1::new(connection.stream, Limits::default(), now);
+        let mut answer = Answer::default();
+        let exchange = http.exchange(
+            &request,
+            now,
+            now + TIMEOUT,
+            buffer,
+            &mut answer,
+            &SystemClock,
+        );
+        let completed = exchange.await.map_err(|error| later(&error.failure))?;
+        match completed.status {
+            200..=299 if self.protocol == Protocol::Otlp => match Otlp::rejected(&answer.0) {
+                Some(rejected) => {
+                    let count = usize::try_from(rejected.points).unwrap_or(usize::MAX);
+                    Err(Refusal::for_good(count, rejected.message))
+                }
+                None => Ok(()),
+            },
+            200..=299 => Ok(()),
+            status => Err(Refusal {
+                // As both specifications have it.
+                may_be_taken_later: matches!(status, 429 | 500..),
+                points: points.len(),
+                reason: answer.reason(status),
+            }),
+        }
+    }
+}
+
+/// The path of the specification, if the URL has none of its own.
+fn with_path(protocol: Protocol, url: &str) -> String {
+    let has_path = url::Url::parse(url).is_ok_and(|url| url.path() != "/");
+    if protocol == Protocol::RemoteWrite || has_path {
+        return url.to_owned();
+    }
+    format!("{}{OTLP_PATH}", url.trim_end_matches('/'))
+}
+
+/// Points that were not taken.
+#[derive(Debug)]
+struct Refusal {
+    may_be_taken_later: bool,
+    points: usize,
+    reason: String,
+}
+
+impl Refusal {
+    fn for_good(points: usize, reason: String) -> Self {
+        Self {
+            may_be_taken_later: false,
+            points,
+            reason,
+        }
+    }
+}
+
+/// The beginning of a response's content.
+#[derive(Debug, Default)]
+struct Answer(Vec<u8>);
+
+impl ResponseSink for Answer {
+    fn wants_head(&self) -> bool {
+        false
+    }
+
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
+
+    fn content(&mut self, piece: &[u8]) {
+        let room = MOST_OF_RESPONSE - self.0.len();
+        self.0.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+}
+
+impl Answer {
+    fn reason(&self, status: u16) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        let is_text = |c: &char| !c.is_control() && *c != '\u{fffd}';
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        let line: String = line
+            .unwrap_or_default()
+            .chars()
+            .filter(is_text)
+            .take(MOST_OF_REASON)
+            .collect();
+        match &*line {
+            "" => format!("answered {status}"),
+            line => format!("answered {status}: {line}"),
+        }
+    }
+}
+
+/// All receivers of a run.
+pub(super) struct Push {
+    labels: Vec<(&'static str, String)>,
+    run: String,
+    senders: Vec<Sender>,
+}
+
+struct Sender {
+    flag: &'static str,
+    queue: SyncSender<Vec<Point>>,
+    /// Points that found no room in it.
+    lost: usize,
+    thread: JoinHandle<Delivery>,
+}
+
+/// What became of the points of a receiver.
+#[derive(Debug, Default)]
+struct Delivery {
+    refused: usize,
+    /// Why, the last time.
+    reason: Option<String>,
+}
+
+impl Push {
+    /// Starts a thread for each of `destinations`.
+    ///
+    /// - `run`: what the run is called, a label of all points; `url` is the other.
+    pub(super) fn start(
+        destinations: Vec<Destination>,
+        run: &str,
+        url: &str,
+    ) -> std::io::Result<Self> {
+        let mut senders = Vec::new();
+        for destination in destinations {
+            let (queue, points) = sync_channel(QUEUED);
+            let flag = destination.protocol.flag();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let thread = thread::Builder::new()
+                .name("push".to_owned())
+                .spawn(move || runtime.block_on(async { deliver(&destination, &points).await }))?;
+            senders.push(Sender {
+                flag,
+                queue,
+                lost: 0,
+                thread,
+            });
+        }
+        Ok(Self {
+            labels: push::run_labels(run, url),
+            run: run.to_owned(),
+            senders,
+        })
+    }
+
+    /// Takes note of one more second.
+    pub(super) fn tick(&mut self, standing: &Standing<'_>) {
+        if self.senders.is_empty() {
+            return;
+        }
+        let now = SystemClock.wall();
+        let target = standing.target.as_ref();
+        let points = push::of_tick(standing.tick, target, &self.labels, now);
+        for sender in &mut self.senders {
+            if let Err(TrySendError::Full(points)) = sender.queue.try_send(points.clone()) {
+                sender.lost += points.len();
+            }
+        }
+    }
+
+    /// Sends the rest with the figures of the whole run; gives what was not taken, for the user.
+    pub(super) fn finish(self, summary: &RunSummary) -> Vec<Problem> {
+        let points = push::of_run(&self.run, summary, SystemClock.wall());
+        let mut problems = Vec::new();
+        let threads: Vec<_> = self
+            .senders
+            .into_iter()
+            .map(|sender| {
+                // Only a thread that panicked takes nothing, and that is told below.
+                drop(sender.queue.send(points.clone()));
+                (sender.flag, sender.lost, sender.thread)
+            })
+            .collect();
+        for (flag, lost, thread) in threads {
+            let delivery = thread.join().unwrap_or_else(|_| Delivery {
+                refused: 0,
+                reason: Some("its thread panicked".to_owned()),
+            });
+            let refused = grouped((delivery.refused + lost) as u64);
+            match delivery.reason {
+                Some(reason) => {
+                    let message = format!("{refused} points were not taken: {reason}");
+                    problems.push(Problem::with(flag, message));
+                }
+                None if lost > 0 => {
+                    let message = format!("{refused} points were not sent: the receiver is slow");
+                    problems.push(Problem::with(flag, message));
+                }
+                None => {}
+            }
+        }
+        problems
+    }
+}
+
+/// Sends what comes from `queue`, some at a time, until it is closed.
+async fn deliver(destination: &Destination, queue: &Receiver<Vec<Point>>) -> Delivery {
+    let buffer = ReadBuffer::new();
+    let mut delivery = Delivery::default();
+    let mut kept: Vec<Point> = Vec::new();
+    let mut due = SystemClock.now() + EVERY;
+    loop {
+        let patience = due.saturating_duration_since(SystemClock.now());
+        let is_over = match queue.recv_timeout(patience) {
+            Ok(points) => {
+                kept.extend(points);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        if !kept.is_empty() {
+            match destination.send(&kept, &buffer).await {
+                Ok(()) => kept.clear(),
+                Err(refusal) => {
+                    delivery.reason = Some(refusal.reason);
+                    if refusal.may_be_taken_later && !is_over {
+                        let surplus = kept.len().saturating_sub(MOST_KEPT);
+                        delivery.refused += surplus;
+                        kept.drain(..surplus);
+                    } else {
+                        delivery.refused += refusal.points;
+                        kept.clear();
+                    }
+                }
+            }
+        }
+        if is_over {
+            // What was taken in the end was only late.
+            if delivery.refused == 0 && kept.is_empty() {
+                delivery.reason = None;
+            }
+            return delivery;
+        }
+        due = SystemClock.now() + EVERY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_gets_the_path_of_the_specification() {
+        for (given, url) in [
+            ("http://host:4318", "http://host:4318/v1/metrics"),
+            ("http://host:4318/", "http://host:4318/v1/metrics"),
+            ("http://host/otlp/x", "http://host/otlp/x"),
+        ] {
+            assert_eq!(with_path(Protocol::Otlp, given), url);
+        }
+        assert_eq!(with_path(Protocol::RemoteWrite, "http://h"), "http://h");
+    }
+
+    #[test]
+    fn of_an_answer_one_line_is_shown() {
+        let mut answer = Answer::default();
+        assert_eq!(answer.reason(502), "answered 502");
+        answer.content(b"\n out of order\x1b[31m sample\nmore");
+        assert_eq!(answer.reason(400), "answered 400: out of order[31m sample");
+        answer.content(&vec![b'x'; 2 * MOST_OF_RESPONSE]);
+        assert_eq!(answer.0.len(), MOST_OF_RESPONSE);
+    }
+}

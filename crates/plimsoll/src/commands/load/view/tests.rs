@@ -1,0 +1,116 @@
+use plimsoll_model::{
+    Counts, CpuTime, Failure, FailureCount, FailureKind, Histogram, Memory, Phase, Tick,
+};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::*;
+
+fn view(seconds: u64) -> View {
+    let mut view = View {
+        title: "GET http://127.0.0.1:8080/, closed loop, 64 connections".to_owned(),
+        duration: Some(Duration::from_secs(90)),
+        ..View::default()
+    };
+    let mut latency = Histogram::new();
+    for second in 1..=seconds {
+        for micros in 1..200 {
+            latency.record(Duration::from_micros(micros * second));
+        }
+        let counts = Counts {
+            started: second * 1_000,
+            ok: second * 990,
+            failed: second * 10,
+            ..Counts::default()
+        };
+        let tick = Tick {
+            at: Duration::from_secs(second),
+            length: Duration::from_secs(1),
+            warm_up: second < 3,
+            ok: 500 + second * 13 % 400,
+            failed: 10,
+            other_errors: 0,
+            bytes_received: 1,
+            in_flight: 64,
+            p50: None,
+            p90: None,
+            p99: Some(Duration::from_micros(900 + second * 37 % 300)),
+            p99_9: None,
+            max: None,
+        };
+        let failures = [FailureCount {
+            phase: Phase::Connect,
+            kind: FailureKind::Refused,
+            count: second * 10,
+            example: Failure::new(Phase::Connect, FailureKind::Refused),
+        }];
+        view.update(&Standing {
+            tick: &tick,
+            counts,
+            statuses: vec![(200, second * 980), (503, second * 10)],
+            failures: &failures,
+            latency: &latency,
+            target: Some(ResourceSample {
+                at: tick.at,
+                cpu: CpuTime {
+                    user: Duration::from_millis(100 * second),
+                    system: Duration::from_millis(50 * second),
+                },
+                memory: Memory {
+                    anonymous_bytes: 5_000_000,
+                    file_bytes: 9_000_000,
+                },
+                threads: 2,
+                completed: second * 1_000,
+                ..ResourceSample::default()
+            }),
+        });
+    }
+    view
+}
+
+fn drawn(view: &View, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn on_a_terminal_of_the_usual_size() {
+    insta::assert_snapshot!(drawn(&view(50), 80, 24));
+}
+
+#[test]
+fn before_the_first_second() {
+    insta::assert_snapshot!(drawn(&view(0), 60, 18));
+}
+
+#[test]
+fn on_a_small_terminal_the_plots_give_way() {
+    insta::assert_snapshot!(drawn(&view(50), 60, 12));
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let mut view = view(3);
+    view.requests = Some(100);
+    view.duration = None;
+    for (width, height) in [(1, 1), (2, 3), (10, 4), (20, 100), (300, 2), (400, 90)] {
+        assert!(!drawn(&view, width, height).is_empty());
+    }
+    for _ in 0..PAST * 2 {
+        push(&mut view.per_second, u64::MAX);
+    }
+    assert_eq!(view.per_second.len(), PAST);
+    drawn(&view, 200, 50);
+}
+
+#[test]
+fn keys_that_stop() {
+    for keys in [&b"q"[..], b"\x1b", b"\x03", b"xq"] {
+        assert!(asks_to_stop(keys), "{keys:?}");
+    }
+    for keys in [&b""[..], b"x", b"\x1b[A", b"\x1bOq"] {
+        assert!(!asks_to_stop(keys), "{keys:?}");
+    }
+}
