@@ -33,6 +33,11 @@ pub(crate) const NGHTTPD: Package = Package {
     name: "nghttp2-server",
 };
 
+pub(crate) const APACHE: Package = Package {
+    program: "apache2",
+    name: "apache2-bin",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -30,6 +30,8 @@ mod http1;
 
 mod http2;
 
+mod session;
+
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
@@ -43,4 +45,7 @@ pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariable
 pub use crate::request::Request;
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
+pub use crate::session::{
+    CookieJar, CookiePlace, DigestAnswers, DigestLogin, Learning, Session, SessionPlan,
+};
 pub use crate::stream::Stream;

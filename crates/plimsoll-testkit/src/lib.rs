@@ -16,7 +16,11 @@ mod certificates;
 
 mod clock;
 
+mod digest_realm;
+
 mod http2_origin;
+
+mod logic;
 
 mod name_server;
 
@@ -31,7 +35,9 @@ mod waiting;
 pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
+pub use crate::digest_realm::{DigestLog, DigestRealm};
 pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
+pub use crate::logic::{Logic, Question, Reply};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};

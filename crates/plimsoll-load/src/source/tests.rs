@@ -76,6 +76,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         requests,
         pick,
         feeders,
+        session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing: Pacing::Closed {
             ramp: None,

@@ -55,6 +55,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         requests: vec![PlannedRequest::fixed(0, request)],
         pick: Pick::Turn,
         feeders: Vec::new(),
+        session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing,
         connections: CONNECTIONS,

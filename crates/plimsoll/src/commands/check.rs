@@ -113,7 +113,9 @@ fn plan(
         problems.add("--timeout", "must be more than zero");
     }
     let is_http2 = args.connection.http2;
-    let parts = args.request.parts(!is_http2, problems);
+    let closes = !is_http2 && !args.request.has_digest();
+    let parts = args.request.parts(closes, problems);
+    let digest = args.request.digest(problems);
     let connect = args
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
@@ -126,6 +128,7 @@ fn plan(
     let plan = CheckPlan {
         endpoint,
         request,
+        digest,
         expectations: Expectations::new(conditions),
         timeout,
         limits: Limits::default(),

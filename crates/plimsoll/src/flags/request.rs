@@ -2,8 +2,11 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
+use plimsoll_client::{
+    ConnectPlan, DigestLogin, Endpoint, Request, RequestForm, basic_authorization,
+};
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::Secret;
 
@@ -57,6 +60,10 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TOKEN", conflicts_with = "basic_auth")]
     bearer: Option<String>,
 
+    /// Digest authentication (RFC 7616), once the server asks for it
+    #[arg(long, value_name = "USER:PASSWORD", conflicts_with_all = ["basic_auth", "bearer"])]
+    digest: Option<String>,
+
     /// Host header, in place of that of the URL
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
@@ -71,6 +78,8 @@ pub(crate) struct RequestParts {
     /// Fields that are sent where nothing else gives them.
     defaults: Vec<(String, String)>,
     body: Option<Template>,
+    /// The server asks who is there, so nothing else says it.
+    is_digest: bool,
 }
 
 /// A request without its URL.
@@ -113,7 +122,24 @@ impl RequestArgs {
                 .collect(),
             defaults,
             body: body.map(Template::literal),
+            is_digest: self.digest.is_some(),
         }
+    }
+
+    /// Who logs in by digest authentication.
+    pub(crate) fn digest(&self, problems: &mut Problems) -> Option<Arc<DigestLogin>> {
+        let text = self.digest.as_ref()?;
+        let pair = text.split_once(':').ok_or("write it as `user:password`");
+        let (user, password) = problems.value("--digest", pair)?;
+        Some(Arc::new(DigestLogin {
+            user: user.to_owned(),
+            password: Secret::new(password),
+        }))
+    }
+
+    /// Whether the server may ask who is there, and be told on the same connection.
+    pub(crate) fn has_digest(&self) -> bool {
+        self.digest.is_some()
     }
 
     /// Content type and body.
@@ -136,11 +162,15 @@ impl RequestArgs {
                 None => problems.add("-H", format!("`{text}` is not of the form `Name: value`")),
             }
         }
+        let is_given = |name: &str, headers: &[(String, String)]| {
+            let mut headers = headers.iter();
+            headers.any(|(given, _)| given.eq_ignore_ascii_case(name))
+        };
+        if self.digest.is_some() && is_given("authorization", &headers) {
+            problems.add("--digest", "does not go with a header `authorization`");
+        }
         let mut add = |name: &str, value: Option<String>| {
-            let is_given = headers
-                .iter()
-                .any(|(given, _)| given.eq_ignore_ascii_case(name));
-            if let Some(value) = value.filter(|_| !is_given) {
+            if let Some(value) = value.filter(|_| !is_given(name, &headers)) {
                 headers.push((name.to_owned(), value));
             }
         };
@@ -217,11 +247,11 @@ impl RequestParts {
         // A later source adds only fields of names that no earlier one has.
         for source in [from_file, of_url.into_iter().collect(), defaults.collect()] {
             let given: Vec<String> = headers.iter().map(|(name, _)| name.clone()).collect();
-            headers.extend(
-                source.into_iter().filter(|(name, _)| {
-                    !given.iter().any(|given| given.eq_ignore_ascii_case(name))
-                }),
-            );
+            headers.extend(source.into_iter().filter(|(name, _)| {
+                let is_given = given.iter().any(|given| given.eq_ignore_ascii_case(name));
+                let is_asked_for = self.is_digest && name.eq_ignore_ascii_case("authorization");
+                !is_given && !is_asked_for
+            }));
         }
         let from_file = file.and_then(|file| file.body.as_ref());
         let body = self.body.as_ref().or(from_file).cloned();
