@@ -26,6 +26,8 @@ mod connect;
 
 mod request;
 
+mod content_coding;
+
 mod http1;
 
 mod http2;
@@ -35,6 +37,7 @@ mod session;
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
+pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};

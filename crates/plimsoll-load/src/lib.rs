@@ -48,7 +48,7 @@ pub use crate::plan::{
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;
 pub use crate::run::{Observation, RunError, Watch, check_reachable, run};
-pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateProblem};
+pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem};
 pub use crate::user::{Recorder, VirtualUser};
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use plimsoll_client::Request;
+use plimsoll_client::{Compressor, ContentCoding, Request};
 use plimsoll_formats::{Generator, MissingVariable, Part, Template, is_target_byte};
 use plimsoll_wire::h1::HeadError;
 use plimsoll_wire::h2;
@@ -19,9 +19,19 @@ pub struct RequestTemplate {
     /// Names and values, `host` among them.
     fields: Vec<(String, Text)>,
     body: Option<Text>,
+    coding: Option<ContentCoding>,
     /// For each feeder, whether it has a place here.
     uses: Vec<bool>,
     needs_clock: bool,
+}
+
+/// What becomes of the requests that a template makes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TemplateForm<'a> {
+    /// The scheme of the URL, for requests of HTTP/2; they are of HTTP/1 without.
+    pub http2_scheme: Option<&'a str>,
+    /// What bodies are compressed by.
+    pub coding: Option<ContentCoding>,
 }
 
 /// Why a template cannot be used.
@@ -79,12 +89,15 @@ pub(super) struct Values<'a> {
     /// The row of each feeder.
     pub(super) rows: &'a [usize],
     pub(super) entropy: Entropy<'a>,
+    /// There is one if the template has a coding.
+    pub(super) compressor: Option<&'a mut Compressor>,
 }
 
 /// Memory that is used again for each request.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     body: Vec<u8>,
+    coded: Vec<u8>,
     value: Vec<u8>,
 }
 
@@ -93,7 +106,6 @@ impl RequestTemplate {
     ///
     /// - `target`, `host`, `headers`, `body`: as for [`Request::encode`]; variables in them are
     ///   columns of `feeders`, of which the first that has one counts.
-    /// - `http2_scheme`: the scheme of the URL, for requests of HTTP/2.
     ///
     /// Returns a request that it could make beside it.
     pub fn compile(
@@ -103,8 +115,12 @@ impl RequestTemplate {
         headers: &[(String, Template)],
         body: Option<&Template>,
         feeders: &[Feeder],
-        http2_scheme: Option<&str>,
+        form: TemplateForm<'_>,
     ) -> Result<(Self, Request), TemplateProblem> {
+        let TemplateForm {
+            http2_scheme,
+            coding,
+        } = form;
         let mut fields = Vec::new();
         if !headers.iter().any(|(name, _)| is_host(name)) {
             fields.push((
@@ -134,6 +150,7 @@ impl RequestTemplate {
             target,
             fields,
             body,
+            coding,
             uses: Vec::new(),
             needs_clock: false,
         };
@@ -176,6 +193,11 @@ impl RequestTemplate {
         self.uses.get(feeder).copied().unwrap_or(false)
     }
 
+    /// What its bodies are compressed by.
+    pub(super) fn coding(&self) -> Option<ContentCoding> {
+        self.coding
+    }
+
     pub(super) fn needs_clock(&self) -> bool {
         self.needs_clock
     }
@@ -204,11 +226,11 @@ impl RequestTemplate {
         match &self.body {
             None => out.extend_from_slice(b"\r\n"),
             Some(body) => {
-                scratch.body.clear();
-                body.write(&mut values, &mut scratch.body);
-                write!(out, "content-length: {}\r\n\r\n", scratch.body.len())
+                scratch.coded.clear();
+                body.write_coded(&mut values, &mut scratch.body, &mut scratch.coded);
+                write!(out, "content-length: {}\r\n\r\n", scratch.coded.len())
                     .expect("memory takes what is written to it");
-                out.extend_from_slice(&scratch.body);
+                out.extend_from_slice(&scratch.coded);
             }
         }
     }
@@ -235,7 +257,7 @@ impl RequestTemplate {
         if let Some(body) = &self.body
             && !body.is_fixed()
         {
-            rewrite.body(|out| body.write(&mut values, out));
+            rewrite.body(|out| body.write_coded(&mut values, &mut scratch.body, out));
         }
     }
 
@@ -255,6 +277,7 @@ impl RequestTemplate {
                 now: None,
                 random: &mut random,
             },
+            compressor: None,
         };
         let mut text = |text: &Text| {
             let mut bytes = Vec::new();
@@ -275,6 +298,14 @@ impl RequestTemplate {
             })
             .collect();
         let body = self.body.as_ref().map(text);
+        let body = body.map(|body| match self.coding {
+            None => body,
+            Some(coding) => {
+                let mut coded = Vec::new();
+                Compressor::new(coding).write(&body, &mut coded);
+                coded
+            }
+        });
         let (method, body) = (&self.method, body.as_deref());
         let target = String::from_utf8_lossy(&target);
         Ok(match http2_scheme {
@@ -383,6 +414,19 @@ impl Text {
                 }
                 Piece::Generated(generator) => generate::write(generator, &mut values.entropy, out),
             }
+        }
+    }
+
+    /// The same, compressed if there is something to do so.
+    fn write_coded(&self, values: &mut Values<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+        if values.compressor.is_none() {
+            self.write(values, out);
+            return;
+        }
+        scratch.clear();
+        self.write(values, scratch);
+        if let Some(compressor) = &mut values.compressor {
+            compressor.write(scratch, out);
         }
     }
 

@@ -168,7 +168,10 @@ fn use_template(plan: &mut RunPlan, is_http2: bool) {
         &headers,
         Some(&body),
         &plan.feeders,
-        is_http2.then_some("http"),
+        crate::TemplateForm {
+            http2_scheme: is_http2.then_some("http"),
+            coding: Some(plimsoll_client::ContentCoding::Gzip),
+        },
     );
     let (template, request) = compiled.unwrap();
     plan.requests[0].template = Some(Arc::new(template));

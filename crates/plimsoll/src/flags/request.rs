@@ -4,8 +4,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use plimsoll_client::{
-    ConnectPlan, DigestLogin, Endpoint, Request, RequestForm, basic_authorization,
+    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Request, RequestForm,
+    basic_authorization,
 };
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::Secret;
@@ -42,6 +44,10 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'T', long, value_name = "TYPE")]
     content_type: Option<String>,
 
+    /// Compress the body, and say so in `content-encoding`
+    #[arg(long, value_enum, value_name = "CODING")]
+    compress_body: Option<Coding>,
+
     /// Field of a form, repeatable, as curl takes it: `name=value`, `name=@file;type=…`,
     /// `name=<file`
     #[arg(
@@ -69,6 +75,23 @@ pub(crate) struct RequestArgs {
     host: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Coding {
+    /// RFC 1952
+    Gzip,
+    /// The zlib format (RFC 1950)
+    Deflate,
+}
+
+impl From<Coding> for ContentCoding {
+    fn from(coding: Coding) -> Self {
+        match coding {
+            Coding::Gzip => Self::Gzip,
+            Coding::Deflate => Self::Deflate,
+        }
+    }
+}
+
 /// What all requests of a command have in common.
 #[derive(Debug)]
 pub(crate) struct RequestParts {
@@ -80,6 +103,7 @@ pub(crate) struct RequestParts {
     body: Option<Template>,
     /// The server asks who is there, so nothing else says it.
     is_digest: bool,
+    coding: Option<ContentCoding>,
 }
 
 /// A request without its URL.
@@ -88,6 +112,8 @@ pub(crate) struct RequestContent {
     pub(crate) method: String,
     pub(crate) headers: Vec<(String, Template)>,
     pub(crate) body: Option<Template>,
+    /// What the body is still to be compressed by, once its places are filled.
+    pub(crate) coding: Option<ContentCoding>,
 }
 
 impl RequestArgs {
@@ -123,6 +149,7 @@ impl RequestArgs {
             defaults,
             body: body.map(Template::literal),
             is_digest: self.digest.is_some(),
+            coding: self.compress_body.map(ContentCoding::from),
         }
     }
 
@@ -168,6 +195,12 @@ impl RequestArgs {
         };
         if self.digest.is_some() && is_given("authorization", &headers) {
             problems.add("--digest", "does not go with a header `authorization`");
+        }
+        if self.compress_body.is_some() && is_given("content-encoding", &headers) {
+            problems.add(
+                "--compress-body",
+                "does not go with a header `content-encoding`",
+            );
         }
         let mut add = |name: &str, value: Option<String>| {
             if let Some(value) = value.filter(|_| !is_given(name, &headers)) {
@@ -258,15 +291,40 @@ impl RequestParts {
         let default_method = if body.is_some() { "POST" } else { "GET" };
         let method = self.method.as_deref();
         let method = method.or_else(|| file.and_then(|file| file.method.as_deref()));
-        RequestContent {
+        let mut content = RequestContent {
             method: method.unwrap_or(default_method).to_owned(),
             headers,
             body,
+            coding: None,
+        };
+        if let Some(coding) = self.coding {
+            content.compress(coding);
         }
+        content
     }
 }
 
 impl RequestContent {
+    /// Has the body compressed, unless there is none or its file says that it already is.
+    fn compress(&mut self, coding: ContentCoding) {
+        let mut names = self.headers.iter().map(|(name, _)| name);
+        if names.any(|name| name.eq_ignore_ascii_case("content-encoding")) {
+            return;
+        }
+        let Some(body) = &mut self.body else {
+            return;
+        };
+        if let Some(text) = body.as_text() {
+            let mut compressed = Vec::new();
+            Compressor::new(coding).write(text, &mut compressed);
+            *body = Template::literal(compressed);
+        } else {
+            self.coding = Some(coding);
+        }
+        let value = Template::literal(coding.name());
+        self.headers.push(("content-encoding".to_owned(), value));
+    }
+
     /// The request, which must have no place for a value.
     pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
         let OnTheWay { form, headers } = self.on_the_way(url, way)?;
