@@ -115,6 +115,7 @@ fn plan(
     let is_http2 = args.connection.http2;
     let closes = !is_http2 && !args.request.has_digest();
     let parts = args.request.parts(closes, problems);
+    args.request.check_body(problems);
     let digest = args.request.digest(problems);
     let connect = args
         .connection

@@ -164,6 +164,17 @@ impl RequestArgs {
         }))
     }
 
+    /// Notes flags for a body where there is none.
+    pub(crate) fn check_body(&self, problems: &mut Problems) {
+        let has_body = self.data.is_some() || self.data_file.is_some() || !self.form.is_empty();
+        if self.compress_body.is_some() && !has_body {
+            problems.add(
+                "--compress-body",
+                "there is no body; give one by -d, -D or -F",
+            );
+        }
+    }
+
     /// Whether the server may ask who is there, and be told on the same connection.
     pub(crate) fn has_digest(&self) -> bool {
         self.digest.is_some()

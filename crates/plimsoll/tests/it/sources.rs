@@ -171,6 +171,9 @@ fn bodies_are_compressed_with_and_without_places() {
     ];
     let said = plimsoll(&[&["check"][..], &wrong, &[&one.url("/")]].concat()).exits(2);
     assert!(said.stderr.contains("--compress-body"), "{said}");
+    let bodiless = ["load", "--compress-body", "gzip", &one.url("/")];
+    let said = plimsoll(&bodiless).exits(2);
+    assert!(said.stderr.contains("there is no body"), "{said}");
 }
 
 #[test]

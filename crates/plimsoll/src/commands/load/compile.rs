@@ -133,6 +133,9 @@ impl Compiler<'_> {
         if let Some(described) = &described {
             described.fill(&mut parts, &mut self.problems);
         }
+        if self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
+            self.args.request.check_body(&mut self.problems);
+        }
         let session = SessionPlan {
             cookies: self.args.requests.cookies,
             digest: self.args.request.digest(&mut self.problems),
