@@ -228,7 +228,7 @@ fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_told() {
     .exits(0);
     assert!(
         said.stderr
-            .contains("left out 1 pseudo header fields of HTTP/2"),
+            .contains("left out 1 pseudo header field of HTTP/2"),
         "{said}"
     );
     assert_eq!(lines(&origin), ["PUT /a", "GET /b", "PUT /a", "GET /b"]);
