@@ -38,6 +38,11 @@ pub(crate) const CADDY: Package = Package {
     name: "caddy",
 };
 
+pub(crate) const APACHE: Package = Package {
+    program: "apache2",
+    name: "apache2-bin",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -21,11 +21,12 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 4] = [
+const NEEDED: [Package; 5] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
     packages::CADDY,
+    packages::APACHE,
 ];
 
 /// Runs the task.

@@ -26,15 +26,20 @@ mod connect;
 
 mod request;
 
+mod content_coding;
+
 mod http1;
 
 mod http2;
 
 mod http3;
 
+mod session;
+
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
+pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
@@ -48,4 +53,7 @@ pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariable
 pub use crate::request::Request;
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
+pub use crate::session::{
+    CookieJar, CookiePlace, DigestAnswers, DigestLogin, Learning, Session, SessionPlan,
+};
 pub use crate::stream::Stream;

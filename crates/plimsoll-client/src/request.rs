@@ -125,6 +125,89 @@ impl Request {
         self.protocol
     }
 
+    /// Makes it a copy of `base` with other fields: each in the place of those of its name, or added.
+    ///
+    /// Memory is reused unless a clone still needs it.
+    ///
+    /// - `fields`: names in lowercase, no control characters in values.
+    pub fn copy_with<'a>(
+        &mut self,
+        base: &Self,
+        fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    ) {
+        self.method.clone_from(&base.method);
+        self.protocol = base.protocol;
+        self.http3 = None;
+        if let Some(source) = &base.fields {
+            let own = self.fields.get_or_insert_with(|| source.clone());
+            let mut rewrite = own.rewrite_as(source);
+            for (name, value) in fields {
+                rewrite.set(name, value);
+            }
+            return;
+        }
+        self.fields = None;
+        self.rewrite(|out| {
+            let (head, rest) = base.split_head();
+            for line in head.split_inclusive(|byte| *byte == b'\n') {
+                let is_replaced = |(name, _): (&str, &[u8])| is_field(line, name);
+                if !fields.clone().any(is_replaced) {
+                    out.extend_from_slice(line);
+                }
+            }
+            for (name, value) in fields {
+                for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                    out.extend_from_slice(part);
+                }
+            }
+            out.extend_from_slice(rest);
+        });
+    }
+
+    /// What stands in the request line, or `:path`.
+    pub fn target(&self) -> &[u8] {
+        match &self.fields {
+            Some(fields) => fields.value(h2::EncodedRequest::PATH),
+            None => self
+                .bytes
+                .split(|byte| *byte == b' ')
+                .nth(1)
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The value of `host`, or of `:authority`.
+    pub fn host(&self) -> &[u8] {
+        match &self.fields {
+            Some(fields) => fields.value(h2::EncodedRequest::AUTHORITY),
+            None => self.field("host").unwrap_or_default(),
+        }
+    }
+
+    /// The value of the first field of that lowercase name.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        if let Some(fields) = &self.fields {
+            let mut headers = fields.headers();
+            let found = headers.find(|(candidate, _)| *candidate == name.as_bytes());
+            return found.map(|(_, value)| value);
+        }
+        let mut lines = self
+            .split_head()
+            .0
+            .split_inclusive(|byte| *byte == b'\n')
+            .skip(1);
+        let line = lines.find(|line| is_field(line, name))?;
+        Some(line[name.len() + 1..].trim_ascii())
+    }
+
+    /// The lines of the head, and what follows them: the empty line and the body.
+    fn split_head(&self) -> (&[u8], &[u8]) {
+        let mut windows = self.bytes.windows(4);
+        let end = windows.position(|window| window == b"\r\n\r\n");
+        self.bytes
+            .split_at(end.map_or(self.bytes.len(), |end| end + 2))
+    }
+
     /// Head and body as they go over HTTP/1; nothing in a request for another version.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -171,4 +254,12 @@ impl Request {
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
+}
+
+/// Whether a line of a head is a field of that lowercase name.
+fn is_field(line: &[u8], name: &str) -> bool {
+    line.split_at_checked(name.len())
+        .is_some_and(|(start, rest)| {
+            start.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
+        })
 }

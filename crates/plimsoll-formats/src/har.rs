@@ -127,24 +127,40 @@ impl Reader {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        for (count, what) in [
+        for (count, one, many) in [
             (
                 self.unanswered,
+                "entry without an answer (blocked or aborted)",
                 "entries without an answer (blocked or aborted)",
             ),
-            (self.cached, "entries that the browser took from its cache"),
-            (self.websockets, "WebSocket connections"),
+            (
+                self.cached,
+                "entry that the browser took from its cache",
+                "entries that the browser took from its cache",
+            ),
+            (
+                self.websockets,
+                "WebSocket connection",
+                "WebSocket connections",
+            ),
             (
                 self.other_schemes,
+                "entry that is neither http nor https",
                 "entries that are neither http nor https",
             ),
-            (self.pseudo_fields, "pseudo header fields of HTTP/2"),
+            (
+                self.pseudo_fields,
+                "pseudo header field of HTTP/2",
+                "pseudo header fields of HTTP/2",
+            ),
             (
                 self.connection_fields,
+                "header field that is set from the connection and the body",
                 "header fields that are set from the connection and the body",
             ),
         ] {
             if count > 0 {
+                let what = if count == 1 { one } else { many };
                 self.file
                     .left_out
                     .push(Remark::whole(format!("{count} {what}")));

@@ -115,7 +115,15 @@ fn of_csv(error: &csv::Error) -> Remark {
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
-        } => format!("has {len} values for {expected_len} columns"),
+        } => {
+            let (expected_len, len) = (*expected_len, *len);
+            let plural = |count: u64| if count == 1 { "" } else { "s" };
+            format!(
+                "has {len} value{} for {expected_len} column{}",
+                plural(len),
+                plural(expected_len)
+            )
+        }
         csv::ErrorKind::Utf8 { .. } => "is not UTF-8".to_owned(),
         _ => error.to_string(),
     };

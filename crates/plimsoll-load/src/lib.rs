@@ -50,7 +50,7 @@ pub use crate::plan::{
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;
 pub use crate::run::{Observation, RunError, Standing, Watch, check_reachable, run};
-pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateProblem};
+pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem};
 pub use crate::user::{Recorder, VirtualUser};
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use plimsoll_client::check::{Facts, Observer};
-use plimsoll_client::{Completed, Connector, Http1, Incomplete, ReadBuffer, Stream};
+use plimsoll_client::{
+    Completed, Connector, Http1, Incomplete, Learning, ReadBuffer, Request, Session, Stream,
+};
 use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
@@ -24,6 +26,9 @@ pub(crate) struct PlainUser {
     /// One per endpoint, as far as they are open.
     connections: Vec<Option<Open>>,
     source: RequestSource,
+    /// What the user remembers, and the request with that.
+    session: Option<Box<Session>>,
+    dressed: Option<Request>,
     observer: Option<Observer>,
     back_off: Duration,
 }
@@ -54,6 +59,8 @@ impl PlainUser {
         Self {
             connections: plan.endpoints.iter().map(|_| None).collect(),
             source: RequestSource::new(Rc::clone(&shared.source), plan, index),
+            session: Session::new(&plan.session).map(Box::new),
+            dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
             back_off: Duration::ZERO,
             shared,
@@ -133,90 +140,117 @@ impl VirtualUser for PlainUser {
                 .set(Phase::Blocked, start.started - start.intended);
         }
         let endpoint = self.source.advance(&self.shared.plan);
-        if self
-            .connect(endpoint, &start, recorder, &mut exchange)
-            .await
-            .is_err()
-        {
-            recorder.finish(&start, &exchange);
+        loop {
+            if self
+                .connect(endpoint, &start, recorder, &mut exchange)
+                .await
+                .is_err()
+            {
+                recorder.finish(&start, &exchange);
+                return Finished {
+                    done: exchange.done,
+                    back_off: self.back_off,
+                };
+            }
+            let Self {
+                shared,
+                connections,
+                observer,
+                source,
+                session,
+                dressed,
+                ..
+            } = self;
+            let plan = &*shared.plan;
+            let open = connections[endpoint]
+                .as_mut()
+                .expect("it was just connected");
+            let request = source.current(plan);
+            let certificate_days = open.certificate_days;
+            let begun = open.idle_since.max(start.started);
+            let deadline = start.started + plan.timeout;
+            let buffer = &shared.buffer;
+            let clock = &SystemClock;
+            let result = match (&mut *session, &mut *observer) {
+                (None, None) => {
+                    open.http
+                        .exchange(request, begun, deadline, buffer, &mut (), clock)
+                        .await
+                }
+                (None, Some(observer)) => {
+                    open.http
+                        .exchange(request, begun, deadline, buffer, observer, clock)
+                        .await
+                }
+                (Some(session), observer) => {
+                    let site = &plan.endpoints[endpoint];
+                    let request = session.dress(request, dressed, site, endpoint, clock);
+                    let mut sink = Learning {
+                        session,
+                        endpoint: site,
+                        position: endpoint,
+                        observer: observer.as_mut(),
+                        clock,
+                    };
+                    open.http
+                        .exchange(request, begun, deadline, buffer, &mut sink, clock)
+                        .await
+                }
+            };
+            let reusable = match result {
+                Ok(completed) => {
+                    let Completed { done, reusable, .. } = completed;
+                    open.idle_since = done;
+                    add_phases(&mut exchange.phases, &completed.phases);
+                    exchange.bytes_sent += completed.bytes_sent;
+                    exchange.bytes_received += completed.bytes_received;
+                    exchange.done = done;
+                    exchange.outcome = Ok(completed.status);
+                    reusable && plan.keep_alive
+                }
+                Err(incomplete) => {
+                    let Incomplete { done, failure, .. } = incomplete;
+                    add_phases(&mut exchange.phases, &incomplete.phases);
+                    exchange.bytes_sent += incomplete.bytes_sent;
+                    exchange.bytes_received += incomplete.bytes_received;
+                    exchange.done = done;
+                    exchange.outcome = Err(failure);
+                    false
+                }
+            };
+            if !reusable {
+                connections[endpoint] = None;
+            }
+            // A server that asks who is there is told so in the same exchange.
+            if exchange.outcome.is_ok()
+                && session
+                    .as_mut()
+                    .is_some_and(|session| session.wants_again())
+            {
+                continue;
+            }
+            let judged = observer.as_ref().and_then(|observer| {
+                let facts = Facts::of(&exchange, certificate_days)?;
+                Some((observer, facts))
+            });
+            match judged {
+                Some((observer, facts)) => {
+                    let unmet = plan.expectations.unmet(observer, facts);
+                    recorder.finish_judged(&start, &exchange, unmet);
+                }
+                None => recorder.finish(&start, &exchange),
+            }
             return Finished {
                 done: exchange.done,
-                back_off: self.back_off,
+                back_off: Duration::ZERO,
             };
-        }
-        let Self {
-            shared,
-            connections,
-            observer,
-            source,
-            ..
-        } = self;
-        let plan = &*shared.plan;
-        let open = connections[endpoint]
-            .as_mut()
-            .expect("it was just connected");
-        let request = source.current(plan);
-        let certificate_days = open.certificate_days;
-        let begun = open.idle_since.max(start.started);
-        let deadline = start.started + plan.timeout;
-        let buffer = &shared.buffer;
-        let clock = &SystemClock;
-        let result = match observer {
-            None => {
-                open.http
-                    .exchange(request, begun, deadline, buffer, &mut (), clock)
-                    .await
-            }
-            Some(observer) => {
-                open.http
-                    .exchange(request, begun, deadline, buffer, observer, clock)
-                    .await
-            }
-        };
-        let reusable = match result {
-            Ok(completed) => {
-                let Completed { done, reusable, .. } = completed;
-                open.idle_since = done;
-                add_phases(&mut exchange.phases, &completed.phases);
-                exchange.bytes_sent = completed.bytes_sent;
-                exchange.bytes_received = completed.bytes_received;
-                exchange.done = done;
-                exchange.outcome = Ok(completed.status);
-                reusable && plan.keep_alive
-            }
-            Err(incomplete) => {
-                let Incomplete { done, failure, .. } = incomplete;
-                add_phases(&mut exchange.phases, &incomplete.phases);
-                exchange.bytes_sent = incomplete.bytes_sent;
-                exchange.bytes_received = incomplete.bytes_received;
-                exchange.done = done;
-                exchange.outcome = Err(failure);
-                false
-            }
-        };
-        if !reusable {
-            connections[endpoint] = None;
-        }
-        let judged = observer.as_ref().and_then(|observer| {
-            let facts = Facts::of(&exchange, certificate_days)?;
-            Some((observer, facts))
-        });
-        match judged {
-            Some((observer, facts)) => {
-                let unmet = plan.expectations.unmet(observer, facts);
-                recorder.finish_judged(&start, &exchange, unmet);
-            }
-            None => recorder.finish(&start, &exchange),
-        }
-        Finished {
-            done: exchange.done,
-            back_off: Duration::ZERO,
         }
     }
 }
 
+/// Notes how long further phases took, on top of what is there.
 pub(crate) fn add_phases(all: &mut Phases, more: &Phases) {
     for (phase, duration) in more.iter() {
-        all.set(phase, duration);
+        all.set(phase, all.get(phase).unwrap_or_default() + duration);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
-use plimsoll_client::{ConnectPlan, Endpoint, Request};
+use plimsoll_client::{ConnectPlan, Endpoint, Request, SessionPlan};
 use plimsoll_model::{Protocol, Rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
@@ -26,6 +26,8 @@ pub struct RunPlan {
     pub pick: Pick,
     /// Where templates take their values from.
     pub feeders: Vec<Feeder>,
+    /// What each virtual user remembers from one exchange to the next.
+    pub session: SessionPlan,
     /// How connections are opened.
     pub connect: Arc<ConnectPlan>,
     /// How starts follow from one another.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use plimsoll_client::check::{Facts, Observer};
-use plimsoll_client::{Http3, Http3Parts};
+use plimsoll_client::{Http3, Http3Parts, Learning, Request, Session};
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::ResponseSink as _;
@@ -27,6 +27,9 @@ pub(crate) struct QuicUser {
     shared: Rc<Shared>,
     connection: Rc<QuicConnection>,
     source: RequestSource,
+    /// What the user remembers, and the request with that.
+    session: Option<Box<Session>>,
+    dressed: Option<Request>,
     observer: Option<Observer>,
     back_off: Duration,
 }
@@ -83,6 +86,8 @@ impl QuicUser {
         let expectations = &plan.expectations;
         Self {
             source: RequestSource::new(Rc::clone(&shared.source), plan, index),
+            session: Session::new(&plan.session).map(Box::new),
+            dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
             back_off: Duration::ZERO,
             connection,
@@ -165,7 +170,8 @@ impl QuicUser {
     ) -> Option<i64> {
         let shared = Rc::clone(&self.shared);
         let deadline = start.started + shared.plan.timeout;
-        for attempt in 1.. {
+        let mut attempts = 0;
+        loop {
             let (link, mut open) = match self.connect(endpoint, recorder, exchange).await {
                 Ok(found) => found,
                 Err(failure) => {
@@ -175,7 +181,18 @@ impl QuicUser {
                 }
             };
             exchange.peer = Some(open.http.peer());
-            let request = self.source.current(&shared.plan);
+            let Self {
+                source,
+                session,
+                dressed,
+                observer,
+                ..
+            } = &mut *self;
+            let site = &shared.plan.endpoints[endpoint];
+            let mut request = source.current(&shared.plan);
+            if let Some(session) = session {
+                request = session.dress(request, dressed, site, endpoint, &SystemClock);
+            }
             let is_idempotent = request.is_idempotent();
             let Some(request) = request.http3() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
@@ -185,13 +202,24 @@ impl QuicUser {
             };
             let begun = SystemClock.now();
             let http = &mut open.http;
-            let result = match &mut self.observer {
-                None => {
+            let result = match (session, observer) {
+                (None, None) => {
                     http.exchange(&request, begun, deadline, &mut (), &SystemClock)
                         .await
                 }
-                Some(observer) => {
+                (None, Some(observer)) => {
                     let mut sink = Observing(observer);
+                    http.exchange(&request, begun, deadline, &mut sink, &SystemClock)
+                        .await
+                }
+                (Some(session), observer) => {
+                    let mut sink = Learning {
+                        session,
+                        endpoint: site,
+                        position: endpoint,
+                        observer: observer.as_mut(),
+                        clock: &SystemClock,
+                    };
                     http.exchange(&request, begun, deadline, &mut sink, &SystemClock)
                         .await
                 }
@@ -206,6 +234,11 @@ impl QuicUser {
                     exchange.bytes_received += completed.bytes_received;
                     exchange.done = completed.done;
                     exchange.outcome = Ok(completed.status);
+                    // A server that asks who is there is told so in the same exchange.
+                    let session = self.session.as_mut();
+                    if session.is_some_and(|session| session.wants_again()) {
+                        continue;
+                    }
                     return open.certificate_days;
                 }
                 Err(incomplete) => {
@@ -218,7 +251,8 @@ impl QuicUser {
                         Retry::IfReused => open.http.has_carried() && is_idempotent,
                         Retry::Never => false,
                     };
-                    if may_repeat && attempt < MOST_ATTEMPTS {
+                    attempts += 1;
+                    if may_repeat && attempts < MOST_ATTEMPTS {
                         continue;
                     }
                     add_phases(&mut exchange.phases, &incomplete.phases);
@@ -228,7 +262,6 @@ impl QuicUser {
                 }
             }
         }
-        None
     }
 }
 

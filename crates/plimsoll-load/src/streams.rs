@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{
-    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Responses, Stream,
-    require_http2,
+    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Request, Responses, Session,
+    Stream, require_http2,
 };
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
@@ -60,6 +60,12 @@ pub(crate) struct StreamsUser {
 struct Place {
     start: Start,
     source: RequestSource,
+    /// What the user remembers, and the request with that.
+    session: Option<Box<Session>>,
+    dressed: Option<Request>,
+    /// Bytes of answers after which the same request was sent again.
+    bytes_sent: u64,
+    bytes_received: u64,
     /// The phases before the request was begun.
     phases: Phases,
     attempts: u8,
@@ -135,6 +141,10 @@ impl StreamsUser {
             phases: Phases::default(),
             attempts: 0,
             taken_in: 0,
+            session: Session::new(&plan.session).map(Box::new),
+            dressed: None,
+            bytes_sent: 0,
+            bytes_received: 0,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
         });
         Self {
@@ -191,6 +201,8 @@ impl StreamsUser {
                     taken.start = start;
                     taken.phases = Phases::default();
                     taken.attempts = 0;
+                    taken.bytes_sent = 0;
+                    taken.bytes_received = 0;
                     taken.taken_in = self.turn;
                     let endpoint = taken.source.advance(&self.shared.plan);
                     self.links[endpoint].queue.push_back(place);
@@ -293,13 +305,19 @@ impl StreamsUser {
             } else {
                 *now.get_or_insert_with(|| SystemClock.now())
             };
-            // Whoever opened the connection has this behind it already.
-            if begun > start.intended && taken.phases.get(Phase::Connect).is_none() {
+            // Whoever opened the connection, or was answered already, has this behind it.
+            let is_begun = taken.phases.get(Phase::Connect).is_some() || taken.bytes_sent > 0;
+            if begun > start.intended && !is_begun {
                 taken.phases.set(Phase::Blocked, begun - start.intended);
             }
             let plan = &self.shared.plan;
             let deadline = start.started + plan.timeout;
-            let request = taken.source.current(plan);
+            let mut request = taken.source.current(plan);
+            if let Some(session) = &mut taken.session {
+                let site = &plan.endpoints[endpoint];
+                let into = &mut taken.dressed;
+                request = session.dress(request, into, site, endpoint, &SystemClock);
+            }
             let Some(request) = request.http2() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
                     .because("the request was not encoded for HTTP/2");
@@ -329,6 +347,7 @@ impl StreamsUser {
         let mut take = |open: &mut Open| {
             let mut taking = Taking {
                 plan: &shared.plan,
+                endpoint,
                 recorder,
                 places,
                 news,
@@ -397,7 +416,6 @@ impl StreamsUser {
             self.pacer.free(place, finished);
         }
         for place in self.news.again.drain(..) {
-            self.places[place as usize].phases = Phases::default();
             self.links[endpoint].queue.push_back(place);
         }
         is_any
@@ -466,8 +484,8 @@ impl Place {
             started: self.start.started,
             done,
             phases: self.phases,
-            bytes_sent: 0,
-            bytes_received: 0,
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
             peer,
             protocol: Protocol::Http2,
             outcome,
@@ -478,6 +496,7 @@ impl Place {
 /// Takes what came on one connection.
 struct Taking<'a> {
     plan: &'a RunPlan,
+    endpoint: usize,
     recorder: &'a Recorder,
     places: &'a mut [Place],
     news: &'a mut News,
@@ -489,13 +508,23 @@ struct Taking<'a> {
 impl Responses for Taking<'_> {
     #[inline]
     fn wants_fields(&self) -> bool {
-        let observer = self.places[0].observer.as_ref();
-        observer.is_some_and(Observer::needs_fields)
+        let Place {
+            observer, session, ..
+        } = &self.places[0];
+        session.is_some() || observer.as_ref().is_some_and(Observer::needs_fields)
     }
 
     #[inline]
     fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
-        if let Some(observer) = &mut self.places[token as usize].observer {
+        let Place {
+            observer, session, ..
+        } = &mut self.places[token as usize];
+        if let Some(session) = session {
+            let site = &self.plan.endpoints[self.endpoint];
+            let fields = head.fields.iter();
+            session.learn(site, self.endpoint, head.status, fields, &SystemClock);
+        }
+        if let Some(observer) = observer {
             observer.http2_head(head);
         }
     }
@@ -511,9 +540,15 @@ impl Responses for Taking<'_> {
     fn completed(&mut self, token: u32, completed: Completed) {
         let place = &mut self.places[token as usize];
         add_phases(&mut place.phases, &completed.phases);
-        let mut exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
-        exchange.bytes_sent = completed.bytes_sent;
-        exchange.bytes_received = completed.bytes_received;
+        place.bytes_sent += completed.bytes_sent;
+        place.bytes_received += completed.bytes_received;
+        // A server that asks who is there is told so in the same exchange.
+        let session = place.session.as_mut();
+        if session.is_some_and(|session| session.wants_again()) {
+            self.news.again.push(token);
+            return;
+        }
+        let exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
         let judged = place.observer.as_ref().and_then(|observer| {
             let facts = Facts::of(&exchange, self.certificate_days)?;
             Some((observer, facts))
@@ -538,13 +573,14 @@ impl Responses for Taking<'_> {
         let is_left = failure.kind == FailureKind::Closed && failure.retry == Retry::Safe;
         place.attempts += 1;
         if is_left && place.attempts < MOST_ATTEMPTS {
+            place.phases = Phases::default();
             self.news.again.push(token);
             return;
         }
         add_phases(&mut place.phases, &incomplete.phases);
-        let mut exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
-        exchange.bytes_sent = incomplete.bytes_sent;
-        exchange.bytes_received = incomplete.bytes_received;
+        place.bytes_sent += incomplete.bytes_sent;
+        place.bytes_received += incomplete.bytes_received;
+        let exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
         self.recorder.finish(&place.start, &exchange);
         let finished = Finished {
             done: incomplete.done,

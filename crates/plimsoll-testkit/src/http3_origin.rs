@@ -14,6 +14,7 @@ use quinn::{Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
 use tokio::sync::watch;
 
 use crate::background::Background;
+use crate::logic::{Logic, Question};
 
 /// What becomes of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub enum Http3Answer {
     GoAway,
     /// The connection is closed with `H3_INTERNAL_ERROR`.
     Close,
+    /// What the logic says.
+    Reply(Logic),
 }
 
 impl Http3Answer {
@@ -170,6 +173,12 @@ impl Http3OriginBuilder {
     ) -> Self {
         self.decide = Box::new(decide);
         self
+    }
+
+    /// Answers each request as `logic` says.
+    #[must_use]
+    pub fn logic(self, logic: Logic) -> Self {
+        self.answer(move |_, _| Http3Answer::Reply(logic.clone()))
     }
 
     /// Binds and serves; connections are accepted when this returns.
@@ -336,17 +345,24 @@ impl Service {
                 received.extend_from_slice(&piece);
             }
         }
+        let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, announced, content) = match answer {
+            Http3Answer::Reply(logic) => {
+                let reply = logic.reply(&Question::of(head.method(), head.uri(), head.headers()));
+                fields.extend(reply.fields);
+                (reply.status, 5, b"hello".to_vec())
+            }
             Http3Answer::Content(status, content) => (status, content.len(), content),
             Http3Answer::Miscounted { announced, sent } => (200, announced, vec![b'x'; sent]),
             _ => (200, received.len(), received),
         };
-        let response = Response::builder()
+        let mut response = Response::builder()
             .status(status)
-            .header("content-length", announced)
-            .header("x-answer", "yes")
-            .body(())
-            .expect("a status that exists");
+            .header("content-length", announced);
+        for (name, value) in fields {
+            response = response.header(name, value);
+        }
+        let response = response.body(()).expect("a status that exists");
         stream.send_response(response).await?;
         if !is_head && !content.is_empty() {
             stream.send_data(content.into()).await?;

@@ -16,9 +16,13 @@ mod certificates;
 
 mod clock;
 
+mod digest_realm;
+
 mod http2_origin;
 
 mod http3_origin;
+
+mod logic;
 
 mod name_server;
 
@@ -33,8 +37,10 @@ mod waiting;
 pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
+pub use crate::digest_realm::{DigestLog, DigestRealm};
 pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
 pub use crate::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
+pub use crate::logic::{Logic, Question, Reply};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};

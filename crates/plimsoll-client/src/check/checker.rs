@@ -9,13 +9,13 @@ use plimsoll_model::{
     Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
     Verdict,
 };
-use plimsoll_wire::h1::ResponseSink as _;
+use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use plimsoll_wire::h2;
 
 use crate::check::{CheckPlan, Facts, Observer};
 use crate::{
-    Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, ReadBuffer,
-    ResponseParts, Stream, require_http2,
+    Completed, Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, Incomplete,
+    Learning, ReadBuffer, Request, ResponseParts, Session, SessionPlan, Stream, require_http2,
 };
 
 /// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
@@ -36,6 +36,9 @@ pub struct Checker {
     reuse: Reuse,
     open: Option<Open>,
     observer: Observer,
+    /// What is known of how the server wants to be answered, and the request with that.
+    session: Option<Box<Session>>,
+    dressed: Option<Request>,
     has_details: bool,
     /// Of the connection that was used last, as far as somebody wants to know.
     tls: Option<TlsSession>,
@@ -82,6 +85,12 @@ impl Checker {
     pub fn new(plan: Arc<CheckPlan>, reuse: Reuse) -> Self {
         Self {
             observer: plan.expectations.observer(),
+            session: Session::new(&SessionPlan {
+                cookies: false,
+                digest: plan.digest.clone(),
+            })
+            .map(Box::new),
+            dressed: None,
             plan,
             reuse,
             open: None,
@@ -137,8 +146,10 @@ impl Checker {
             let is_fresh = open.is_fresh(buffer, clock);
             is_fresh.then_some(open)
         });
-        let reused = loop {
-            let reused = kept.is_some();
+        let mut reused = kept.is_some();
+        loop {
+            let is_kept = kept.is_some();
+            let before = exchange.clone();
             let open = match kept.take() {
                 Some(open) => Ok(open),
                 None => self.connect(connector, clock, &mut exchange).await,
@@ -148,19 +159,33 @@ impl Checker {
                 Err(failure) => Err(failure),
             };
             match result {
-                Ok(status) => exchange.outcome = Ok(status),
+                Ok(status) => {
+                    exchange.outcome = Ok(status);
+                    let session = self.session.as_mut();
+                    if session.is_some_and(|session| session.wants_again()) {
+                        self.observer.clear();
+                        kept = self.open.take();
+                        continue;
+                    }
+                }
                 Err(failure)
-                    if reused
+                    if is_kept
                         && failure.retry == Retry::IfReused
                         && self.plan.request.is_idempotent() =>
                 {
-                    exchange.phases = Phases::default();
+                    exchange = before;
+                    reused = false;
                     continue;
                 }
                 Err(failure) => exchange.outcome = Err(failure),
             }
-            break reused;
-        };
+            break;
+        }
+        if self.reuse == Reuse::Fresh
+            && let Some(open) = self.open.take()
+        {
+            open.close().await;
+        }
         let certificate_days = self
             .tls
             .as_ref()
@@ -264,35 +289,35 @@ impl Checker {
         exchange.peer = open.peer;
         let begun = clock.now();
         let deadline = exchange.started + self.plan.timeout;
-        let (request, observer) = (&self.plan.request, &mut self.observer);
-        let result = match (&mut open.http, request.http2(), request.http3()) {
-            (Http::Three(http), _, Some(request)) => {
-                let mut sink = Observing(observer);
-                http.exchange(&request, begun, deadline, &mut sink, clock)
-                    .await
-            }
-            (Http::Two(http), Some(request), _) => {
-                let mut sink = Observing(observer);
+        let plan = &*self.plan;
+        let mut request = &plan.request;
+        let result = match (&mut open.http, &mut self.session) {
+            (http, Some(session)) => {
+                let into = &mut self.dressed;
+                request = session.dress(request, into, &plan.endpoint, 0, clock);
+                let mut sink = Learning {
+                    session,
+                    endpoint: &plan.endpoint,
+                    position: 0,
+                    observer: Some(&mut self.observer),
+                    clock,
+                };
                 http.exchange(request, begun, deadline, buffer, &mut sink, clock)
                     .await
             }
-            (Http::One(http), ..) => {
-                http.exchange(request, begun, deadline, buffer, observer, clock)
+            (http, None) => {
+                let mut sink = Observing(&mut self.observer);
+                http.exchange(request, begun, deadline, buffer, &mut sink, clock)
                     .await
-            }
-            (Http::Two(_) | Http::Three(_), ..) => {
-                exchange.done = begun;
-                return Err(Failure::new(Phase::Send, FailureKind::Protocol)
-                    .because("the request was not encoded for the protocol of its connection"));
             }
         };
         match result {
             Ok(completed) => {
                 add_phases(&mut exchange.phases, &completed.phases);
-                exchange.bytes_sent = completed.bytes_sent;
-                exchange.bytes_received = completed.bytes_received;
+                exchange.bytes_sent += completed.bytes_sent;
+                exchange.bytes_received += completed.bytes_received;
                 exchange.done = completed.done;
-                if completed.reusable && self.reuse == Reuse::Keep {
+                if completed.reusable {
                     self.open = Some(open);
                 } else {
                     open.close().await;
@@ -301,8 +326,8 @@ impl Checker {
             }
             Err(incomplete) => {
                 add_phases(&mut exchange.phases, &incomplete.phases);
-                exchange.bytes_sent = incomplete.bytes_sent;
-                exchange.bytes_received = incomplete.bytes_received;
+                exchange.bytes_sent += incomplete.bytes_sent;
+                exchange.bytes_received += incomplete.bytes_received;
                 exchange.done = incomplete.done;
                 Err(incomplete.failure)
             }
@@ -356,7 +381,42 @@ impl Open {
     }
 }
 
-/// Shows a response of HTTP/2 or HTTP/3 to the observer.
+impl Http {
+    /// Sends `request` and reads its response to the end.
+    async fn exchange<K: ResponseSink + ResponseParts + Http3Parts>(
+        &mut self,
+        request: &Request,
+        begun: Instant,
+        deadline: Instant,
+        buffer: &ReadBuffer,
+        sink: &mut K,
+        clock: &impl Clock,
+    ) -> Result<Completed, Incomplete> {
+        match (self, request.http2(), request.http3()) {
+            (Self::Three(http), _, Some(request)) => {
+                http.exchange(&request, begun, deadline, sink, clock).await
+            }
+            (Self::Two(http), Some(request), _) => {
+                http.exchange(request, begun, deadline, buffer, sink, clock)
+                    .await
+            }
+            (Self::One(http), ..) => {
+                http.exchange(request, begun, deadline, buffer, sink, clock)
+                    .await
+            }
+            (Self::Two(_) | Self::Three(_), ..) => Err(Incomplete {
+                failure: Failure::new(Phase::Send, FailureKind::Protocol)
+                    .because("the request was not encoded for the protocol of its connection"),
+                phases: Phases::default(),
+                bytes_sent: 0,
+                bytes_received: 0,
+                done: begun,
+            }),
+        }
+    }
+}
+
+/// Shows a response of any protocol to the observer.
 struct Observing<'a>(&'a mut Observer);
 
 impl ResponseParts for Observing<'_> {
@@ -383,8 +443,18 @@ impl Http3Parts for Observing<'_> {
     }
 }
 
+impl ResponseSink for Observing<'_> {
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        ResponseSink::head(self.0, head);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.content(piece);
+    }
+}
+
 fn add_phases(all: &mut Phases, more: &Phases) {
     for (phase, duration) in more.iter() {
-        all.set(phase, duration);
+        all.set(phase, all.get(phase).unwrap_or_default() + duration);
     }
 }

@@ -28,6 +28,7 @@ fn plan_for(url: &str, method: &str, timeout: Duration, conditions: &[&str]) -> 
     Arc::new(CheckPlan {
         endpoint,
         request,
+        digest: None,
         expectations: Expectations::new(conditions.collect()),
         timeout,
         limits: Limits::default(),
@@ -360,6 +361,7 @@ fn http2_plan(url: &str, conditions: &[&str]) -> Arc<CheckPlan> {
         expectations: Expectations::new(conditions.collect()),
         endpoint,
         request,
+        digest: None,
         timeout: LONG,
         limits: Limits::default(),
     })

@@ -64,7 +64,8 @@ const OWN_PROTOCOL: Effect = Effect::LeftOut("the protocol is chosen by plimsoll
 const REDIRECTS: Effect = Effect::LeftOut("redirects are not followed");
 const RETRIES: Effect = Effect::LeftOut("nothing is tried again");
 const TLS: Effect = Effect::LeftOut("there is no such setting here");
-const JAR: Effect = Effect::LeftOut("cookies of earlier answers are not kept");
+const JAR: Effect =
+    Effect::LeftOut("give `--cookies` to plimsoll, and each user keeps those of earlier answers");
 
 /// The options that are known; what curl prints and where to is [`Effect::Silent`].
 pub(super) const OPTIONS: &[CurlOption] = &[
@@ -170,11 +171,15 @@ pub(super) const OPTIONS: &[CurlOption] = &[
     flag(Some('4'), "ipv4", Effect::LeftOut("give `-4` to plimsoll")),
     flag(Some('6'), "ipv6", Effect::LeftOut("give `-6` to plimsoll")),
     with(Some('c'), "cookie-jar", JAR),
-    flag(Some('j'), "junk-session-cookies", JAR),
+    flag(
+        Some('j'),
+        "junk-session-cookies",
+        Effect::LeftOut("no cookies are read from files"),
+    ),
     flag(
         None,
         "digest",
-        Effect::LeftOut("only basic authentication is carried over"),
+        Effect::LeftOut("give `--digest user:password` to plimsoll"),
     ),
     flag(
         None,

@@ -38,11 +38,11 @@ fn requests_in_order_and_what_was_left_out() {
     PUT http://b.test/json, entry 3
       Content-Type: application/json
       "{\"a\":1}"
-     1 entries without an answer (blocked or aborted)
-     1 entries that the browser took from its cache
-     1 WebSocket connections
-     1 entries that are neither http nor https
-     1 pseudo header fields of HTTP/2
+     1 entry without an answer (blocked or aborted)
+     1 entry that the browser took from its cache
+     1 WebSocket connection
+     1 entry that is neither http nor https
+     1 pseudo header field of HTTP/2
      2 header fields that are set from the connection and the body
     "#);
 }

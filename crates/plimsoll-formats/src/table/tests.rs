@@ -49,7 +49,7 @@ fn mistakes_are_told_with_their_place() {
         ("", "holds no row"),
         ("a,b\n", "holds no row"),
         ("[]", "holds no row"),
-        ("a,b\n1,2\n3\n", ":3 has 1 values for 2 columns"),
+        ("a,b\n1,2\n3\n", ":3 has 1 value for 2 columns"),
         ("a,a\n1,2\n", "two columns `a`"),
         ("a b,c\n1,2\n", "column name `a b`"),
         ("[1]", ", entry 1 is not an object"),

@@ -9,16 +9,16 @@ mod template;
 
 mod generate;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use plimsoll_client::Request;
+use plimsoll_client::{Compressor, Request};
 use plimsoll_model::{Clock, Protocol};
 use plimsoll_wire::SystemClock;
 
 pub use self::feeder::{Feeder, FeederOrder};
 use self::generate::Entropy;
-pub use self::template::{RequestTemplate, TemplateProblem};
+pub use self::template::{RequestTemplate, TemplateForm, TemplateProblem};
 use self::template::{Scratch, Values};
 use crate::plan::{Pick, RunPlan};
 use crate::schedule::Share;
@@ -36,6 +36,8 @@ pub(crate) struct SharedSource {
     taken: Vec<Cell<u64>>,
     /// Sums of the weights up to and with each request.
     sums: Vec<u64>,
+    /// Only where templates compress their bodies.
+    compressor: RefCell<Option<Compressor>>,
 }
 
 impl SharedSource {
@@ -46,11 +48,16 @@ impl SharedSource {
             sum += u64::from(request.weight);
             sum
         });
+        let coding = plan.requests.iter().find_map(|planned| {
+            let template = planned.template.as_ref()?;
+            template.coding()
+        });
         Self {
             share,
             made: Cell::new(0),
             taken: plan.feeders.iter().map(|_| Cell::new(0)).collect(),
             sums: sums.collect(),
+            compressor: RefCell::new(coding.map(Compressor::new)),
         }
     }
 
@@ -168,6 +175,7 @@ impl RequestSource {
                 made.rows[position] = usize::try_from(row).expect("rows are in memory");
             }
         }
+        let mut compressor = shared.compressor.borrow_mut();
         let values = Values {
             feeders: &plan.feeders,
             rows: &made.rows,
@@ -176,6 +184,7 @@ impl RequestSource {
                 now: template.needs_clock().then(|| SystemClock.wall()),
                 random,
             },
+            compressor: template.coding().and(compressor.as_mut()),
         };
         // What another template made may have another method and, where only values are written
         // anew, other fields.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use plimsoll_client::Request;
+use plimsoll_client::{Compressor, ContentCoding, Request};
 use plimsoll_formats::{Generator, MissingVariable, Part, Template, is_target_byte};
 use plimsoll_model::Protocol;
 use plimsoll_wire::h1::HeadError;
@@ -20,9 +20,21 @@ pub struct RequestTemplate {
     /// Names and values, `host` among them.
     fields: Vec<(String, Text)>,
     body: Option<Text>,
+    coding: Option<ContentCoding>,
     /// For each feeder, whether it has a place here.
     uses: Vec<bool>,
     needs_clock: bool,
+}
+
+/// What becomes of the requests that a template makes.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateForm<'a> {
+    /// What they are for.
+    pub protocol: Protocol,
+    /// The scheme of the URL.
+    pub scheme: &'a str,
+    /// What bodies are compressed by.
+    pub coding: Option<ContentCoding>,
 }
 
 /// Why a template cannot be used.
@@ -80,12 +92,15 @@ pub(super) struct Values<'a> {
     /// The row of each feeder.
     pub(super) rows: &'a [usize],
     pub(super) entropy: Entropy<'a>,
+    /// There is one if the template has a coding.
+    pub(super) compressor: Option<&'a mut Compressor>,
 }
 
 /// Memory that is used again for each request.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     body: Vec<u8>,
+    coded: Vec<u8>,
     value: Vec<u8>,
 }
 
@@ -94,14 +109,8 @@ impl RequestTemplate {
     ///
     /// - `target`, `host`, `headers`, `body`: as for [`Request::encode`]; variables in them are
     ///   columns of `feeders`, of which the first that has one counts.
-    /// - `protocol`: what the requests are for.
-    /// - `scheme`: that of the URL.
     ///
     /// Returns a request that it could make beside it.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "those of `Request::encode`, and what fills the places"
-    )]
     pub fn compile(
         method: &str,
         target: &Template,
@@ -109,9 +118,13 @@ impl RequestTemplate {
         headers: &[(String, Template)],
         body: Option<&Template>,
         feeders: &[Feeder],
-        protocol: Protocol,
-        scheme: &str,
+        form: TemplateForm<'_>,
     ) -> Result<(Self, Request), TemplateProblem> {
+        let TemplateForm {
+            protocol,
+            scheme,
+            coding,
+        } = form;
         let mut fields = Vec::new();
         if !headers.iter().any(|(name, _)| is_host(name)) {
             fields.push((
@@ -141,6 +154,7 @@ impl RequestTemplate {
             target,
             fields,
             body,
+            coding,
             uses: Vec::new(),
             needs_clock: false,
         };
@@ -183,6 +197,11 @@ impl RequestTemplate {
         self.uses.get(feeder).copied().unwrap_or(false)
     }
 
+    /// What its bodies are compressed by.
+    pub(super) fn coding(&self) -> Option<ContentCoding> {
+        self.coding
+    }
+
     pub(super) fn needs_clock(&self) -> bool {
         self.needs_clock
     }
@@ -211,11 +230,11 @@ impl RequestTemplate {
         match &self.body {
             None => out.extend_from_slice(b"\r\n"),
             Some(body) => {
-                scratch.body.clear();
-                body.write(&mut values, &mut scratch.body);
-                write!(out, "content-length: {}\r\n\r\n", scratch.body.len())
+                scratch.coded.clear();
+                body.write_coded(&mut values, &mut scratch.body, &mut scratch.coded);
+                write!(out, "content-length: {}\r\n\r\n", scratch.coded.len())
                     .expect("memory takes what is written to it");
-                out.extend_from_slice(&scratch.body);
+                out.extend_from_slice(&scratch.coded);
             }
         }
     }
@@ -242,7 +261,7 @@ impl RequestTemplate {
         if let Some(body) = &self.body
             && !body.is_fixed()
         {
-            rewrite.body(|out| body.write(&mut values, out));
+            rewrite.body(|out| body.write_coded(&mut values, &mut scratch.body, out));
         }
     }
 
@@ -263,6 +282,7 @@ impl RequestTemplate {
                 now: None,
                 random: &mut random,
             },
+            compressor: None,
         };
         let mut text = |text: &Text| {
             let mut bytes = Vec::new();
@@ -285,6 +305,14 @@ impl RequestTemplate {
             })
             .collect();
         let body = self.body.as_ref().map(text);
+        let body = body.map(|body| match self.coding {
+            None => body,
+            Some(coding) => {
+                let mut coded = Vec::new();
+                Compressor::new(coding).write(&body, &mut coded);
+                coded
+            }
+        });
         let (method, body) = (&self.method, body.as_deref());
         let target = String::from_utf8_lossy(&target);
         Ok(match protocol {
@@ -394,6 +422,19 @@ impl Text {
                 }
                 Piece::Generated(generator) => generate::write(generator, &mut values.entropy, out),
             }
+        }
+    }
+
+    /// The same, compressed if there is something to do so.
+    fn write_coded(&self, values: &mut Values<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+        if values.compressor.is_none() {
+            self.write(values, out);
+            return;
+        }
+        scratch.clear();
+        self.write(values, scratch);
+        if let Some(compressor) = &mut values.compressor {
+            compressor.write(scratch, out);
         }
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
-use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint};
+use plimsoll_client::{ConnectOptions, ConnectPlan, ContentCoding, Endpoint};
 use plimsoll_formats::{Table, Template};
 use plimsoll_wire::h1::Limits;
 use proptest::prelude::*;
@@ -25,11 +25,11 @@ fn compile(
     body: Option<&str>,
     feeders: &[Feeder],
 ) -> Result<(RequestTemplate, Request), TemplateProblem> {
-    compile_for(Protocol::Http1, target, headers, body, feeders)
+    compile_for(HTTP1, target, headers, body, feeders)
 }
 
 fn compile_for(
-    protocol: Protocol,
+    form: TemplateForm<'_>,
     target: &str,
     headers: &[(&str, &str)],
     body: Option<&str>,
@@ -41,17 +41,19 @@ fn compile_for(
         .collect();
     let body = body.map(|body| Template::parse(body).unwrap());
     let target = Template::parse(target).unwrap();
-    RequestTemplate::compile(
-        "POST",
-        &target,
-        "h",
-        &headers,
-        body.as_ref(),
-        feeders,
-        protocol,
-        "http",
-    )
+    RequestTemplate::compile("POST", &target, "h", &headers, body.as_ref(), feeders, form)
 }
+
+const HTTP1: TemplateForm<'_> = TemplateForm {
+    protocol: Protocol::Http1,
+    scheme: "http",
+    coding: None,
+};
+
+const HTTP2: TemplateForm<'_> = TemplateForm {
+    protocol: Protocol::Http2,
+    ..HTTP1
+};
 
 fn entropy(random: &mut fastrand::Rng) -> Entropy<'_> {
     Entropy {
@@ -77,6 +79,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         requests,
         pick,
         feeders,
+        session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing: Pacing::Closed {
             ramp: None,
@@ -132,6 +135,7 @@ fn a_made_request_is_written_as_an_encoded_one() {
         feeders: &feeders,
         rows: &[0],
         entropy: entropy(&mut random),
+        compressor: None,
     };
     template.write(values, &mut Scratch::default(), &mut out);
     assert_eq!(
@@ -153,7 +157,7 @@ fn values_of_http2_take_the_places_of_the_examples() {
         FeederOrder::Cyclic,
     )];
     let (template, example) = compile_for(
-        Protocol::Http2,
+        HTTP2,
         "/{{user}}",
         &[
             ("x-fixed", "1"),
@@ -170,6 +174,7 @@ fn values_of_http2_take_the_places_of_the_examples() {
         feeders: &feeders,
         rows: &[1],
         entropy: entropy(&mut random),
+        compressor: None,
     };
     template.make(values, &mut Scratch::default(), &mut request);
     let shown = |request: &Request| {
@@ -194,10 +199,44 @@ fn values_of_http2_take_the_places_of_the_examples() {
 }
 
 #[test]
+fn bodies_are_compressed_anew() {
+    let feeders = [feeder("user\nann\nbob\n", FeederOrder::Cyclic)];
+    for form in [HTTP1, HTTP2] {
+        let form = TemplateForm {
+            coding: Some(ContentCoding::Deflate),
+            ..form
+        };
+        let text = format!("{{{{user}}}}{}", "x".repeat(1000));
+        let (template, example) = compile_for(form, "/", &[], Some(&text), &feeders).unwrap();
+        let mut request = example.clone();
+        for (row, name) in [(1, "bob"), (0, "ann"), (1, "bob")] {
+            let mut random = fastrand::Rng::with_seed(0);
+            let values = Values {
+                feeders: &feeders,
+                rows: &[row],
+                entropy: entropy(&mut random),
+                compressor: Some(&mut Compressor::new(ContentCoding::Deflate)),
+            };
+            template.make(values, &mut Scratch::default(), &mut request);
+            let mut expected = Vec::new();
+            let content = format!("{name}{}", "x".repeat(1000));
+            Compressor::new(ContentCoding::Deflate).write(content.as_bytes(), &mut expected);
+            assert!(expected.len() < 100);
+            let length = expected.len().to_string();
+            assert_eq!(request.field("content-length"), Some(length.as_bytes()));
+            match request.http2() {
+                Some(http2) => assert_eq!(http2.body(), expected),
+                None => assert!(request.bytes().ends_with(&expected)),
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_no_host_is_refused_over_http2() {
     let feeders = [feeder("site\na\nb/c\n", FeederOrder::Cyclic)];
     let headers = [("host", "{{site}}")];
-    let error = compile_for(Protocol::Http2, "/", &headers, None, &feeders).unwrap_err();
+    let error = compile_for(HTTP2, "/", &headers, None, &feeders).unwrap_err();
     assert_eq!(
         error.to_string(),
         "row 2 of users.csv: `site` is not part of a host and port"
@@ -330,6 +369,7 @@ proptest! {
             feeders: &feeders,
             rows: &[0],
             entropy: entropy(&mut random),
+        compressor: None,
         };
         template.write(values, &mut Scratch::default(), &mut out);
         let expected = format!(

@@ -55,6 +55,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         requests: vec![PlannedRequest::fixed(0, request)],
         pick: Pick::Turn,
         feeders: Vec::new(),
+        session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing,
         connections: CONNECTIONS,
@@ -168,8 +169,11 @@ fn use_template(plan: &mut RunPlan, protocol: Protocol) {
         &headers,
         Some(&body),
         &plan.feeders,
-        protocol,
-        "http",
+        crate::TemplateForm {
+            protocol,
+            scheme: "http",
+            coding: Some(plimsoll_client::ContentCoding::Gzip),
+        },
     );
     let (template, request) = compiled.unwrap();
     plan.requests[0].template = Some(Arc::new(template));

@@ -22,6 +22,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
         pick: Pick::Turn,
         feeders: Vec::new(),
+        session: plimsoll_client::SessionPlan::default(),
         connect: connect(ConnectOptions::default()),
         pacing: closed(),
         connections: 2,

@@ -8,7 +8,7 @@ use plimsoll_client::{ConnectOptions, Endpoint, QuicOptions, Request};
 use plimsoll_formats::{Table, Template};
 use plimsoll_load::{
     Feeder, FeederOrder, Http3Plan, OnFull, PlannedRequest, RequestTemplate, RunError, RunPlan,
-    Spacing, StatusSet, check_reachable,
+    Spacing, StatusSet, TemplateForm, check_reachable,
 };
 use plimsoll_model::{FailureKind, Phase, Protocol};
 use plimsoll_testkit::{
@@ -191,8 +191,11 @@ fn requests_are_made_from_templates() {
         &[],
         None,
         &feeders,
-        Protocol::Http3,
-        "https",
+        TemplateForm {
+            protocol: Protocol::Http3,
+            scheme: "https",
+            coding: None,
+        },
     );
     let (template, request) = compiled.unwrap();
     let summary = go(&RunPlan {

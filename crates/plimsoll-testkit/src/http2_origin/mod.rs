@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::background::Background;
+use crate::logic::{Logic, Question};
 use crate::origin::{Io, Script, Shared as ScriptShared, follow};
 
 /// What becomes of one request.
@@ -35,6 +36,8 @@ pub enum Http2Answer {
     GoAway,
     /// The transport is closed without a word.
     Vanish,
+    /// What the logic says.
+    Reply(Logic),
 }
 
 impl Http2Answer {
@@ -168,6 +171,12 @@ impl Http2OriginBuilder {
     ) -> Self {
         self.decide = Box::new(decide);
         self
+    }
+
+    /// Answers each request as `logic` says.
+    #[must_use]
+    pub fn logic(self, logic: Logic) -> Self {
+        self.answer(move |_, _| Http2Answer::Reply(logic.clone()))
     }
 
     /// Follows a script of bytes on the m-th connection, where there is one.
@@ -323,17 +332,24 @@ impl Service {
                 received.extend_from_slice(&piece);
             }
         }
+        let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, content, breaks_off) = match answer {
             Http2Answer::Content(status, content) => (status, content, false),
             Http2Answer::BreakOff => (200, vec![b'x'; 100], true),
+            Http2Answer::Reply(logic) => {
+                let reply = logic.reply(&Question::of(&head.method, &head.uri, &head.headers));
+                fields.extend(reply.fields);
+                (reply.status, b"hello".to_vec(), false)
+            }
             _ => (200, received, false),
         };
-        let response = Response::builder()
+        let mut response = Response::builder()
             .status(status)
-            .header("content-length", content.len())
-            .header("x-answer", "yes")
-            .body(())
-            .expect("a status that exists");
+            .header("content-length", content.len());
+        for (name, value) in fields {
+            response = response.header(name, value);
+        }
+        let response = response.body(()).expect("a status that exists");
         let is_empty = is_head || content.is_empty();
         let mut stream = respond.send_response(response, is_empty)?;
         if is_empty {

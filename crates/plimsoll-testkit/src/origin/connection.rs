@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::Shared;
+use crate::logic::Question;
 use crate::origin::script::{Script, Step};
 
 const HEADS_KEPT: usize = 256;
@@ -99,6 +100,14 @@ impl<S: Io> Connection<'_, S> {
                 }
                 return Ok(Next::Stop);
             }
+            Step::Reply(logic) => {
+                while let Some((head, body_length)) = self.read_request().await? {
+                    self.read_body(body_length).await?;
+                    let reply = logic.reply(&Question::parse(&head));
+                    self.write(&reply.bytes()).await?;
+                }
+                return Ok(Next::Stop);
+            }
             Step::Swallow => {
                 self.swallow().await?;
                 return Ok(Next::Stop);
@@ -113,6 +122,12 @@ impl<S: Io> Connection<'_, S> {
 
     /// The length of the body that the head announces; nothing if the client closed.
     async fn read_head(&mut self) -> io::Result<Option<usize>> {
+        let request = self.read_request().await?;
+        Ok(request.map(|(_, body_length)| body_length))
+    }
+
+    /// The same with the head itself.
+    async fn read_request(&mut self) -> io::Result<Option<(String, usize)>> {
         let mut searched = 0;
         loop {
             if let Some(end) = head_end(&self.buffer, searched) {
@@ -122,9 +137,9 @@ impl<S: Io> Connection<'_, S> {
                 let body_length = announced_length(&head);
                 let mut heads = self.shared.heads.lock().expect("no holder panics");
                 if heads.len() < HEADS_KEPT {
-                    heads.push(head);
+                    heads.push(head.clone());
                 }
-                return Ok(Some(body_length));
+                return Ok(Some((head, body_length)));
             }
             searched = self.buffer.len().saturating_sub(3);
             if self.buffer.len() > HEAD_LIMIT {

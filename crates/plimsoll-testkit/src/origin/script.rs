@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::logic::Logic;
+
 /// A complete answer of 200 with the body `hello`, which keeps the connection open.
 pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
@@ -62,6 +64,8 @@ pub enum Step {
     },
     /// Answers each further request, body included, with these bytes until the client closes.
     Serve(Vec<u8>),
+    /// Answers each further request as its logic says, until the client closes.
+    Reply(Logic),
     /// Reads and throws away until the client closes.
     Swallow,
     /// Does nothing until [`Origin::release`](crate::Origin::release).

@@ -150,9 +150,15 @@ impl EncodedRequest {
     pub const FIRST_FIELD: usize = 4;
 
     /// Names and values: `:method`, `:scheme`, `:path`, `:authority`, the fields in the order in which
-    /// they were added to the head, `content-length` if there is a body.
+    /// they were added to the head, `content-length` if there is a body, and what rewriting added.
     pub fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.fields.iter().map(RequestField::text)
+    }
+
+    /// The value at `position` of [`headers`](Self::headers), empty if there is none.
+    pub fn value(&self, position: usize) -> &[u8] {
+        let field = self.0.fields.get(position);
+        field.map_or(&[], |field| field.text().1)
     }
 
     /// The body, empty where there is none.
@@ -170,6 +176,17 @@ impl EncodedRequest {
     /// Memory is used again unless a clone, or a connection that has not sent all of it yet, needs it.
     pub fn rewrite(&mut self) -> Rewrite<'_> {
         let encoded = Arc::make_mut(&mut self.0);
+        encoded.is_passing = true;
+        Rewrite(encoded)
+    }
+
+    /// Makes it a copy of `source` that is to be rewritten, in memory that is used again as for
+    /// [`rewrite`](Self::rewrite).
+    pub fn rewrite_as(&mut self, source: &Self) -> Rewrite<'_> {
+        let encoded = Arc::make_mut(&mut self.0);
+        encoded.fields.clone_from(&source.0.fields);
+        encoded.body.clone_from(&source.0.body);
+        encoded.is_head = source.0.is_head;
         encoded.is_passing = true;
         Rewrite(encoded)
     }
@@ -197,6 +214,20 @@ impl Rewrite<'_> {
         if let Some(field) = self.0.fields.get_mut(position) {
             field.rewrite(write);
         }
+    }
+
+    /// Gives the first field of that name another value, or adds one.
+    ///
+    /// - `name`: lowercase, of a field that is no pseudo-header field.
+    /// - `value`: as for [`field`](Self::field).
+    pub fn set(&mut self, name: &str, value: &[u8]) {
+        let mut fields = self.0.fields.iter().map(|field| field.text().0);
+        let position = fields.position(|candidate| candidate == name.as_bytes());
+        let position = position.unwrap_or_else(|| {
+            self.0.fields.push(RequestField::new(name.as_bytes(), b""));
+            self.0.fields.len() - 1
+        });
+        self.field(position, |out| out.extend_from_slice(value));
     }
 
     /// Writes another body, of a request that has one.
@@ -277,6 +308,16 @@ mod tests {
         assert_eq!(second.body(), b"0123456789");
         assert_eq!(values(&first), ["/", "a", "1", "5"]);
         assert!(!first.is_same(&second) && !first.is_passing());
+
+        let mut third = first.clone();
+        for _ in 0..2 {
+            let mut rewrite = third.rewrite_as(&second);
+            rewrite.set("x-id", b"3");
+            rewrite.set("cookie", b"a=b");
+            assert_eq!(values(&third), ["/b", "a", "3", "10", "a=b"]);
+            assert_eq!(third.body(), second.body());
+        }
+        assert_eq!(values(&second), ["/b", "a", "2", "10"]);
     }
 
     #[test]

@@ -113,7 +113,10 @@ fn plan(
         problems.add("--timeout", "must be more than zero");
     }
     let protocol = args.connection.version();
-    let parts = args.request.parts(protocol == Protocol::Http1, problems);
+    let closes = protocol == Protocol::Http1 && !args.request.has_digest();
+    let parts = args.request.parts(closes, problems);
+    args.request.check_body(problems);
+    let digest = args.request.digest(problems);
     let connect = args
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
@@ -126,6 +129,7 @@ fn plan(
     let plan = CheckPlan {
         endpoint,
         request,
+        digest,
         expectations: Expectations::new(conditions),
         timeout,
         limits: Limits::default(),

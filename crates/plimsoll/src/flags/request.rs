@@ -2,8 +2,13 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
+use clap::ValueEnum;
+use plimsoll_client::{
+    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Request, RequestForm,
+    basic_authorization,
+};
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::{Protocol, Secret};
 
@@ -39,6 +44,10 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'T', long, value_name = "TYPE")]
     content_type: Option<String>,
 
+    /// Compress the body, and say so in `content-encoding`
+    #[arg(long, value_enum, value_name = "CODING")]
+    compress_body: Option<Coding>,
+
     /// Field of a form, repeatable, as curl takes it: `name=value`, `name=@file;type=…`,
     /// `name=<file`
     #[arg(
@@ -57,9 +66,30 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TOKEN", conflicts_with = "basic_auth")]
     bearer: Option<String>,
 
+    /// Digest authentication (RFC 7616), once the server asks for it
+    #[arg(long, value_name = "USER:PASSWORD", conflicts_with_all = ["basic_auth", "bearer"])]
+    digest: Option<String>,
+
     /// Host header, in place of that of the URL
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Coding {
+    /// RFC 1952
+    Gzip,
+    /// The zlib format (RFC 1950)
+    Deflate,
+}
+
+impl From<Coding> for ContentCoding {
+    fn from(coding: Coding) -> Self {
+        match coding {
+            Coding::Gzip => Self::Gzip,
+            Coding::Deflate => Self::Deflate,
+        }
+    }
 }
 
 /// What all requests of a command have in common.
@@ -71,6 +101,9 @@ pub(crate) struct RequestParts {
     /// Fields that are sent where nothing else gives them.
     defaults: Vec<(String, String)>,
     body: Option<Template>,
+    /// The server asks who is there, so nothing else says it.
+    is_digest: bool,
+    coding: Option<ContentCoding>,
 }
 
 /// A request without its URL.
@@ -79,6 +112,8 @@ pub(crate) struct RequestContent {
     pub(crate) method: String,
     pub(crate) headers: Vec<(String, Template)>,
     pub(crate) body: Option<Template>,
+    /// What the body is still to be compressed by, once its places are filled.
+    pub(crate) coding: Option<ContentCoding>,
 }
 
 impl RequestArgs {
@@ -113,7 +148,36 @@ impl RequestArgs {
                 .collect(),
             defaults,
             body: body.map(Template::literal),
+            is_digest: self.digest.is_some(),
+            coding: self.compress_body.map(ContentCoding::from),
         }
+    }
+
+    /// Who logs in by digest authentication.
+    pub(crate) fn digest(&self, problems: &mut Problems) -> Option<Arc<DigestLogin>> {
+        let text = self.digest.as_ref()?;
+        let pair = text.split_once(':').ok_or("write it as `user:password`");
+        let (user, password) = problems.value("--digest", pair)?;
+        Some(Arc::new(DigestLogin {
+            user: user.to_owned(),
+            password: Secret::new(password),
+        }))
+    }
+
+    /// Notes flags for a body where there is none.
+    pub(crate) fn check_body(&self, problems: &mut Problems) {
+        let has_body = self.data.is_some() || self.data_file.is_some() || !self.form.is_empty();
+        if self.compress_body.is_some() && !has_body {
+            problems.add(
+                "--compress-body",
+                "there is no body; give one by -d, -D or -F",
+            );
+        }
+    }
+
+    /// Whether the server may ask who is there, and be told on the same connection.
+    pub(crate) fn has_digest(&self) -> bool {
+        self.digest.is_some()
     }
 
     /// Content type and body.
@@ -136,11 +200,21 @@ impl RequestArgs {
                 None => problems.add("-H", format!("`{text}` is not of the form `Name: value`")),
             }
         }
+        let is_given = |name: &str, headers: &[(String, String)]| {
+            let mut headers = headers.iter();
+            headers.any(|(given, _)| given.eq_ignore_ascii_case(name))
+        };
+        if self.digest.is_some() && is_given("authorization", &headers) {
+            problems.add("--digest", "does not go with a header `authorization`");
+        }
+        if self.compress_body.is_some() && is_given("content-encoding", &headers) {
+            problems.add(
+                "--compress-body",
+                "does not go with a header `content-encoding`",
+            );
+        }
         let mut add = |name: &str, value: Option<String>| {
-            let is_given = headers
-                .iter()
-                .any(|(given, _)| given.eq_ignore_ascii_case(name));
-            if let Some(value) = value.filter(|_| !is_given) {
+            if let Some(value) = value.filter(|_| !is_given(name, &headers)) {
                 headers.push((name.to_owned(), value));
             }
         };
@@ -188,6 +262,8 @@ impl RequestParts {
             headers: headers.collect(),
             defaults: vec![("user-agent".to_owned(), USER_AGENT.to_owned())],
             body: Some(Template::literal(body)),
+            coding: None,
+            is_digest: false,
         }
     }
 
@@ -228,26 +304,51 @@ impl RequestParts {
         // A later source adds only fields of names that no earlier one has.
         for source in [from_file, of_url.into_iter().collect(), defaults.collect()] {
             let given: Vec<String> = headers.iter().map(|(name, _)| name.clone()).collect();
-            headers.extend(
-                source.into_iter().filter(|(name, _)| {
-                    !given.iter().any(|given| given.eq_ignore_ascii_case(name))
-                }),
-            );
+            headers.extend(source.into_iter().filter(|(name, _)| {
+                let is_given = given.iter().any(|given| given.eq_ignore_ascii_case(name));
+                let is_asked_for = self.is_digest && name.eq_ignore_ascii_case("authorization");
+                !is_given && !is_asked_for
+            }));
         }
         let from_file = file.and_then(|file| file.body.as_ref());
         let body = self.body.as_ref().or(from_file).cloned();
         let default_method = if body.is_some() { "POST" } else { "GET" };
         let method = self.method.as_deref();
         let method = method.or_else(|| file.and_then(|file| file.method.as_deref()));
-        RequestContent {
+        let mut content = RequestContent {
             method: method.unwrap_or(default_method).to_owned(),
             headers,
             body,
+            coding: None,
+        };
+        if let Some(coding) = self.coding {
+            content.compress(coding);
         }
+        content
     }
 }
 
 impl RequestContent {
+    /// Has the body compressed, unless there is none or its file says that it already is.
+    fn compress(&mut self, coding: ContentCoding) {
+        let mut names = self.headers.iter().map(|(name, _)| name);
+        if names.any(|name| name.eq_ignore_ascii_case("content-encoding")) {
+            return;
+        }
+        let Some(body) = &mut self.body else {
+            return;
+        };
+        if let Some(text) = body.as_text() {
+            let mut compressed = Vec::new();
+            Compressor::new(coding).write(text, &mut compressed);
+            *body = Template::literal(compressed);
+        } else {
+            self.coding = Some(coding);
+        }
+        let value = Template::literal(coding.name());
+        self.headers.push(("content-encoding".to_owned(), value));
+    }
+
     /// The request, which must have no place for a value.
     pub(crate) fn encode(&self, url: &Endpoint, way: Way<'_>) -> Result<Request, Box<dyn Error>> {
         let OnTheWay { form, headers } = self.on_the_way(url, way)?;

@@ -9,7 +9,7 @@ use plimsoll_wire::process::{Process, ProcessSpec};
 
 use crate::plimsoll::plimsoll;
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .unwrap()
@@ -17,7 +17,7 @@ fn free_port() -> u16 {
 }
 
 /// Starts `command` and waits until it listens on `port`; it ends when the value is dropped.
-fn start(command: &str, port: u16) -> Process {
+pub(crate) fn start(command: &str, port: u16) -> Process {
     let process = Process::spawn(&ProcessSpec {
         argv: shlex::split(command).unwrap(),
         ..ProcessSpec::default()

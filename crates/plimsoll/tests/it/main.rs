@@ -10,6 +10,8 @@ mod mistakes;
 
 mod load;
 
+mod sessions;
+
 mod sources;
 
 mod check;

@@ -127,6 +127,56 @@ fn files_and_templates_go_over_http2() {
 }
 
 #[test]
+fn bodies_are_compressed_with_and_without_places() {
+    let files = Files::new();
+    let rows = files.write("users.csv", "user\nann\nbob\n");
+    let body = files.write(
+        "body",
+        &format!("{{{{user}}}} {}", "0123456789".repeat(1_000)),
+    );
+    let (one, two) = (Origin::hello(), Http2Origin::hello());
+    for more in [&[][..], &["--feeder", &rows]] {
+        let mut arguments = vec![
+            "load",
+            "-n",
+            "4",
+            "-c",
+            "1",
+            "--compress-body",
+            "gzip",
+            "-D",
+            &body,
+        ];
+        arguments.extend(more);
+        let url = one.url("/");
+        plimsoll(&[&arguments[..], &[&url]].concat()).exits(0);
+        let url = two.url("/");
+        plimsoll(&[&arguments[..], &["--http2", &url]].concat()).exits(0);
+    }
+    let heads = one.heads();
+    assert_eq!(heads.len(), 8);
+    for head in &heads {
+        assert!(head.contains("content-encoding: gzip\r\n"), "{head}");
+        let length = head.split("content-length: ").nth(1).unwrap().trim();
+        assert!(length.parse::<u32>().unwrap() < 200, "{head}");
+    }
+    assert!((1..8 * 200).contains(&two.body_bytes()));
+    let wrong = [
+        "-H",
+        "content-encoding: br",
+        "--compress-body",
+        "gzip",
+        "-d",
+        "x",
+    ];
+    let said = plimsoll(&[&["check"][..], &wrong, &[&one.url("/")]].concat()).exits(2);
+    assert!(said.stderr.contains("--compress-body"), "{said}");
+    let bodiless = ["load", "--compress-body", "gzip", &one.url("/")];
+    let said = plimsoll(&bodiless).exits(2);
+    assert!(said.stderr.contains("there is no body"), "{said}");
+}
+
+#[test]
 fn each_row_is_used_once_by_all_workers_together() {
     let origin = Origin::hello();
     let files = Files::new();
@@ -178,7 +228,7 @@ fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_told() {
     .exits(0);
     assert!(
         said.stderr
-            .contains("left out 1 pseudo header fields of HTTP/2"),
+            .contains("left out 1 pseudo header field of HTTP/2"),
         "{said}"
     );
     assert_eq!(lines(&origin), ["PUT /a", "GET /b", "PUT /a", "GET /b"]);

@@ -11,7 +11,7 @@ use crate::h2::hpack::static_table::{self, STATIC_ENTRIES};
 use crate::h2::hpack::{DEFAULT_TABLE_SIZE, huffman, integer};
 
 /// A header field of a request, encoded as far as no connection matters.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct RequestField {
     name: Box<[u8]>,
     value: Vec<u8>,
@@ -41,6 +41,43 @@ enum Indexing {
     Without,
     /// Kept out of every table, here and in intermediaries (RFC 7541, section 7.1.3).
     Never,
+}
+
+impl Clone for RequestField {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            value: self.value.clone(),
+            hash: self.hash,
+            representation: self.representation.clone(),
+        }
+    }
+
+    /// Uses the memory again.
+    fn clone_from(&mut self, source: &Self) {
+        self.name.clone_from(&source.name);
+        self.value.clone_from(&source.value);
+        self.hash = source.hash;
+        match (&mut self.representation, &source.representation) {
+            (
+                Representation::Literal {
+                    name_index,
+                    text,
+                    indexing,
+                },
+                Representation::Literal {
+                    name_index: source_index,
+                    text: source_text,
+                    indexing: source_indexing,
+                },
+            ) => {
+                *name_index = *source_index;
+                text.clone_from(source_text);
+                *indexing = *source_indexing;
+            }
+            (representation, source) => *representation = source.clone(),
+        }
+    }
 }
 
 impl RequestField {

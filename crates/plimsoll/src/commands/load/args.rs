@@ -204,6 +204,10 @@ pub(crate) struct RequestsArgs {
     /// environment variable NAME
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) var: Vec<String>,
+
+    /// Keep the cookies that responses set and send them along, each virtual user its own
+    #[arg(long)]
+    pub(super) cookies: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -224,7 +228,7 @@ pub(crate) enum FeederOrder {
     Cyclic,
     /// Any, at random
     Random,
-    /// One for each connection, from its first request to its last
+    /// One for each virtual user, from its first request to its last
     PerUser,
 }
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::SessionPlan;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
@@ -143,6 +144,13 @@ impl Compiler<'_> {
         if let Some(described) = &described {
             described.fill(&mut parts, &mut self.problems);
         }
+        if self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
+            self.args.request.check_body(&mut self.problems);
+        }
+        let session = SessionPlan {
+            cookies: self.args.requests.cookies,
+            digest: self.args.request.digest(&mut self.problems),
+        };
         let connect = self.args.connection.plan(
             &described
                 .as_ref()
@@ -165,6 +173,7 @@ impl Compiler<'_> {
             requests,
             pick: described.pick,
             feeders: described.feeders,
+            session,
             connect: Arc::new(connect),
             pacing: shape.pacing,
             connections: shape.connections,

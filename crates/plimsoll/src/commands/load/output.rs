@@ -231,7 +231,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     let mut previous = String::new();
     for argument in arguments {
         let is_secret_of = |flag: &str| match flag {
-            "-a" | "--basic-auth" | "--bearer" => true,
+            "-a" | "--basic-auth" | "--bearer" | "--digest" => true,
             "-H" | "--header" | "--push-header" => is_secret_header(&argument),
             "--var" => is_secret_variable(&argument),
             _ => false,
@@ -245,6 +245,7 @@ pub(super) fn masked_command(arguments: impl Iterator<Item = String>) -> Vec<Str
         } else if let Some((flag, value)) = argument.split_once('=')
             && (flag == "--basic-auth"
                 || flag == "--bearer"
+                || flag == "--digest"
                 || (matches!(flag, "--header" | "--push-header") && is_secret_header(value))
                 || (flag == "--var" && is_secret_variable(value)))
         {
@@ -319,6 +320,8 @@ mod tests {
         assert_eq!(masked(&["--basic-auth=user:hunter2"]), "--basic-auth=…");
         assert_eq!(masked(&["--bearer", "hunter2"]), "--bearer …");
         assert_eq!(masked(&["--bearer=hunter2"]), "--bearer=…");
+        assert_eq!(masked(&["--digest", "me:hunter2"]), "--digest me:…");
+        assert_eq!(masked(&["--digest=me:hunter2"]), "--digest=…");
         assert_eq!(
             masked(&[
                 "--var",

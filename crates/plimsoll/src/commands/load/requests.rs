@@ -9,7 +9,9 @@ use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_formats::{
     FileRequest, Format, MissingVariable, Part, Place, Remark, Table, Template, parse,
 };
-use plimsoll_load::{Feeder, FeederOrder, Pick, PlannedRequest, RequestTemplate, TemplateProblem};
+use plimsoll_load::{
+    Feeder, FeederOrder, Pick, PlannedRequest, RequestTemplate, TemplateForm, TemplateProblem,
+};
 
 use super::args::{self, RequestsArgs};
 use crate::flags::{OnTheWay, Problems, RequestParts, Way};
@@ -161,8 +163,11 @@ impl Described {
             &headers,
             content.body.as_ref(),
             &self.feeders,
-            way.protocol,
-            url.scheme().name(),
+            TemplateForm {
+                protocol: way.protocol,
+                scheme: url.scheme().name(),
+                coding: content.coding,
+            },
         );
         match compiled {
             Ok((template, request)) => Some(PlannedRequest {

@@ -1,0 +1,117 @@
+//! Answers that depend on what was asked, the same over each version of HTTP.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, Uri};
+
+/// A request without its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Names in lowercase, and values.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Question {
+    /// The value of the first field of that lowercase name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(candidate, _)| candidate == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Of the head of a request of HTTP/2 or HTTP/3.
+    pub(crate) fn of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
+        let target = uri.path_and_query();
+        let fields = headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        });
+        Self {
+            method: method.to_string(),
+            target: target.map(ToString::to_string).unwrap_or_default(),
+            fields: fields.collect(),
+        }
+    }
+
+    /// Of the head of a request of HTTP/1.
+    pub(crate) fn parse(head: &str) -> Self {
+        let mut lines = head.lines();
+        let mut words = lines.next().unwrap_or_default().split(' ');
+        let mut word = || words.next().unwrap_or_default().to_owned();
+        let fields = lines.filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.to_ascii_lowercase(), value.trim().to_owned()))
+        });
+        Self {
+            method: word(),
+            target: word(),
+            fields: fields.collect(),
+        }
+    }
+}
+
+/// A response, whose content is `hello`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// Names and values.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Reply {
+    /// A response with `fields`.
+    pub fn new(status: u16, fields: &[(&str, &str)]) -> Self {
+        let fields = fields.iter();
+        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Self {
+            status,
+            fields: fields.collect(),
+        }
+    }
+
+    /// As it goes over HTTP/1.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("HTTP/1.1 {} Reply\r\ncontent-length: 5\r\n", self.status);
+        for (name, value) in &self.fields {
+            for part in [name, ": ", value, "\r\n"] {
+                text.push_str(part);
+            }
+        }
+        (text + "\r\nhello").into_bytes()
+    }
+}
+
+/// What decides on the answers; clones share it.
+#[derive(Clone)]
+pub struct Logic(Arc<dyn Fn(&Question) -> Reply + Send + Sync>);
+
+impl Logic {
+    /// Answers what `reply` says.
+    pub fn new(reply: impl Fn(&Question) -> Reply + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reply))
+    }
+
+    pub(crate) fn reply(&self, question: &Question) -> Reply {
+        (self.0)(question)
+    }
+}
+
+impl fmt::Debug for Logic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Logic")
+    }
+}
+
+impl PartialEq for Logic {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Logic {}
