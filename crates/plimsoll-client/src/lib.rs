@@ -30,6 +30,8 @@ mod http1;
 
 mod http2;
 
+mod websocket;
+
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
@@ -44,3 +46,4 @@ pub use crate::request::Request;
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
 pub use crate::stream::Stream;
+pub use crate::websocket::{RoundTrip, Upgrade, WebSocket};

@@ -25,6 +25,8 @@ mod plain;
 
 mod streams;
 
+mod websocket;
+
 mod recorder;
 
 mod progress;
@@ -41,7 +43,7 @@ pub mod target;
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
     Http2Plan, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError,
-    StopRule, ThinkTime,
+    StopRule, ThinkTime, WebSocketPlan,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
-use plimsoll_client::{ConnectPlan, Endpoint, Request};
-use plimsoll_model::Rate;
+use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme};
+use plimsoll_model::{Protocol, Rate};
 use plimsoll_wire::h1::Limits;
-use plimsoll_wire::h2;
+use plimsoll_wire::{h2, ws};
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
@@ -45,6 +45,8 @@ pub struct RunPlan {
     pub limits: Limits,
     /// How HTTP/2 is spoken; HTTP/1 if absent. Requests must be encoded for the same.
     pub http2: Option<Http2Plan>,
+    /// What is sent over WebSockets; absent if requests are. Requests are then handshakes.
+    pub websocket: Option<WebSocketPlan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -64,6 +66,17 @@ pub struct Http2Plan {
     pub stream_window: u32,
     /// Our window for all responses of a connection, in bytes.
     pub connection_window: u32,
+}
+
+/// What each connection sends, again and again, once its handshake is done.
+#[derive(Debug, Clone)]
+pub struct WebSocketPlan {
+    /// What the message is.
+    pub kind: ws::MessageKind,
+    /// The message; UTF-8 if it is text.
+    pub message: Arc<[u8]>,
+    /// Bounds on the messages that come back.
+    pub limits: ws::Limits,
 }
 
 impl Http2Plan {
@@ -202,8 +215,26 @@ impl RunPlan {
     /// The URL of the first request, without credentials.
     pub fn url(&self) -> String {
         let endpoint = &self.endpoints[self.requests[0].endpoint];
-        let (scheme, authority) = (endpoint.scheme().name(), endpoint.authority());
-        format!("{scheme}://{authority}{}", endpoint.path_and_query())
+        format!("{}{}", self.site(endpoint), endpoint.path_and_query())
+    }
+
+    /// Scheme, host and port of `endpoint`.
+    pub(crate) fn site(&self, endpoint: &Endpoint) -> String {
+        let scheme = match (endpoint.scheme(), &self.websocket) {
+            (Scheme::Http, Some(_)) => "ws",
+            (Scheme::Https, Some(_)) => "wss",
+            (scheme, None) => scheme.name(),
+        };
+        format!("{scheme}://{}", endpoint.authority())
+    }
+
+    /// What the exchanges run over.
+    pub fn protocol(&self) -> Protocol {
+        match (&self.websocket, self.http2) {
+            (Some(_), _) => Protocol::WebSocket,
+            (None, Some(_)) => Protocol::Http2,
+            (None, None) => Protocol::Http1,
+        }
     }
 
     /// Exchanges that one connection carries at a time.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
     Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
-    LoadModel, LoadShape, Moment, Phase, Protocol, ResourceSample, RunSummary, Threshold, Tick,
+    LoadModel, LoadShape, Moment, Phase, ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -24,6 +24,7 @@ use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
 use crate::target::{AttachError, ProcessTree, Sampler, Target};
+use crate::websocket;
 use crate::worker::{Report, Setup, work};
 
 /// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
@@ -117,11 +118,11 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
         .map_err(RunError::Runtime)?;
     runtime.block_on(async {
         let connector = Connector::new(Arc::clone(&plan.connect));
-        for endpoint in &plan.endpoints {
-            reach(plan, &connector, endpoint)
+        for (position, endpoint) in plan.endpoints.iter().enumerate() {
+            reach(plan, &connector, endpoint, position)
                 .await
                 .map_err(|failure| RunError::Unreachable {
-                    endpoint: site(endpoint),
+                    endpoint: plan.site(endpoint),
                     failure,
                 })?;
         }
@@ -129,10 +130,19 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
     })
 }
 
-/// Opens a connection; over HTTP/2 the server must also say that it speaks it.
-async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Result<(), Failure> {
+/// Opens a connection; over HTTP/2 or WebSocket the server must also say that it speaks it.
+async fn reach(
+    plan: &RunPlan,
+    connector: &Connector,
+    endpoint: &Endpoint,
+    position: usize,
+) -> Result<(), Failure> {
     let connecting = connector.connect(endpoint, &SystemClock);
     let connection = connecting.await.map_err(|error| error.failure)?;
+    if let Some(websocket) = &plan.websocket {
+        let stream = connection.stream;
+        return Box::pin(websocket::reach(plan, websocket, stream, position)).await;
+    }
     if let Some(http2) = &plan.http2 {
         require_http2(&connection, endpoint)?;
         let settings = http2.settings(&plan.limits);
@@ -148,10 +158,6 @@ async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Re
         }
     }
     Ok(())
-}
-
-fn site(endpoint: &Endpoint) -> String {
-    format!("{}://{}", endpoint.scheme().name(), endpoint.authority())
 }
 
 /// Makes the run that `plan` describes; blocks until it is over.
@@ -529,6 +535,7 @@ fn summarise(
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,
+        messages: plan.websocket.as_ref().map(|_| total.messages),
         latency,
         phases: total.into_phases(),
         ticks,
@@ -556,10 +563,7 @@ fn shape(plan: &RunPlan) -> LoadShape {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },
         },
-        protocol: match plan.http2 {
-            None => Protocol::Http1,
-            Some(_) => Protocol::Http2,
-        },
+        protocol: plan.protocol(),
         connections: plan.connections,
         streams: plan.streams(),
         workers: plan.workers,

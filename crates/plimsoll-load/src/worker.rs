@@ -24,6 +24,7 @@ use crate::schedule::{
 };
 use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
+use crate::websocket::WebSocketUser;
 
 /// How often a worker looks up from its connections.
 const BEAT: Duration = Duration::from_millis(20);
@@ -214,8 +215,16 @@ impl Worker {
                     Pacer::Open(open.user(seat))
                 }
             };
-            let user = PlainUser::new(Rc::clone(&shared), index);
             let recorder = Rc::clone(&self.recorder);
+            if let Some(websocket) = &plan.websocket {
+                let user = WebSocketUser::new(Rc::clone(&shared), websocket.clone(), index);
+                tasks.spawn_local(async move {
+                    user.live(pacer, recorder).await;
+                    Ok(())
+                });
+                continue;
+            }
+            let user = PlainUser::new(Rc::clone(&shared), index);
             tasks.spawn_local(async move {
                 live(user, pacer, recorder).await;
                 Ok(())

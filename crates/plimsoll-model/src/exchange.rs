@@ -41,13 +41,15 @@ impl Exchange {
     }
 }
 
-/// A version of HTTP on the wire.
+/// A version of HTTP on the wire, or what is spoken in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
     Http1,
     /// HTTP/2 (RFC 9113).
     Http2,
+    /// Messages of WebSocket (RFC 6455), on connections of HTTP/1.1.
+    WebSocket,
 }
 
 impl Protocol {
@@ -56,6 +58,7 @@ impl Protocol {
         match self {
             Self::Http1 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::WebSocket => "WebSocket",
         }
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         keep_alive: true,
         limits: Limits::default(),
         http2: None,
+        websocket: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

@@ -19,3 +19,5 @@ mod http2;
 mod view;
 
 mod push;
+
+mod websocket;

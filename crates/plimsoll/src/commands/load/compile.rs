@@ -1,5 +1,6 @@
 //! From flags to a run plan: everything is checked, and every problem is told at once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::error::Error;
 use std::num::NonZeroU32;
@@ -7,15 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_client::{ConnectPlan, Endpoint};
+use plimsoll_client::{ConnectPlan, Endpoint, RequestForm, Upgrade};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule,
-    ThinkTime,
+    ThinkTime, WebSocketPlan,
 };
 use plimsoll_model::{ByteSize, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
+use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
 use super::push::Destination;
@@ -42,6 +44,12 @@ const MOST_JITTERED: f64 = 1_000_000.0;
 
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
+
+/// What is sent over a WebSocket if nothing else is asked for.
+const DEFAULT_MESSAGE_BYTES: u64 = 16;
+
+/// Every connection holds its message once more, masked.
+const MOST_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
@@ -128,7 +136,16 @@ impl Compiler<'_> {
         let is_http2 = self.args.connection.http2;
         let http2 = is_http2.then(|| self.http2());
         let closes = !keep_alive && !is_http2;
-        let parts = self.args.request.parts(closes, &mut self.problems);
+        let (urls, is_websocket) = urls.unzip();
+        let is_websocket = is_websocket.unwrap_or_default();
+        let (parts, websocket) = if is_websocket {
+            let fields = Upgrade::fields();
+            let (parts, message) = self.args.request.upgrade(fields, &mut self.problems);
+            (parts, Some(self.websocket(message)))
+        } else {
+            self.only_websockets();
+            (self.args.request.parts(closes, &mut self.problems), None)
+        };
         let connect = self.args.connection.plan(
             urls.as_deref().unwrap_or_default(),
             self.args.shape.timeout,
@@ -137,6 +154,9 @@ impl Compiler<'_> {
         );
         let cores = self.cores(&surroundings.cores);
         let (urls, shape, connect) = (urls?, shape?, connect?);
+        if is_websocket {
+            self.way_of_websockets(&urls, &connect);
+        }
         let (endpoints, requests) = self.requests(&urls, &connect, &parts)?;
         let workers = self.workers(shape.connections, &surroundings.cores)?;
         Some(RunPlan {
@@ -154,6 +174,7 @@ impl Compiler<'_> {
             keep_alive,
             limits: Limits::default(),
             http2,
+            websocket,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -169,13 +190,16 @@ impl Compiler<'_> {
         self.problems.value(flag, result)
     }
 
-    fn urls(&mut self, url: Option<&str>) -> Option<Vec<Endpoint>> {
+    /// The URLs, and whether they are those of WebSockets.
+    fn urls(&mut self, url: Option<&str>) -> Option<(Vec<Endpoint>, bool)> {
         let Some(path) = &self.args.requests.urls else {
-            let endpoint = self.value("URL", Endpoint::parse(url?))?;
-            return Some(vec![endpoint]);
+            let (url, is_websocket) = as_http(url?);
+            let endpoint = self.value("URL", Endpoint::parse(&url))?;
+            return Some((vec![endpoint], is_websocket));
         };
         let bytes = self.problems.file("--urls", path)?;
         let mut endpoints = Vec::new();
+        let mut websockets = 0;
         let before = self.problems.len();
         for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
             let line = line.trim();
@@ -183,12 +207,90 @@ impl Compiler<'_> {
                 continue;
             }
             let place = format!("--urls: {}:{}", path.display(), number + 1);
-            endpoints.extend(self.value(&place, Endpoint::parse(line)));
+            let (line, is_websocket) = as_http(line);
+            websockets += usize::from(is_websocket);
+            endpoints.extend(self.value(&place, Endpoint::parse(&line)));
+        }
+        if websockets > 0 && websockets < endpoints.len() {
+            self.problem(
+                "--urls",
+                "has URLs of WebSockets and others; a run has one kind",
+            );
         }
         if endpoints.is_empty() && self.problems.len() == before {
             self.problem("--urls", format!("{} holds no URL", path.display()));
         }
-        (!endpoints.is_empty()).then_some(endpoints)
+        (!endpoints.is_empty()).then_some((endpoints, websockets > 0))
+    }
+
+    /// The message that is sent, and what does not go with it.
+    fn websocket(&mut self, message: Option<Vec<u8>>) -> WebSocketPlan {
+        let args = self.args;
+        for (flag, given) in [
+            ("--http2", args.connection.http2),
+            ("--disable-keepalive", args.requests.disable_keepalive),
+            ("--expect", !args.judge.expect.is_empty()),
+            ("--fail-status", args.judge.fail_status.is_some()),
+        ] {
+            if given {
+                self.problem(flag, "does not go with the URL of a WebSocket");
+            }
+        }
+        let size = args
+            .websocket
+            .message_size
+            .map_or(DEFAULT_MESSAGE_BYTES, |size| size.0);
+        let message = message.unwrap_or_else(|| {
+            if size > MOST_MESSAGE_BYTES {
+                self.problem("--message-size", "must be at most 64 MiB");
+                return Vec::new();
+            }
+            (b'a'..=b'z')
+                .cycle()
+                .zip(0..size)
+                .map(|(letter, _)| letter)
+                .collect()
+        });
+        if message.len() as u64 > MOST_MESSAGE_BYTES {
+            self.problem(
+                "-D",
+                "holds more than 64 MiB, which is too long for a message",
+            );
+        }
+        let is_text = !args.websocket.binary && str::from_utf8(&message).is_ok();
+        WebSocketPlan {
+            kind: if is_text {
+                MessageKind::Text
+            } else {
+                MessageKind::Binary
+            },
+            message: message.into(),
+            limits: ws::Limits::default(),
+        }
+    }
+
+    /// Tells what only goes with the URL of a WebSocket.
+    fn only_websockets(&mut self) {
+        let args = &self.args.websocket;
+        for (flag, given) in [
+            ("--message-size", args.message_size.is_some()),
+            ("--binary", args.binary),
+        ] {
+            if given {
+                self.problem(flag, "needs a URL with ws:// or wss://");
+            }
+        }
+    }
+
+    /// An HTTP proxy passes a request on, but nothing that is not one.
+    fn way_of_websockets(&mut self, urls: &[Endpoint], connect: &ConnectPlan) {
+        let is_relayed = |url| matches!(connect.request_form(url), RequestForm::Absolute { .. });
+        if urls.iter().any(is_relayed) {
+            self.problems.push(
+                Problem::with("-x", "a ws:// URL does not go through an HTTP proxy")
+                    .hint("use a SOCKS proxy, or none with `-x ''`"),
+            );
+        }
     }
 
     fn expectations(&mut self) -> Expectations {
@@ -518,6 +620,20 @@ impl Compiler<'_> {
             requests.push(PlannedRequest { endpoint, request });
         }
         Some((endpoints, requests))
+    }
+}
+
+/// The URL with the scheme that its connections have, and whether it is that of a WebSocket
+/// (RFC 6455, section 3).
+fn as_http(url: &str) -> (Cow<'_, str>, bool) {
+    match url.trim().split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => {
+            (format!("http://{rest}").into(), true)
+        }
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => {
+            (format!("https://{rest}").into(), true)
+        }
+        _ => (url.into(), false),
     }
 }
 
