@@ -35,7 +35,7 @@ fn messages_are_text_or_binary_and_as_long_as_asked_for() {
         origin.last().unwrap()
     };
     assert_eq!(load(&[]), (true, b"abcdefghijklmnop".to_vec()));
-    assert_eq!(load(&["--binary"]).0, false);
+    assert!(!load(&["--binary"]).0);
     assert_eq!(load(&["--message-size", "70KB"]).1.len(), 70_000);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("message");
