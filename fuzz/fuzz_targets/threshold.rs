@@ -25,7 +25,10 @@ fuzz_target!(|text: &str| {
         let is_met = judged.verdict() == ThresholdVerdict::Met;
         assert_eq!(is_met, threshold.is_met(value));
         if let Some(margin) = judged.margin_percent() {
-            assert!(if is_met { margin >= 0.0 } else { margin <= 0.0 }, "{margin}");
+            assert!(
+                if is_met { margin >= 0.0 } else { margin <= 0.0 },
+                "{margin}"
+            );
         }
         assert!(!threshold.is_worse(value, value));
         assert!(!threshold.unit().show(value).is_empty());

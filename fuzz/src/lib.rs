@@ -4,6 +4,8 @@
 
 pub mod h2;
 
+pub mod ws;
+
 use plimsoll_wire::h1::{
     DecodeError, KnownHead, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead,
     ResponseSink,

@@ -36,6 +36,8 @@ mod http3;
 
 mod session;
 
+mod websocket;
+
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
@@ -57,3 +59,4 @@ pub use crate::session::{
     CookieJar, CookiePlace, DigestAnswers, DigestLogin, Learning, Session, SessionPlan,
 };
 pub use crate::stream::Stream;
+pub use crate::websocket::{RoundTrip, Upgrade, WebSocket};

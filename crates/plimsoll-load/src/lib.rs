@@ -29,6 +29,8 @@ mod streams;
 
 mod quic;
 
+mod websocket;
+
 mod recorder;
 
 mod progress;
@@ -45,7 +47,7 @@ pub mod target;
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
     Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
-    StatusSetError, StopRule, ThinkTime,
+    StatusSetError, StopRule, ThinkTime, WebSocketPlan,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

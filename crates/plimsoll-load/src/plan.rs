@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
-use plimsoll_client::{ConnectPlan, Endpoint, Request, SessionPlan};
+use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme, SessionPlan};
 use plimsoll_model::{Protocol, Rate};
 use plimsoll_wire::h1::Limits;
-use plimsoll_wire::h2;
+use plimsoll_wire::{h2, ws};
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
@@ -55,6 +55,8 @@ pub struct RunPlan {
     /// How HTTP/3 is spoken; absent unless it is. Requests must be encoded for it, and `connect` must
     /// have settings of QUIC.
     pub http3: Option<Http3Plan>,
+    /// What is sent over WebSockets; absent if requests are. Requests are then handshakes.
+    pub websocket: Option<WebSocketPlan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -83,6 +85,17 @@ pub struct Http3Plan {
     pub streams: u32,
     /// The UDP payload of packets in bytes, if it was set.
     pub udp_payload: Option<u16>,
+}
+
+/// What each connection sends, again and again, once its handshake is done.
+#[derive(Debug, Clone)]
+pub struct WebSocketPlan {
+    /// What the message is.
+    pub kind: ws::MessageKind,
+    /// The message; UTF-8 if it is text.
+    pub message: Arc<[u8]>,
+    /// Bounds on the messages that come back.
+    pub limits: ws::Limits,
 }
 
 impl Http2Plan {
@@ -257,8 +270,27 @@ impl RunPlan {
         if !target.starts_with('/') {
             return target;
         }
-        let (scheme, authority) = (endpoint.scheme().name(), endpoint.authority());
-        format!("{scheme}://{authority}{target}")
+        format!("{}{target}", self.site(endpoint))
+    }
+
+    /// Scheme, host and port of `endpoint`.
+    pub(crate) fn site(&self, endpoint: &Endpoint) -> String {
+        let scheme = match (endpoint.scheme(), &self.websocket) {
+            (Scheme::Http, Some(_)) => "ws",
+            (Scheme::Https, Some(_)) => "wss",
+            (scheme, None) => scheme.name(),
+        };
+        format!("{scheme}://{}", endpoint.authority())
+    }
+
+    /// What the exchanges run over.
+    pub fn protocol(&self) -> Protocol {
+        match (&self.websocket, self.http2, self.http3) {
+            (Some(_), ..) => Protocol::WebSocket,
+            (None, _, Some(_)) => Protocol::Http3,
+            (None, Some(_), None) => Protocol::Http2,
+            (None, None, None) => Protocol::Http1,
+        }
     }
 
     /// Exchanges that one connection carries at a time.
@@ -266,15 +298,6 @@ impl RunPlan {
         let http2 = self.http2.map(|http2| http2.streams);
         let http3 = self.http3.map(|http3| http3.streams);
         http2.or(http3).unwrap_or(1) as usize
-    }
-
-    /// What is spoken.
-    pub fn protocol(&self) -> Protocol {
-        match (self.http2, self.http3) {
-            (_, Some(_)) => Protocol::Http3,
-            (Some(_), None) => Protocol::Http2,
-            (None, None) => Protocol::Http1,
-        }
     }
 
     /// Arrivals per second on average over the measured window, in an open loop.

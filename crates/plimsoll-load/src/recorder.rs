@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_model::{
-    Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase, Trend,
+    Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Messages, Phase, Trend,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -18,6 +18,8 @@ pub(crate) struct Interval {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     pub(crate) connections_opened: u64,
+    /// Only over WebSockets.
+    pub(crate) messages: Messages,
     pub(crate) from_started: Histogram,
     /// The sum of what is in `from_started`.
     pub(crate) latency_nanos: u64,
@@ -47,6 +49,7 @@ impl Interval {
             bytes_sent: 0,
             bytes_received: 0,
             connections_opened: 0,
+            messages: Messages::default(),
             from_started: Histogram::new(),
             latency_nanos: 0,
             from_intended: is_open.then(Histogram::new),
@@ -128,6 +131,7 @@ impl Interval {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.connections_opened += other.connections_opened;
+        self.messages.merge(&other.messages);
         self.from_started.merge(&other.from_started);
         self.latency_nanos += other.latency_nanos;
         if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
@@ -151,6 +155,7 @@ impl Interval {
         self.bytes_sent = 0;
         self.bytes_received = 0;
         self.connections_opened = 0;
+        self.messages = Messages::default();
         self.from_started.clear();
         self.latency_nanos = 0;
         if let Some(from_intended) = &mut self.from_intended {

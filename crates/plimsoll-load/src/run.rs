@@ -24,6 +24,7 @@ use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
 use crate::target::{AttachError, ProcessTree, Sampler, Target};
+use crate::websocket;
 use crate::worker::{Report, Setup, work};
 
 /// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
@@ -117,11 +118,11 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
         .map_err(RunError::Runtime)?;
     runtime.block_on(async {
         let connector = Connector::new(Arc::clone(&plan.connect));
-        for endpoint in &plan.endpoints {
-            reach(plan, &connector, endpoint)
+        for (position, endpoint) in plan.endpoints.iter().enumerate() {
+            reach(plan, &connector, endpoint, position)
                 .await
                 .map_err(|failure| RunError::Unreachable {
-                    endpoint: site(endpoint),
+                    endpoint: plan.site(endpoint),
                     failure,
                 })?;
         }
@@ -130,7 +131,12 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
 }
 
 /// Opens a connection; the server must also say that it speaks the protocol that is wanted.
-async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Result<(), Failure> {
+async fn reach(
+    plan: &RunPlan,
+    connector: &Connector,
+    endpoint: &Endpoint,
+    position: usize,
+) -> Result<(), Failure> {
     if plan.http3.is_some() {
         let connecting = connector.connect_http3(endpoint, plan.limits, &SystemClock);
         let connection = Box::pin(connecting).await.map_err(|error| error.failure)?;
@@ -141,6 +147,10 @@ async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Re
     }
     let connecting = connector.connect(endpoint, &SystemClock);
     let connection = connecting.await.map_err(|error| error.failure)?;
+    if let Some(websocket) = &plan.websocket {
+        let stream = connection.stream;
+        return Box::pin(websocket::reach(plan, websocket, stream, position)).await;
+    }
     if let Some(http2) = &plan.http2 {
         require_http2(&connection, endpoint)?;
         let settings = http2.settings(&plan.limits);
@@ -156,10 +166,6 @@ async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Re
         }
     }
     Ok(())
-}
-
-fn site(endpoint: &Endpoint) -> String {
-    format!("{}://{}", endpoint.scheme().name(), endpoint.authority())
 }
 
 /// Makes the run that `plan` describes; blocks until it is over.
@@ -537,6 +543,7 @@ fn summarise(
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,
+        messages: plan.websocket.as_ref().map(|_| total.messages),
         latency,
         phases: total.into_phases(),
         ticks,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_model::Exchange;
+use plimsoll_model::{Exchange, Messages};
 
 use crate::pace::{Finished, Pacer, Start};
 use crate::plan::StatusSet;
@@ -101,6 +101,14 @@ impl Recorder {
     /// Counts a connection that was opened.
     pub fn connection_opened(&self) {
         self.interval.borrow_mut().connections_opened += 1;
+    }
+
+    /// Counts messages of WebSockets.
+    pub(crate) fn messages(&self, start: &Start, sent: u64, received: u64) {
+        if start.in_window {
+            let mut interval = self.interval.borrow_mut();
+            interval.messages.merge(&Messages { sent, received });
+        }
     }
 
     /// The interval under way.

@@ -26,6 +26,7 @@ use crate::schedule::{
 use crate::source::SharedSource;
 use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
+use crate::websocket::WebSocketUser;
 
 /// How often a worker looks up from its connections.
 const BEAT: Duration = Duration::from_millis(20);
@@ -228,8 +229,16 @@ impl Worker {
                 continue;
             }
             let pacer = self.pacer(seat, index, 0, ramp.as_ref());
-            let user = PlainUser::new(Rc::clone(&shared), index);
             let recorder = Rc::clone(&self.recorder);
+            if let Some(websocket) = &plan.websocket {
+                let user = WebSocketUser::new(Rc::clone(&shared), websocket.clone(), index);
+                tasks.spawn_local(async move {
+                    user.live(pacer, recorder).await;
+                    Ok(())
+                });
+                continue;
+            }
+            let user = PlainUser::new(Rc::clone(&shared), index);
             tasks.spawn_local(async move {
                 live(user, pacer, recorder).await;
                 Ok(())

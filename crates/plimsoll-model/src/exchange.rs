@@ -41,7 +41,7 @@ impl Exchange {
     }
 }
 
-/// A version of HTTP on the wire.
+/// A version of HTTP on the wire, or what is spoken in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
@@ -50,6 +50,8 @@ pub enum Protocol {
     Http2,
     /// HTTP/3 (RFC 9114).
     Http3,
+    /// Messages of WebSocket (RFC 6455), on connections of HTTP/1.1.
+    WebSocket,
 }
 
 impl Protocol {
@@ -59,6 +61,7 @@ impl Protocol {
             Self::Http1 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
             Self::Http3 => "HTTP/3",
+            Self::WebSocket => "WebSocket",
         }
     }
 }

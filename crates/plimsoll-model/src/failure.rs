@@ -111,11 +111,13 @@ pub enum FailureKind {
     Aborted,
     /// This machine ran out of something: descriptors, ports, memory.
     ResourceLimit,
+    /// The peer did not agree to speak another protocol on the connection.
+    UpgradeRefused,
 }
 
 impl FailureKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Refused,
         Self::Reset,
         Self::Timeout,
@@ -131,6 +133,7 @@ impl FailureKind {
         Self::Decode,
         Self::Aborted,
         Self::ResourceLimit,
+        Self::UpgradeRefused,
     ];
 
     /// The name used in text, JSON and metrics.
@@ -151,6 +154,7 @@ impl FailureKind {
             Self::Decode => "decode",
             Self::Aborted => "aborted",
             Self::ResourceLimit => "resource-limit",
+            Self::UpgradeRefused => "upgrade-refused",
         }
     }
 
@@ -201,7 +205,8 @@ impl FailureKind {
             | Self::CertificateHostname
             | Self::CertificateSelfSigned
             | Self::CertificateOther
-            | Self::Decode => Side::Theirs,
+            | Self::Decode
+            | Self::UpgradeRefused => Side::Theirs,
         }
     }
 }

@@ -46,8 +46,8 @@ pub use crate::histogram::{Bucket, Histogram};
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Moment, RunSummary, Saturation,
-    ServerCost, Tick,
+    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Messages, Moment, RunSummary,
+    Saturation, ServerCost, Tick,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

@@ -31,6 +31,8 @@ pub struct RunSummary {
     pub bytes_received: u64,
     /// Connections opened, those of the warm-up included.
     pub connections_opened: u64,
+    /// Messages of WebSockets in the measured window; absent where requests were made.
+    pub messages: Option<Messages>,
     /// How long exchanges took.
     pub latency: Latency,
     /// The completed phases, by [`Phase::index`].
@@ -47,6 +49,23 @@ pub struct RunSummary {
     pub conditions: Conditions,
     /// Whether the user ended the run early.
     pub interrupted: bool,
+}
+
+/// Messages of WebSockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Messages {
+    /// Handed to the transport as a whole.
+    pub sent: u64,
+    /// Complete; those that nobody waited for are among them.
+    pub received: u64,
+}
+
+impl Messages {
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+    }
 }
 
 impl RunSummary {

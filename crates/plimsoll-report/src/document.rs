@@ -37,6 +37,9 @@ pub struct SummaryDocument {
     pub received_bytes: u64,
     /// Connections opened, those of the warm-up included.
     pub connections_opened: u64,
+    /// Messages of WebSockets in the measured window, where there were any connections of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesDocument>,
     /// How long exchanges took.
     pub latency: LatencyDocument,
     /// The phases that happened, in order.
@@ -60,6 +63,15 @@ pub struct SummaryDocument {
     pub ticks: Vec<TickDocument>,
 }
 
+/// Messages of WebSockets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesDocument {
+    /// Handed to the transport as a whole.
+    pub sent: u64,
+    /// Complete; those that nobody waited for are among them.
+    pub received: u64,
+}
+
 impl SummaryDocument {
     /// Names this document and its version.
     pub const SCHEMA: &str = "plimsoll.load.summary/1";
@@ -77,6 +89,10 @@ impl SummaryDocument {
             sent_bytes: run.bytes_sent,
             received_bytes: run.bytes_received,
             connections_opened: run.connections_opened,
+            messages: run.messages.map(|messages| MessagesDocument {
+                sent: messages.sent,
+                received: messages.received,
+            }),
             latency: LatencyDocument {
                 from_started: TimesDocument::of(&run.latency.from_started),
                 from_intended: run.latency.from_intended.as_ref().map(TimesDocument::of),

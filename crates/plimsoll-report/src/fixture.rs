@@ -71,6 +71,7 @@ fn make_closed() -> RunSummary {
         bytes_sent: 482_130 * 41,
         bytes_received: 482_130 * 162,
         connections_opened: 64,
+        messages: None,
         latency: Latency {
             from_started: latency,
             from_intended: None,

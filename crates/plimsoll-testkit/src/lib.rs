@@ -33,6 +33,7 @@ mod proxy;
 mod unreachable;
 
 mod waiting;
+mod websocket_origin;
 
 pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
@@ -46,3 +47,4 @@ pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::waiting::{eventually, until};
+pub use crate::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};

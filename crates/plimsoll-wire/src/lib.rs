@@ -18,6 +18,8 @@ pub mod h1;
 
 pub mod h2;
 
+pub mod ws;
+
 pub mod cores;
 
 pub mod cpu_time;

@@ -11,19 +11,19 @@ use tokio::time::Sleep;
 /// It is left running at an earlier exchange's deadline and set to the current one only when it
 /// fires, so that an exchange costs no entry in the runtime's timer wheel.
 #[derive(Debug)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Deadline {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             sleep: Box::pin(tokio::time::sleep_until(now.into())),
         }
     }
 
     /// Ready once `deadline` has passed.
-    pub(super) fn poll_passed(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+    pub(crate) fn poll_passed(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         loop {
             ready!(self.sleep.as_mut().poll(context));
             if self.sleep.deadline().into_std() >= deadline {

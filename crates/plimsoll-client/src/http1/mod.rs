@@ -18,7 +18,7 @@ use plimsoll_wire::h1::{Decoded, KnownHead, Limits, ResponseDecoder, ResponseSin
 use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::deadline::Deadline;
+pub(crate) use self::deadline::Deadline;
 use crate::Request;
 
 /// Reads in a row before the deadline and the worker's other connections get their turn.

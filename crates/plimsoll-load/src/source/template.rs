@@ -298,7 +298,7 @@ impl RequestTemplate {
                 let value = String::from_utf8_lossy(&text(value)).into_owned();
                 // As they are left out of values that are made.
                 let value = match protocol {
-                    Protocol::Http1 => value.as_str(),
+                    Protocol::Http1 | Protocol::WebSocket => value.as_str(),
                     Protocol::Http2 | Protocol::Http3 => value.trim(),
                 };
                 (name.clone(), value.to_owned())
@@ -316,7 +316,9 @@ impl RequestTemplate {
         let (method, body) = (&self.method, body.as_deref());
         let target = String::from_utf8_lossy(&target);
         Ok(match protocol {
-            Protocol::Http1 => Request::encode(method, &target, "", &fields, body)?,
+            Protocol::Http1 | Protocol::WebSocket => {
+                Request::encode(method, &target, "", &fields, body)?
+            }
             Protocol::Http2 => Request::encode_http2(method, scheme, "", &target, &fields, body)?,
             Protocol::Http3 => Request::encode_http3(method, scheme, "", &target, &fields, body)?,
         })

@@ -99,6 +99,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         limits: Limits::default(),
         http2: None,
         http3: None,
+        websocket: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

@@ -72,6 +72,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         limits: Limits::default(),
         http2: None,
         http3: None,
+        websocket: None,
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,

@@ -16,3 +16,5 @@ mod http2;
 mod http3;
 
 mod window;
+
+mod websocket;

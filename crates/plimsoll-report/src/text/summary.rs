@@ -90,6 +90,7 @@ fn connections(load: &LoadShape) -> String {
     let connections = plural(load.connections as u64, "connection", "connections");
     match load.protocol {
         Protocol::Http1 => connections,
+        Protocol::WebSocket => format!("{connections} of WebSocket"),
         protocol @ (Protocol::Http2 | Protocol::Http3) => format!(
             "{connections} of {protocol} with {} each",
             plural(load.streams as u64, "stream", "streams")
@@ -123,7 +124,11 @@ fn principal(page: &mut Page, run: &RunSummary) {
         requests = format!("{requests} of {} intended", rate(arrivals.per_second()));
         view = ", from the intended start";
     }
-    let mut rows = vec![("requests/s", requests)];
+    let label = match run.load.protocol {
+        Protocol::WebSocket => "round trips/s",
+        Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => "requests/s",
+    };
+    let mut rows = vec![(label, requests)];
     if let Some(target) = &run.target {
         let per_request = match target.cost.cpu_us_per_request() {
             Some(micros) => format!("{} µs", three_figures(micros)),
@@ -270,7 +275,15 @@ fn cpu_percent(cost: &Cost) -> String {
 
 fn requests(page: &mut Page, run: &RunSummary) {
     let counts = &run.counts;
-    page.heading("requests", "");
+    let is_websocket = run.load.protocol == Protocol::WebSocket;
+    page.heading(
+        if is_websocket {
+            "round trips"
+        } else {
+            "requests"
+        },
+        "",
+    );
     let rows = [
         ("started", counts.started, ""),
         ("ok", counts.ok, ""),
@@ -301,7 +314,7 @@ fn requests(page: &mut Page, run: &RunSummary) {
         .map(|(label, value, remark)| (label, count(value), remark))
         .collect();
     page.remarks(&shown);
-    page.pairs(&[
+    let mut pairs = vec![
         (
             "received",
             format!(
@@ -315,7 +328,12 @@ fn requests(page: &mut Page, run: &RunSummary) {
             "connections",
             format!("{} opened", count(run.connections_opened)),
         ),
-    ]);
+    ];
+    if let Some(messages) = run.messages {
+        let (sent, received) = (count(messages.sent), count(messages.received));
+        pairs.insert(0, ("messages", format!("{sent} sent, {received} received")));
+    }
+    page.pairs(&pairs);
 }
 
 fn rate_of_bytes(per_second: f64) -> String {
@@ -405,7 +423,8 @@ fn phases(page: &mut Page, run: &RunSummary) {
 }
 
 fn statuses(page: &mut Page, run: &RunSummary) {
-    if run.statuses.is_empty() {
+    // Over WebSockets there is but the one of the handshake.
+    if run.statuses.is_empty() || run.load.protocol == Protocol::WebSocket {
         return;
     }
     page.heading("statuses", "");

@@ -163,7 +163,7 @@ impl ConnectionArgs {
         let mut quic = None;
         if endpoints.iter().any(Endpoint::is_tls) {
             let protocol: &[u8] = match self.version() {
-                Protocol::Http1 => b"http/1.1",
+                Protocol::Http1 | Protocol::WebSocket => b"http/1.1",
                 Protocol::Http2 => b"h2",
                 Protocol::Http3 => b"h3",
             };

@@ -16,7 +16,7 @@ use super::Problems;
 
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct RequestArgs {
     /// Request method [default: GET, or POST with a body]
@@ -188,6 +188,52 @@ impl RequestArgs {
             problems.value("-F", form.add(field, &mut read));
         }
         form.encode()
+    }
+
+    /// Everything but the URL of a handshake, and the message to send after it.
+    ///
+    /// - `fields`: those that make it one.
+    pub(crate) fn upgrade(
+        &self,
+        fields: impl IntoIterator<Item = (&'static str, String)>,
+        problems: &mut Problems,
+    ) -> (RequestParts, Option<Vec<u8>>) {
+        for (flag, given) in [
+            ("-m", self.method.is_some()),
+            ("-T", self.content_type.is_some()),
+            ("-F", !self.form.is_empty()),
+            ("--compress-body", self.compress_body.is_some()),
+        ] {
+            if given {
+                problems.add(flag, "has no meaning for a WebSocket");
+            }
+        }
+        let bare = Self {
+            data: None,
+            data_file: None,
+            form: Vec::new(),
+            compress_body: None,
+            ..self.clone()
+        };
+        let mut parts = bare.parts(false, problems);
+        for (name, value) in fields {
+            if parts
+                .headers
+                .iter()
+                .any(|(given, _)| given.eq_ignore_ascii_case(name))
+            {
+                problems.add("-H", format!("`{name}` is set by the handshake itself"));
+            }
+            parts
+                .headers
+                .push((name.to_owned(), Template::literal(value)));
+        }
+        let message = match (&self.data, &self.data_file) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(path)) => problems.file("-D", path),
+            (None, None) => None,
+        };
+        (parts, message)
     }
 
     fn headers(&self, closes: bool, problems: &mut Problems) -> Vec<(String, String)> {
@@ -365,7 +411,9 @@ impl RequestContent {
         let target = format!("{form}{}", url.path_and_query());
         let scheme = url.scheme().name();
         Ok(match way.protocol {
-            Protocol::Http1 => Request::encode(method, &target, authority, &headers, body)?,
+            Protocol::Http1 | Protocol::WebSocket => {
+                Request::encode(method, &target, authority, &headers, body)?
+            }
             Protocol::Http2 => {
                 Request::encode_http2(method, scheme, authority, &target, &headers, body)?
             }

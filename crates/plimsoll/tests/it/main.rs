@@ -25,3 +25,5 @@ mod http3;
 mod view;
 
 mod push;
+
+mod websocket;

@@ -44,6 +44,9 @@ pub(crate) struct Args {
     pub(super) http2: Http2Args,
 
     #[command(flatten)]
+    pub(super) websocket: WebSocketArgs,
+
+    #[command(flatten)]
     pub(super) output: OutputArgs,
 }
 
@@ -55,6 +58,7 @@ Examples:
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
+  plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 
@@ -295,6 +299,19 @@ pub(crate) struct Http2Args {
     /// [default: 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size, requires = "http2")]
     pub(super) h2_connection_window: Option<ByteSize>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "WebSocket")]
+pub(crate) struct WebSocketArgs {
+    /// Length of the message for a ws:// or wss:// URL, in place of -d or -D: `1KiB` [default: 16]
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size,
+          conflicts_with_all = ["data", "data_file"])]
+    pub(super) message_size: Option<ByteSize>,
+
+    /// Send the message as binary even if it is text
+    #[arg(long)]
+    pub(super) binary: bool,
 }
 
 #[derive(Debug, clap::Args)]

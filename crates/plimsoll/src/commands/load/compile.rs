@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use plimsoll_client::SessionPlan;
 use plimsoll_client::check::{Condition, Expectations};
+use plimsoll_client::{ConnectPlan, RequestForm, Upgrade};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
+    WebSocketPlan,
 };
 use plimsoll_model::{ByteSize, Protocol, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
+use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
 use super::push::Destination;
@@ -38,6 +41,12 @@ const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
 /// Starts that are held back by chance are held in memory, by each worker.
 const MOST_JITTERED: f64 = 1_000_000.0;
+
+/// What is sent over a WebSocket if nothing else is asked for.
+const DEFAULT_MESSAGE_BYTES: u64 = 16;
+
+/// Every connection holds its message once more, masked.
+const MOST_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// What the machine and the environment add to the flags.
 #[derive(Debug)]
@@ -140,11 +149,20 @@ impl Compiler<'_> {
             udp_payload: self.args.connection.udp_payload,
         });
         let closes = !keep_alive && protocol == Protocol::Http1;
-        let mut parts = self.args.request.parts(closes, &mut self.problems);
+        let is_websocket = described.as_ref().is_some_and(Described::is_websocket);
+        let (mut parts, websocket) = if is_websocket {
+            let fields = Upgrade::fields();
+            let (parts, message) = self.args.request.upgrade(fields, &mut self.problems);
+            (parts, Some(self.websocket(message)))
+        } else {
+            self.only_websockets();
+            let parts = self.args.request.parts(closes, &mut self.problems);
+            (parts, None)
+        };
         if let Some(described) = &described {
             described.fill(&mut parts, &mut self.problems);
         }
-        if self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
+        if !is_websocket && self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
             self.args.request.check_body(&mut self.problems);
         }
         let session = SessionPlan {
@@ -162,6 +180,9 @@ impl Compiler<'_> {
         );
         let cores = self.cores(&surroundings.cores);
         let (described, shape, connect) = (described?, shape?, connect?);
+        if is_websocket {
+            self.way_of_websockets(&described, &connect);
+        }
         let way = Way {
             connect: &connect,
             protocol,
@@ -187,6 +208,7 @@ impl Compiler<'_> {
             limits: Limits::default(),
             http2,
             http3,
+            websocket,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -201,6 +223,80 @@ impl Compiler<'_> {
 
     fn value<T, E: Into<Box<dyn Error>>>(&mut self, flag: &str, result: Result<T, E>) -> Option<T> {
         self.problems.value(flag, result)
+    }
+
+    /// The message that is sent, and what does not go with it.
+    fn websocket(&mut self, message: Option<Vec<u8>>) -> WebSocketPlan {
+        let args = self.args;
+        for (flag, given) in [
+            ("--http2", args.connection.http2),
+            ("--http3", args.connection.http3),
+            ("--cookies", args.requests.cookies),
+            ("--digest", args.request.has_digest()),
+            ("--feeder", !args.requests.feeder.is_empty()),
+            ("--disable-keepalive", args.requests.disable_keepalive),
+            ("--expect", !args.judge.expect.is_empty()),
+            ("--fail-status", args.judge.fail_status.is_some()),
+        ] {
+            if given {
+                self.problem(flag, "does not go with the URL of a WebSocket");
+            }
+        }
+        let size = args
+            .websocket
+            .message_size
+            .map_or(DEFAULT_MESSAGE_BYTES, |size| size.0);
+        let message = message.unwrap_or_else(|| {
+            if size > MOST_MESSAGE_BYTES {
+                self.problem("--message-size", "must be at most 64 MiB");
+                return Vec::new();
+            }
+            (b'a'..=b'z')
+                .cycle()
+                .zip(0..size)
+                .map(|(letter, _)| letter)
+                .collect()
+        });
+        if message.len() as u64 > MOST_MESSAGE_BYTES {
+            self.problem(
+                "-D",
+                "holds more than 64 MiB, which is too long for a message",
+            );
+        }
+        let is_text = !args.websocket.binary && str::from_utf8(&message).is_ok();
+        WebSocketPlan {
+            kind: if is_text {
+                MessageKind::Text
+            } else {
+                MessageKind::Binary
+            },
+            message: message.into(),
+            limits: ws::Limits::default(),
+        }
+    }
+
+    /// Tells what only goes with the URL of a WebSocket.
+    fn only_websockets(&mut self) {
+        let args = &self.args.websocket;
+        for (flag, given) in [
+            ("--message-size", args.message_size.is_some()),
+            ("--binary", args.binary),
+        ] {
+            if given {
+                self.problem(flag, "needs a URL with ws:// or wss://");
+            }
+        }
+    }
+
+    /// An HTTP proxy passes a request on, but nothing that is not one.
+    fn way_of_websockets(&mut self, described: &Described, connect: &ConnectPlan) {
+        let is_relayed = |url| matches!(connect.request_form(url), RequestForm::Absolute { .. });
+        if described.endpoints().iter().any(is_relayed) {
+            self.problems.push(
+                Problem::with("-x", "a ws:// URL does not go through an HTTP proxy")
+                    .hint("use a SOCKS proxy, or none with `-x ''`"),
+            );
+        }
     }
 
     fn expectations(&mut self) -> Expectations {
@@ -222,7 +318,7 @@ impl Compiler<'_> {
         let args = self.args;
         let streams = args.shape.streams.unwrap_or(1);
         let flag = match protocol {
-            Protocol::Http1 => {
+            Protocol::Http1 | Protocol::WebSocket => {
                 if args.shape.streams.is_some() {
                     self.problem(
                         "-p",

@@ -111,7 +111,7 @@ fn title(plan: &RunPlan) -> String {
     format!(
         "{} {}, {rate}{} connections",
         first.request.method(),
-        plan.endpoints[first.endpoint],
+        plan.url(),
         plan.connections
     )
 }

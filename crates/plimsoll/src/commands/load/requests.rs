@@ -1,6 +1,7 @@
 //! Where requests come from: the URL of the command line or a file of requests, with variables and
 //! rows for their places.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,8 @@ struct DescribedRequest {
     /// Everything else that its file says.
     file: Option<FileRequest>,
     weight: u32,
+    /// Whether it is the handshake of a WebSocket.
+    is_websocket: bool,
 }
 
 impl Described {
@@ -54,6 +57,11 @@ impl Described {
     pub(super) fn endpoints(&self) -> Vec<Endpoint> {
         let endpoints = self.requests.iter().map(|request| request.endpoint.clone());
         endpoints.collect()
+    }
+
+    /// Whether the URLs are those of WebSockets; all are of one kind.
+    pub(super) fn is_websocket(&self) -> bool {
+        self.requests.iter().any(|request| request.is_websocket)
     }
 
     /// Exchanges after which the rows of a feeder are used up.
@@ -303,6 +311,18 @@ pub(super) fn describe(
             chosen
         }
     };
+    let websockets = requests.iter().filter(|request| request.is_websocket);
+    if ![0, requests.len()].contains(&websockets.count()) {
+        let flag = if args.urls.is_some() {
+            "--urls"
+        } else {
+            "--from"
+        };
+        problems.add(
+            flag,
+            "has URLs of WebSockets and others; a run has one kind",
+        );
+    }
     if path.is_none() && !only.is_empty() {
         problems.add(
             "--only",
@@ -439,13 +459,14 @@ impl Reader<'_> {
         } else {
             Template::literal(url)
         };
-        let (endpoint, target) = self.url("URL", &template)?;
+        let (endpoint, target, is_websocket) = self.url("URL", &template)?;
         Some(vec![DescribedRequest {
             place: "request".to_owned(),
             endpoint,
             target,
             file: None,
             weight: 1,
+            is_websocket,
         }])
     }
 
@@ -490,7 +511,11 @@ impl Reader<'_> {
     fn request(&mut self, path: &Path, mut request: FileRequest) -> Option<DescribedRequest> {
         let place = format!("{}: {}{}", self.flag, path.display(), request.place);
         let url = self.fill(&place, &request.url)?;
-        let (endpoint, target) = self.url(&place, &url)?;
+        let (endpoint, target, is_websocket) = self.url(&place, &url)?;
+        if is_websocket && (request.body.is_some() || request.method.is_some()) {
+            let message = "a WebSocket has no method and no body; give its message by -d";
+            self.problems.add(&place, message);
+        }
         let mut headers = Vec::new();
         for (name, value) in &request.headers {
             headers.push((name.clone(), self.fill(&place, value)?));
@@ -504,6 +529,7 @@ impl Reader<'_> {
             endpoint,
             target,
             weight: request.weight,
+            is_websocket,
             file: Some(request),
         })
     }
@@ -519,8 +545,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a request goes, and its path where that is not always the same.
-    fn url(&mut self, place: &str, url: &Template) -> Option<(Endpoint, Option<Template>)> {
+    /// Where a request goes, its path where that is not always the same, and whether it is that of a
+    /// WebSocket.
+    fn url(&mut self, place: &str, url: &Template) -> Option<(Endpoint, Option<Template>, bool)> {
         let url = self.fill(place, url)?;
         let mut with_base = Template::default();
         let is_path = matches!(url.parts(), [Part::Text(text), ..] if text.starts_with(b"/") && !text.starts_with(b"//"));
@@ -537,8 +564,9 @@ impl Reader<'_> {
         with_base.push(url);
         if let Some(text) = with_base.as_text() {
             let text = String::from_utf8_lossy(text);
+            let (text, is_websocket) = as_http(&text);
             let endpoint = self.problems.value(place, Endpoint::parse(&text))?;
-            return Some((endpoint, None));
+            return Some((endpoint, None, is_websocket));
         }
         match split_site(&with_base) {
             None => {
@@ -549,10 +577,26 @@ impl Reader<'_> {
                 None
             }
             Some((site, target)) => {
+                let (site, is_websocket) = as_http(&site);
                 let site: Result<_, EndpointError> = Endpoint::parse(&site);
-                Some((self.problems.value(place, site)?, Some(target)))
+                let site = self.problems.value(place, site)?;
+                Some((site, Some(target), is_websocket))
             }
         }
+    }
+}
+
+/// The URL with the scheme that its connections have, and whether it is that of a WebSocket
+/// (RFC 6455, section 3).
+fn as_http(url: &str) -> (Cow<'_, str>, bool) {
+    match url.trim().split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => {
+            (format!("http://{rest}").into(), true)
+        }
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => {
+            (format!("https://{rest}").into(), true)
+        }
+        _ => (url.into(), false),
     }
 }
 

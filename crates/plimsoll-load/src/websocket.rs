@@ -1,0 +1,255 @@
+//! The virtual user of `plimsoll load ws://…`: a message, the next one back, and so on.
+//!
+//! An exchange is one round trip; that of a new connection includes opening it, the handshake being
+//! a part of the phase `connect`.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use plimsoll_client::{ReadBuffer, Stream, Upgrade, WebSocket};
+use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
+use plimsoll_wire::SystemClock;
+
+use crate::pace::{Finished, Pacer, Start};
+use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plan::{RunPlan, WebSocketPlan};
+use crate::user::Recorder;
+
+/// Under which round trips are counted: that of the handshake.
+const SWITCHING_PROTOCOLS: u16 = 101;
+
+/// How long a server may take to answer the farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Makes round trips on a connection for each planned URL, in turn.
+#[derive(Debug)]
+pub(crate) struct WebSocketUser {
+    shared: Rc<Shared>,
+    plan: WebSocketPlan,
+    /// One per planned request, as far as they are open.
+    connections: Vec<Option<Open>>,
+    upgrades: Vec<Option<Upgrade>>,
+    next_request: usize,
+    random: fastrand::Rng,
+    back_off: Duration,
+}
+
+#[derive(Debug)]
+struct Open {
+    socket: WebSocket<Stream>,
+    peer: Option<SocketAddr>,
+}
+
+impl WebSocketUser {
+    /// - `index`: the user's number in the run; users begin at different requests.
+    pub(crate) fn new(shared: Rc<Shared>, plan: WebSocketPlan, index: usize) -> Self {
+        let requests = &shared.plan.requests;
+        Self {
+            connections: requests.iter().map(|_| None).collect(),
+            upgrades: requests
+                .iter()
+                .map(|planned| Upgrade::new(&planned.request))
+                .collect(),
+            next_request: index % requests.len(),
+            random: fastrand::Rng::with_seed(shared.plan.seed.wrapping_add(index as u64)),
+            back_off: Duration::ZERO,
+            shared,
+            plan,
+        }
+    }
+
+    /// Makes round trips until the pacer says that there are no more; answers pings in between.
+    pub(crate) async fn live(mut self, mut pacer: Pacer, recorder: Rc<Recorder>) {
+        let mut last = None;
+        loop {
+            let start = tokio::select! {
+                biased;
+                start = pacer.next(last) => start,
+                never = self.idle() => match never {},
+            };
+            let Some(start) = start else { break };
+            recorder.begin(&start);
+            last = Some(self.exchange(start, &recorder).await);
+        }
+        let mut random = self.random;
+        let buffer = &self.shared.buffer;
+        for open in self.connections.into_iter().flatten() {
+            open.socket.close(mask(&mut random), FAREWELL, buffer).await;
+        }
+    }
+
+    /// Never ready; connections that end meanwhile are forgotten.
+    async fn idle(&mut self) -> std::convert::Infallible {
+        poll_fn(|context| {
+            for slot in &mut self.connections {
+                if let Some(open) = slot {
+                    let mask = mask(&mut self.random);
+                    let idle = open.socket.poll_idle(context, mask, &self.shared.buffer);
+                    if idle.is_ready() {
+                        *slot = None;
+                    }
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
+        let mut exchange = Exchange {
+            intended: start.intended,
+            started: start.started,
+            done: start.started,
+            phases: Phases::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            peer: None,
+            protocol: Protocol::WebSocket,
+            outcome: Ok(SWITCHING_PROTOCOLS),
+        };
+        if start.started > start.intended {
+            let waited = start.started - start.intended;
+            exchange.phases.set(Phase::Blocked, waited);
+        }
+        let position = self.next_request;
+        self.next_request += 1;
+        if self.next_request == self.connections.len() {
+            self.next_request = 0;
+        }
+        let mut begun = start.started;
+        if self.connections[position].is_none() {
+            match self
+                .connect(position, &start, recorder, &mut exchange)
+                .await
+            {
+                Ok(open) => self.connections[position] = Some(open),
+                Err(failure) => {
+                    exchange.outcome = Err(failure);
+                    exchange.done = SystemClock.now();
+                    self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                    recorder.finish(&start, &exchange);
+                    return Finished {
+                        done: exchange.done,
+                        back_off: self.back_off,
+                    };
+                }
+            }
+            self.back_off = Duration::ZERO;
+            begun = SystemClock.now();
+        }
+        let open = self.connections[position].as_mut();
+        let open = open.expect("it was just connected");
+        exchange.peer = open.peer;
+        let round_trip = open.socket.round_trip(
+            self.plan.kind,
+            &self.plan.message,
+            mask(&mut self.random),
+            begun,
+            start.started + self.shared.plan.timeout,
+            &self.shared.buffer,
+            &SystemClock,
+        );
+        match round_trip.await {
+            Ok(round_trip) => {
+                add_phases(&mut exchange.phases, &round_trip.phases);
+                exchange.bytes_sent = round_trip.bytes_sent;
+                exchange.bytes_received = round_trip.bytes_received;
+                exchange.done = round_trip.done;
+                recorder.messages(&start, 1, 1 + round_trip.surplus);
+            }
+            Err(incomplete) => {
+                add_phases(&mut exchange.phases, &incomplete.phases);
+                exchange.bytes_sent = incomplete.bytes_sent;
+                exchange.bytes_received = incomplete.bytes_received;
+                exchange.done = incomplete.done;
+                let is_sent = incomplete.phases.get(Phase::Send).is_some();
+                recorder.messages(&start, u64::from(is_sent), 0);
+                exchange.outcome = Err(incomplete.failure);
+                self.connections[position] = None;
+            }
+        }
+        recorder.finish(&start, &exchange);
+        Finished {
+            done: exchange.done,
+            back_off: Duration::ZERO,
+        }
+    }
+
+    /// Opens a connection and makes the handshake.
+    async fn connect(
+        &mut self,
+        position: usize,
+        start: &Start,
+        recorder: &Recorder,
+        exchange: &mut Exchange,
+    ) -> Result<Open, Failure> {
+        let plan = &self.shared.plan;
+        let endpoint = &plan.endpoints[plan.requests[position].endpoint];
+        let Some(upgrade) = &self.upgrades[position] else {
+            return Err(no_upgrade());
+        };
+        let connecting = self.shared.connector.connect(endpoint, &SystemClock);
+        let connection = match Box::pin(connecting).await {
+            Ok(connection) => connection,
+            Err(error) => {
+                add_phases(&mut exchange.phases, &error.phases);
+                return Err(error.failure);
+            }
+        };
+        recorder.connection_opened();
+        add_phases(&mut exchange.phases, &connection.phases);
+        exchange.peer = connection.peer;
+        let connected = SystemClock.now();
+        let opening = WebSocket::open(
+            connection.stream,
+            upgrade,
+            self.random.u128(..).to_ne_bytes(),
+            (plan.limits, self.plan.limits),
+            start.started + plan.timeout,
+            &self.shared.buffer,
+            &SystemClock,
+        );
+        let socket = Box::pin(opening).await?;
+        let before = exchange.phases.get(Phase::Connect).unwrap_or_default();
+        let handshake = SystemClock.now() - connected;
+        exchange.phases.set(Phase::Connect, before + handshake);
+        Ok(Open {
+            socket,
+            peer: connection.peer,
+        })
+    }
+}
+
+/// Makes the handshake of the first request to an endpoint, and says goodbye again.
+pub(crate) async fn reach(
+    plan: &RunPlan,
+    websocket: &WebSocketPlan,
+    stream: Stream,
+    endpoint: usize,
+) -> Result<(), Failure> {
+    let mut requests = plan.requests.iter();
+    let planned = requests.find(|planned| planned.endpoint == endpoint);
+    let upgrade = planned.and_then(|planned| Upgrade::new(&planned.request));
+    let upgrade = upgrade.ok_or_else(no_upgrade)?;
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let buffer = ReadBuffer::new();
+    let limits = (plan.limits, websocket.limits);
+    let deadline = SystemClock.now() + plan.timeout;
+    let nonce = random.u128(..).to_ne_bytes();
+    let clock = &SystemClock;
+    let socket = WebSocket::open(stream, &upgrade, nonce, limits, deadline, &buffer, clock).await?;
+    socket.close(mask(&mut random), FAREWELL, &buffer).await;
+    Ok(())
+}
+
+fn no_upgrade() -> Failure {
+    Failure::new(Phase::Connect, FailureKind::Protocol)
+        .because("the request is not the handshake of a WebSocket")
+}
+
+fn mask(random: &mut fastrand::Rng) -> [u8; 4] {
+    random.u32(..).to_ne_bytes()
+}

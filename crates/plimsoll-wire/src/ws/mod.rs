@@ -1,0 +1,23 @@
+//! WebSocket (RFC 6455) without I/O: the client's side of the handshake, and frames of both sides.
+//!
+//! No extension is spoken, so the reserved bits of a frame are always zero.
+
+mod error;
+
+mod frame;
+
+mod utf8;
+
+mod decoder;
+
+mod handshake;
+
+pub use self::decoder::{Close, Decoder, Event, FrameSink, Limits, Role};
+pub use self::error::{FrameError, HandshakeError};
+pub use self::frame::{
+    MOST_CONTROL_BYTES, MessageKind, Opcode, apply_mask, encode_close, encode_frame,
+};
+pub use self::handshake::{Handshake, Key};
+
+#[cfg(test)]
+mod tests;

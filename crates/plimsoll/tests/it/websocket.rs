@@ -1,0 +1,85 @@
+//! `plimsoll load ws://…` from its flags to its summary.
+
+use std::fs;
+
+use plimsoll_testkit::{Origin, WebSocketOrigin};
+
+use crate::plimsoll::plimsoll;
+
+#[test]
+fn a_message_goes_back_and_forth() {
+    let origin = WebSocketOrigin::echo();
+    let url = origin.url("/socket?room=1");
+    let flags = ["load", "--json", "-n", "40", "-c", "2", "-d", "grüße", &url];
+    let said = plimsoll(&flags).exits(0);
+    let summary = said.json();
+    assert_eq!(summary["counts"]["ok"], 40);
+    assert_eq!(summary["load"]["protocol"], "WebSocket");
+    assert_eq!(summary["load"]["url"], *url);
+    assert_eq!(summary["messages"]["sent"], 40);
+    assert_eq!(summary["messages"]["received"], 40);
+    assert_eq!(summary["statuses"]["101"], 40);
+    assert_eq!(origin.last(), Some((true, "grüße".into())));
+    assert_eq!(origin.messages(), 40);
+}
+
+#[test]
+fn messages_are_text_or_binary_and_as_long_as_asked_for() {
+    let origin = WebSocketOrigin::echo();
+    let url = origin.url("/");
+    let load = |more: &[&str]| {
+        let flags = [&["load", "-n", "1", "-c", "1"], more, &[&*url]].concat();
+        let said = plimsoll(&flags).exits(0);
+        assert!(said.stdout.contains("round trips/s"), "{said}");
+        assert!(said.stdout.contains("1 sent, 1 received"), "{said}");
+        origin.last().unwrap()
+    };
+    assert_eq!(load(&[]), (true, b"abcdefghijklmnop".to_vec()));
+    assert!(!load(&["--binary"]).0);
+    assert_eq!(load(&["--message-size", "70KB"]).1.len(), 70_000);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("message");
+    fs::write(&file, b"\xff\xfe").unwrap();
+    let message = load(&["-D", file.to_str().unwrap()]);
+    assert_eq!(message, (false, b"\xff\xfe".to_vec()));
+}
+
+#[test]
+fn a_server_that_does_not_agree_is_told() {
+    let origin = Origin::hello();
+    let url = origin.url("/").replace("http", "ws");
+    let said = plimsoll(&["load", "-n", "1", &url]).exits(3);
+    assert!(said.stderr.contains("upgrade-refused"), "{said}");
+    assert!(said.stderr.contains("status 200"), "{said}");
+}
+
+#[test]
+fn what_does_not_go_together_is_told_at_once() {
+    let flags = "load --http2 --expect status==200 --fail-status 5xx -m PUT -T text/plain \
+                 -H Upgrade:h2c --disable-keepalive ws://127.0.0.1:1/";
+    let said = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
+    for flag in [
+        "--http2",
+        "--expect",
+        "--fail-status",
+        "-m",
+        "-T",
+        "-H",
+        "--disable-keepalive",
+    ] {
+        assert!(
+            said.stderr.contains(&format!("error: {flag}: ")),
+            "{flag}: {said}"
+        );
+    }
+    let said = plimsoll(&["load", "--binary", "http://127.0.0.1:1/"]).exits(2);
+    assert!(said.stderr.contains("--binary: needs a URL"), "{said}");
+    let flags = ["load", "-x", "http://127.0.0.1:1", "ws://127.0.0.2:1/"];
+    let said = plimsoll(&flags).exits(2);
+    assert!(said.stderr.contains("SOCKS"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("urls");
+    fs::write(&file, "ws://127.0.0.1:1/\nhttp://127.0.0.1:1/\n").unwrap();
+    let said = plimsoll(&["load", "--urls", file.to_str().unwrap()]).exits(2);
+    assert!(said.stderr.contains("one kind"), "{said}");
+}
