@@ -4,10 +4,12 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
+use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 
 use crate::connection::serve;
+use crate::http2;
 
 /// A listening socket of the loopback interface, ready to serve.
 #[derive(Debug)]
@@ -15,6 +17,17 @@ pub struct Origin {
     listener: std::net::TcpListener,
     address: SocketAddr,
     answer: Answer,
+    speaks: Speaks,
+}
+
+/// The protocol of an origin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, known beforehand by its clients (RFC 9113, section 3.3).
+    Http2,
 }
 
 /// Why an origin cannot serve.
@@ -38,6 +51,7 @@ pub enum OriginError {
 pub(crate) struct Answer {
     bytes: Vec<u8>,
     head_bytes: usize,
+    body: Bytes,
 }
 
 impl Answer {
@@ -49,10 +63,19 @@ impl Answer {
         let head_bytes = head.len();
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
-        Self { bytes, head_bytes }
+        Self {
+            bytes,
+            head_bytes,
+            body: Bytes::copy_from_slice(body),
+        }
     }
 
-    /// What goes over the wire: all of it, or to a HEAD request only the head.
+    /// The content alone.
+    pub(crate) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
+    /// What goes over the wire of HTTP/1: all of it, or to a HEAD request only the head.
     pub(crate) fn to(&self, is_head: bool) -> &[u8] {
         if is_head {
             &self.bytes[..self.head_bytes]
@@ -88,7 +111,15 @@ impl Origin {
             listener,
             address,
             answer: Answer::new(body),
+            speaks: Speaks::default(),
         })
+    }
+
+    /// The same origin, speaking `speaks`.
+    #[must_use]
+    pub fn speaking(mut self, speaks: Speaks) -> Self {
+        self.speaks = speaks;
+        self
     }
 
     /// Where it listens.
@@ -105,13 +136,13 @@ impl Origin {
         runtime
             .block_on(async move {
                 let listener = TcpListener::from_std(self.listener)?;
-                accept(listener, Rc::new(self.answer)).await
+                accept(listener, Rc::new(self.answer), self.speaks).await
             })
             .map_err(OriginError::Serve)
     }
 }
 
-async fn accept(listener: TcpListener, answer: Rc<Answer>) -> io::Result<()> {
+async fn accept(listener: TcpListener, answer: Rc<Answer>, speaks: Speaks) -> io::Result<()> {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -119,7 +150,10 @@ async fn accept(listener: TcpListener, answer: Rc<Answer>) -> io::Result<()> {
                 let answer = Rc::clone(&answer);
                 tokio::task::spawn_local(async move {
                     // A client that breaks off or breaks the protocol concerns only itself.
-                    drop(serve(stream, &answer).await);
+                    match speaks {
+                        Speaks::Http1 => drop(serve(stream, &answer).await),
+                        Speaks::Http2 => drop(http2::serve(stream, answer).await),
+                    }
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -169,12 +169,6 @@ impl Compiler<'_> {
                     .hint("the connections (-c) times their streams (-p) are under way at most"),
             );
         }
-        if args.url.is_none() && args.requests.urls.is_none() {
-            self.problem(
-                "--http2",
-                "needs a URL: the embedded origin speaks HTTP/1.1 only",
-            );
-        }
         let streams = args.shape.streams.unwrap_or(1);
         if !(1..=MOST_STREAMS).contains(&streams) {
             self.problem("-p", format!("must be from 1 to {MOST_STREAMS}"));

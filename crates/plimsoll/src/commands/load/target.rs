@@ -76,11 +76,7 @@ pub(super) fn start(
         },
         None if is_embedded => SpawnedPlan {
             name: Some("embedded origin".to_owned()),
-            argv: vec![
-                own_program()?,
-                "origin".to_owned(),
-                "--end-with-parent".to_owned(),
-            ],
+            argv: origin_command(args)?,
             cores: origin_cores(args),
             ready: Readiness::Announces,
             timeout: args.server.spawn_timeout,
@@ -107,6 +103,15 @@ fn split(command: &str) -> Result<Vec<String>, Failed> {
         Some(_) => Err(Problem::with("--spawn", "is empty").usage()),
         None => Err(Problem::with("--spawn", "a quote is not closed").usage()),
     }
+}
+
+fn origin_command(args: &Args) -> Result<Vec<String>, Failed> {
+    let mut command = vec![own_program()?, "origin".to_owned()];
+    command.push("--end-with-parent".to_owned());
+    if args.connection.http2 {
+        command.push("--http2".to_owned());
+    }
+    Ok(command)
 }
 
 fn own_program() -> Result<String, Failed> {
