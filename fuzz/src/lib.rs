@@ -5,7 +5,8 @@
 pub mod h2;
 
 use plimsoll_wire::h1::{
-    DecodeError, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead, ResponseSink,
+    DecodeError, KnownHead, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead,
+    ResponseSink,
 };
 
 /// Small enough that a fuzzer reaches them.
@@ -78,7 +79,7 @@ pub fn read_response(pieces: &[&[u8]], head_request: bool) -> Result<Response, D
     let mut consumed = 0;
     let mut is_complete = false;
     for piece in pieces {
-        let decoded = decoder.decode(piece, &mut keep)?;
+        let decoded = decoder.decode(piece, &mut keep, &mut KnownHead::new())?;
         assert!(decoded.consumed <= piece.len());
         assert!(decoded.complete || decoded.consumed == piece.len());
         consumed += decoded.consumed;

@@ -2,22 +2,24 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Side};
-use plimsoll_wire::{SocketOptions, connect_tcp, tls};
+use plimsoll_wire::{ProxiedEnds, SocketOptions, connect_tcp, tls};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
 
 use crate::endpoint::Endpoint;
-use crate::plan::ConnectPlan;
+use crate::plan::{ConnectPlan, ProxyHeader};
 use crate::proxy::{Proxy, ProxyScheme};
 use crate::race::{interleave, race};
 use crate::resolve::Resolver;
@@ -66,6 +68,7 @@ impl Connector {
     /// TLS sessions are resumed among the connections of one worker, so that workers share nothing.
     pub fn new(plan: Arc<ConnectPlan>) -> Self {
         let options = &plan.options;
+        let tls = |config: &ClientConfig| worker_tls(config, options.full_handshakes);
         Self {
             resolver: Resolver::new(options.family, options.overrides.clone())
                 .with_name_servers(options.name_servers.clone()),
@@ -73,8 +76,8 @@ impl Connector {
                 source: options.source,
                 keepalive: options.keepalive,
             },
-            tls: options.tls.as_deref().map(worker_tls),
-            proxy_tls: options.proxy_tls.as_deref().map(worker_tls),
+            tls: options.tls.as_deref().map(tls),
+            proxy_tls: options.proxy_tls.as_deref().map(tls),
             ipv6_won: Cell::new(None),
             plan,
         }
@@ -143,12 +146,18 @@ impl Connector {
                 Some(proxy) => self.through(proxy, endpoint, progress).await?,
             },
         };
-        progress.complete(Phase::Connect);
         let Transport {
-            stream,
+            mut stream,
             peer,
             local,
         } = transport;
+        if let Some(header) = &self.plan.options.proxy_header {
+            let ends = local.zip(peer);
+            announce(*header, ends, &mut stream)
+                .await
+                .map_err(|error| Failure::from_io(Phase::Connect, &error))?;
+        }
+        progress.complete(Phase::Connect);
         if !endpoint.is_tls() {
             return Ok(Established {
                 stream,
@@ -336,10 +345,30 @@ impl<'a, C: Clock> Progress<'a, C> {
     }
 }
 
-fn worker_tls(config: &ClientConfig) -> TlsConnector {
+/// Sends the PROXY header.
+///
+/// - `ends`: ours and the target's, or those of the proxy that leads there.
+async fn announce(
+    header: ProxyHeader,
+    ends: Option<(SocketAddr, SocketAddr)>,
+    stream: &mut Stream,
+) -> io::Result<()> {
+    let ends = ends.map(|(local, peer)| ProxiedEnds {
+        source: SocketAddr::new(header.client.unwrap_or(local.ip()), local.port()),
+        destination: peer,
+    });
+    stream.write_all(&header.version.header(ends)).await?;
+    stream.flush().await
+}
+
+fn worker_tls(config: &ClientConfig, full_handshakes: bool) -> TlsConnector {
     const SESSIONS: usize = 256;
     let mut config = config.clone();
-    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    config.resumption = if full_handshakes {
+        Resumption::disabled()
+    } else {
+        Resumption::in_memory_sessions(SESSIONS)
+    };
     TlsConnector::from(Arc::new(config))
 }
 

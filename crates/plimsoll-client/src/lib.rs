@@ -38,7 +38,7 @@ pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
 pub use crate::no_proxy::{NoProxy, NoProxyError};
-pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, RequestForm};
+pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
 pub use crate::request::Request;
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};

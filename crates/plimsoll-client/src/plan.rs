@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Secret;
-use plimsoll_wire::Keepalive;
+use plimsoll_wire::{Keepalive, ProxyProtocol};
 use rustls::ClientConfig;
 
 use crate::endpoint::{Endpoint, Scheme};
@@ -36,8 +36,21 @@ pub struct ConnectOptions {
     pub tls: Option<Arc<ClientConfig>>,
     /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
     pub proxy_tls: Option<Arc<ClientConfig>>,
+    /// Every TLS handshake is a full one: no session is resumed (`--no-sessionid`).
+    pub full_handshakes: bool,
+    /// A PROXY header, sent to the target before anything else (`--haproxy-protocol`).
+    pub proxy_header: Option<ProxyHeader>,
     /// The time all phases together may take, from the name lookup to the end of the TLS handshake.
     pub timeout: Option<Duration>,
+}
+
+/// What is told to the target about where its requests come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// How it is written.
+    pub version: ProxyProtocol,
+    /// The client to name; its port is that of the connection. Absent names the connection's own end.
+    pub client: Option<IpAddr>,
 }
 
 /// How connections are opened: checked, unchangeable, shared by all workers.

@@ -18,6 +18,14 @@ pub(crate) struct Published {
     pub(crate) interval: Box<Interval>,
 }
 
+/// A second that every worker has handed over.
+#[derive(Debug)]
+pub(crate) struct Second {
+    pub(crate) tick: Tick,
+    /// What was counted in it; to be given back.
+    pub(crate) interval: Interval,
+}
+
 /// Merges intervals into seconds and seconds into a total.
 #[derive(Debug)]
 pub(crate) struct Collector {
@@ -52,7 +60,7 @@ impl Collector {
     }
 
     /// Takes over what a worker handed over; returns its memory, and the seconds that are complete.
-    pub(crate) fn take(&mut self, published: Published) -> (Box<Interval>, Vec<Tick>) {
+    pub(crate) fn take(&mut self, published: Published) -> (Box<Interval>, Vec<Second>) {
         let Published {
             worker,
             at,
@@ -88,25 +96,38 @@ impl Collector {
         (interval, self.complete())
     }
 
+    /// Takes back the memory of a second.
+    pub(crate) fn recycle(&mut self, mut interval: Interval) {
+        interval.clear();
+        self.spare.push(interval);
+    }
+
+    /// The total until now.
+    pub(crate) fn total(&self) -> &Interval {
+        &self.total
+    }
+
     /// The total of everything handed over.
     pub(crate) fn finish(self) -> Interval {
         self.total
     }
 
     /// The seconds that every worker has handed over.
-    fn complete(&mut self) -> Vec<Tick> {
+    fn complete(&mut self) -> Vec<Second> {
         let reached = self.reached.iter().copied().min().unwrap_or(u64::MAX);
-        let mut ticks = Vec::new();
+        let mut seconds = Vec::new();
         while let Some(entry) = self.pending.first_entry()
             && *entry.key() <= reached
         {
-            let mut pending = entry.remove();
-            ticks.push(tick(&pending, self.last_tick, self.warm_up));
+            let pending = entry.remove();
+            let tick = tick(&pending, self.last_tick, self.warm_up);
             self.last_tick = self.last_tick.max(pending.at);
-            pending.interval.clear();
-            self.spare.push(pending.interval);
+            seconds.push(Second {
+                tick,
+                interval: pending.interval,
+            });
         }
-        ticks
+        seconds
     }
 }
 
@@ -126,7 +147,9 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         bytes_received: interval.bytes_received,
         in_flight: interval.in_flight,
         p50: latency.quantile(0.5),
+        p90: latency.quantile(0.9),
         p99: latency.quantile(0.99),
+        p99_9: latency.quantile(0.999),
         max: latency.max(),
     }
 }
@@ -150,8 +173,11 @@ mod tests {
     fn a_second_is_told_once_every_worker_has_handed_it_over() {
         let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
         let mut oks = |worker, millis, ok, is_last| {
-            let (_, ticks) = collector.take(published(worker, millis, ok, is_last));
-            ticks.iter().map(|tick| tick.ok).collect::<Vec<_>>()
+            let (_, seconds) = collector.take(published(worker, millis, ok, is_last));
+            seconds
+                .iter()
+                .map(|second| second.tick.ok)
+                .collect::<Vec<_>>()
         };
         assert_eq!(oks(0, 1000, 10, false), [0_u64; 0]);
         assert_eq!(oks(0, 2000, 20, false), [0_u64; 0]);
@@ -171,8 +197,9 @@ mod tests {
             (0, 1500, true),
             (1, 1501, true),
         ] {
-            let (_, ticks) = collector.take(published(worker, millis, 10, is_last));
-            told.extend(ticks.iter().map(|tick| (tick.ok, tick.length.as_millis())));
+            let (_, seconds) = collector.take(published(worker, millis, 10, is_last));
+            let ticks = seconds.iter().map(|second| &second.tick);
+            told.extend(ticks.map(|tick| (tick.ok, tick.length.as_millis())));
         }
         assert_eq!(told, [(20, 1000), (20, 501)]);
     }
@@ -183,7 +210,7 @@ mod tests {
         let marks: Vec<_> = [1001, 2001, 2500]
             .into_iter()
             .flat_map(|millis| collector.take(published(0, millis, 1, millis == 2500)).1)
-            .map(|tick| tick.warm_up)
+            .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);
     }

@@ -31,6 +31,8 @@ mod progress;
 
 mod collector;
 
+mod judge;
+
 mod saturation;
 
 pub mod conditions;

@@ -1,6 +1,7 @@
 //! A load run, ready to start: everything parsed, checked and encoded.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +105,10 @@ pub enum Pacing {
         profile: RateProfile,
         /// How they are spaced.
         spacing: Spacing,
+        /// How many arrivals come at once.
+        burst: NonZeroU32,
+        /// By how much arrivals are late at most, by chance.
+        jitter: Duration,
         /// What becomes of an arrival when no connection is free.
         on_full: OnFull,
     },

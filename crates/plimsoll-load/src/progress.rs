@@ -1,6 +1,8 @@
 //! Counters of a running worker that others may look at any time.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use crate::recorder::Interval;
 
 /// Written by one worker, read by the sampler; on a cache line of its own.
 #[derive(Debug, Default)]
@@ -8,6 +10,40 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub(crate) struct Progress {
     begun: AtomicU64,
     completed: AtomicU64,
+    ok: AtomicU64,
+    errors: AtomicU64,
+    latencies: AtomicU64,
+    latency_nanos: AtomicU64,
+}
+
+/// What a worker tells now and then: of the measured window, until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Told {
+    /// Complete responses.
+    pub(crate) ok: u64,
+    /// Everything that an objective on errors counts.
+    pub(crate) errors: u64,
+    /// Exchanges that have a latency, and the sum of it from their actual starts.
+    pub(crate) latencies: u64,
+    pub(crate) latency_nanos: u64,
+}
+
+impl Told {
+    /// Adds what `interval` counted.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        self.ok += interval.counts.ok;
+        self.errors += interval.counts.errors();
+        self.latencies += interval.from_started.len();
+        self.latency_nanos += interval.latency_nanos;
+    }
+
+    /// Adds what another worker told.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.latencies += other.latencies;
+        self.latency_nanos += other.latency_nanos;
+    }
 }
 
 impl Progress {
@@ -31,6 +67,25 @@ impl Progress {
         self.completed.load(Ordering::Relaxed)
     }
 
+    /// What was counted until now. Only its worker may call this.
+    pub(crate) fn tell(&self, told: Told) {
+        self.ok.store(told.ok, Ordering::Relaxed);
+        self.errors.store(told.errors, Ordering::Relaxed);
+        self.latencies.store(told.latencies, Ordering::Relaxed);
+        self.latency_nanos
+            .store(told.latency_nanos, Ordering::Relaxed);
+    }
+
+    /// What was told last.
+    pub(crate) fn told(&self) -> Told {
+        Told {
+            ok: self.ok.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+            latencies: self.latencies.load(Ordering::Relaxed),
+            latency_nanos: self.latency_nanos.load(Ordering::Relaxed),
+        }
+    }
+
     /// Exchanges under way.
     pub(crate) fn in_flight(&self) -> u64 {
         self.begun
@@ -39,10 +94,11 @@ impl Progress {
     }
 }
 
-/// How the user ends a run early: once lets exchanges under way finish, twice does not wait.
+/// How a run is ended early: asked once it lets exchanges under way finish, twice it does not wait.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     asked: AtomicU8,
+    called_off: AtomicBool,
 }
 
 impl Interrupt {
@@ -52,9 +108,19 @@ impl Interrupt {
         self.asked.store(asked.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Whether the run was asked to end.
+    /// Ends the run because of what it found, not because somebody asked.
+    pub(crate) fn call_off(&self) {
+        self.called_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the user asked the run to end.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the run is to end, for whatever reason.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_asked() || self.called_off.load(Ordering::Relaxed)
     }
 
     /// Whether it was asked to end without waiting.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase};
+use plimsoll_model::{
+    Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Phase, Trend,
+};
 
 /// Everything that happened in one interval of one worker, or in several merged.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub(crate) struct Interval {
     pub(crate) bytes_received: u64,
     pub(crate) connections_opened: u64,
     pub(crate) from_started: Histogram,
+    /// The sum of what is in `from_started`.
+    pub(crate) latency_nanos: u64,
     /// Only in an open loop.
     pub(crate) from_intended: Option<Histogram>,
     /// Made when a phase is first recorded: most runs never see some of them.
@@ -44,6 +48,7 @@ impl Interval {
             bytes_received: 0,
             connections_opened: 0,
             from_started: Histogram::new(),
+            latency_nanos: 0,
             from_intended: is_open.then(Histogram::new),
             phases: [const { None }; Phase::ALL.len()],
             lag: Histogram::new(),
@@ -80,7 +85,9 @@ impl Interval {
 
     #[inline]
     fn record_latency(&mut self, exchange: &Exchange) {
-        self.from_started.record(exchange.latency_from_started());
+        let latency = exchange.latency_from_started();
+        self.from_started.record(latency);
+        self.latency_nanos += u64::try_from(latency.as_nanos()).unwrap_or(0);
         if let Some(from_intended) = &mut self.from_intended {
             from_intended.record(exchange.latency_from_intended());
         }
@@ -122,6 +129,7 @@ impl Interval {
         self.bytes_received += other.bytes_received;
         self.connections_opened += other.connections_opened;
         self.from_started.merge(&other.from_started);
+        self.latency_nanos += other.latency_nanos;
         if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
             mine.merge(theirs);
         }
@@ -144,6 +152,7 @@ impl Interval {
         self.bytes_received = 0;
         self.connections_opened = 0;
         self.from_started.clear();
+        self.latency_nanos = 0;
         if let Some(from_intended) = &mut self.from_intended {
             from_intended.clear();
         }
@@ -169,6 +178,15 @@ impl Interval {
     /// The latency that does not hide waiting.
     pub(crate) fn honest_latency(&self) -> &Histogram {
         self.from_intended.as_ref().unwrap_or(&self.from_started)
+    }
+
+    /// How long something took, if that was recorded.
+    pub(crate) fn times(&self, trend: Trend) -> Option<&Histogram> {
+        match trend {
+            Trend::FromStarted => Some(&self.from_started),
+            Trend::Honest => Some(self.honest_latency()),
+            Trend::Phase(phase) => self.phases[phase.index()].as_ref(),
+        }
     }
 
     /// Counts how late a timer fired.

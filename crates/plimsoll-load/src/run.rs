@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
-    Clock, Cost, Failure, FailureKind, Generator, Latency, LoadModel, LoadShape, Phase, Protocol,
-    ResourceSample, RunSummary, Tick,
+    Clock, Cost, Failure, FailureKind, Generator, Latency, LoadModel, LoadShape, Moment, Phase,
+    Protocol, ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::{self, TooFewDescriptors};
 
-use crate::collector::{Collector, Published};
+use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
+use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
@@ -70,6 +71,8 @@ pub struct Observation<'a> {
     pub target: Option<&'a dyn Target>,
     /// What the caller knows of the conditions.
     pub facts: RunFacts,
+    /// What the figures have to meet.
+    pub thresholds: &'a [Threshold],
 }
 
 /// Whoever follows a run while it goes on, and may end it.
@@ -147,6 +150,8 @@ pub fn run(
     let mut costs = Costs::start(plan, observation.target, &crew, start)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
+    let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+    let mut judge = Judge::new(observation.thresholds, plan.warm_up, end);
     let mut ticks = Vec::new();
     loop {
         let now = SystemClock.now();
@@ -159,7 +164,13 @@ pub fn run(
                 let worker = published.worker;
                 let (spare, complete) = collector.take(published);
                 crew.give_back(worker, spare);
-                for tick in complete {
+                for Second { tick, interval } in complete {
+                    let needs_server = judge.needs_server();
+                    let sample = needs_server.then(|| costs.sampler.sample_now()).flatten();
+                    if judge.second(&tick, &interval, collector.total(), sample) {
+                        watch.interrupt.call_off();
+                    }
+                    collector.recycle(interval);
                     (watch.on_tick)(&tick);
                     ticks.push(tick);
                 }
@@ -169,7 +180,7 @@ pub fn run(
         }
     }
     let reports = crew.dismiss()?;
-    let window = window(plan, &reports, start, watch.interrupt.is_asked());
+    let window = window(plan, &reports, start, watch.interrupt.is_over());
     let observed = costs.finish();
     let busiest = reports
         .iter()
@@ -177,7 +188,7 @@ pub fn run(
         .fold(0.0, f64::max);
     let total = collector.finish();
     let conditions = before.after(observation.facts);
-    Ok(summarise(
+    let mut summary = summarise(
         plan,
         total,
         ticks,
@@ -187,7 +198,9 @@ pub fn run(
         observation.target,
         conditions,
         watch.interrupt.is_asked(),
-    ))
+    );
+    summary.thresholds = judge.verdicts(&summary);
+    Ok(summary)
 }
 
 fn empty_interval(plan: &RunPlan) -> Interval {
@@ -354,7 +367,7 @@ impl Costs {
             ProcessTree::generator().ok(),
             start,
             plan.sample_every,
-            move || completed(&progress),
+            move || (completed(&progress), moment(&progress)),
         );
         let window_start = start + plan.warm_up;
         let mut due = vec![window_start];
@@ -411,6 +424,21 @@ fn completed(progress: &[Arc<Progress>]) -> u64 {
     progress.iter().map(|progress| progress.completed()).sum()
 }
 
+fn moment(progress: &[Arc<Progress>]) -> Moment {
+    let mut told = Told::default();
+    for progress in progress {
+        told.merge(&progress.told());
+    }
+    Moment {
+        in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
+        ok: told.ok,
+        errors: told.errors,
+        latencies: told.latencies,
+        latency_sum: Duration::from_nanos(told.latency_nanos),
+        ..Moment::default()
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "the parts of one value")]
 fn summarise(
     plan: &RunPlan,
@@ -460,7 +488,8 @@ fn summarise(
             is_open,
         ),
     };
-    let samples = observed.samples;
+    let mut samples = observed.samples;
+    let moments = std::mem::take(&mut samples.moments);
     let server = observed
         .target
         .zip(target)
@@ -472,12 +501,14 @@ fn summarise(
         statuses: total.statuses().collect(),
         failures: std::mem::take(&mut total.failures),
         unmet,
+        thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,
         latency,
         phases: total.into_phases(),
         ticks,
+        moments,
         target: server,
         generator,
         conditions,
@@ -492,6 +523,12 @@ fn shape(plan: &RunPlan) -> LoadShape {
         url: format!("{}{}", site(endpoint), endpoint.path_and_query()),
         urls: plan.requests.len(),
         method: first.request.method().to_owned(),
+        expectations: plan
+            .expectations
+            .conditions()
+            .iter()
+            .map(|condition| condition.text().to_owned())
+            .collect(),
         model: match plan.average_rate() {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },

@@ -108,6 +108,11 @@ impl Recorder {
         self.interval.borrow_mut()
     }
 
+    /// The counters that others look at.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
     /// Exchanges under way.
     pub(crate) fn in_flight(&self) -> u64 {
         self.progress.in_flight()

@@ -16,10 +16,12 @@ use crate::collector::Published;
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
-use crate::progress::{Interrupt, Progress};
+use crate::progress::{Interrupt, Progress, Told};
 use crate::recorder::Interval;
 use crate::run::RunError;
-use crate::schedule::{EvenArrivals, PoissonArrivals, Schedule, Share};
+use crate::schedule::{
+    BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
+};
 use crate::streams::StreamsUser;
 use crate::user::{Recorder, live};
 
@@ -85,6 +87,8 @@ struct Worker {
     /// The same when it began nothing more.
     stop_mark: Option<(Instant, Duration)>,
     published: u32,
+    /// What was handed over so far.
+    handed_over: Told,
 }
 
 impl Worker {
@@ -110,6 +114,7 @@ impl Worker {
             window_mark: None,
             stop_mark: None,
             published: 0,
+            handed_over: Told::default(),
             plan,
             share,
             gate,
@@ -131,6 +136,7 @@ impl Worker {
                     beaten.map_err(RunError::Runtime)?;
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
+                    self.tell();
                     self.mark(now);
                     let stops_now = self.stop_mark.is_none() && self.must_stop(now);
                     if stops_now {
@@ -249,7 +255,7 @@ impl Worker {
     }
 
     fn must_stop(&self, now: Instant) -> bool {
-        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_asked()
+        self.gate.end().is_some_and(|end| now >= end) || self.interrupt.is_over()
     }
 
     fn must_give_up(&self, now: Instant) -> bool {
@@ -275,6 +281,16 @@ impl Worker {
         }
     }
 
+    /// Lets the sampler know what was counted until now.
+    fn tell(&self) {
+        let mut told = self.handed_over;
+        told.add(&self.recorder.interval());
+        if let Some(open) = &self.open {
+            told.errors += open.dropped();
+        }
+        self.recorder.progress().tell(told);
+    }
+
     /// Hands over what was counted since the last time.
     fn hand_over(&mut self, now: Instant, is_last: bool) {
         let spare = match self.spares.try_recv() {
@@ -291,6 +307,8 @@ impl Worker {
         if let Some(open) = &self.open {
             interval.counts.dropped += open.take_dropped();
         }
+        self.handed_over.add(&interval);
+        self.recorder.progress().tell(self.handed_over);
         self.published += 1;
         let published = Published {
             worker: self.share.index,
@@ -322,15 +340,28 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
     let Pacing::Open {
         profile,
         spacing,
+        burst,
+        jitter,
         on_full,
     } = &plan.pacing
     else {
         return None;
     };
-    let schedule: Box<dyn Schedule> = match spacing {
-        Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
-        Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+    let spaced = |share| -> Box<dyn Schedule> {
+        match spacing {
+            Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
+            Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+        }
     };
+    let mut schedule = if burst.get() == 1 {
+        spaced(share)
+    } else {
+        let bursts = spaced(BurstArrivals::of_bursts(*burst));
+        Box::new(BurstArrivals::new(bursts, *burst, share))
+    };
+    if !jitter.is_zero() {
+        schedule = Box::new(JitteredArrivals::new(schedule, *jitter, share, plan.seed));
+    }
     Some(Rc::new(OpenPacer::new(
         Rc::clone(gate),
         schedule,

@@ -34,11 +34,29 @@ impl Histogram {
         }
     }
 
+    /// The values of a histogram of nanoseconds, as a log of HdrHistograms holds it.
+    pub fn from_hdr(nanos: &hdrhistogram::Histogram<u64>) -> Self {
+        let mut histogram = Self::new();
+        for value in nanos.iter_recorded() {
+            histogram.record_bucket(Bucket {
+                up_to: Duration::from_nanos(value.value_iterated_to()),
+                count: value.count_at_value(),
+            });
+        }
+        histogram
+    }
+
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, duration: Duration) {
         self.inner
             .saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Counts every value of `bucket`.
+    pub fn record_bucket(&mut self, bucket: Bucket) {
+        let nanos = u64::try_from(bucket.up_to.as_nanos()).unwrap_or(u64::MAX);
+        self.inner.saturating_record_n(nanos, bucket.count);
     }
 
     /// Adds every value of `other`; the order of merging does not matter.

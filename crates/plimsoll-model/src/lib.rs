@@ -25,6 +25,8 @@ mod conditions;
 
 mod summary;
 
+mod threshold;
+
 mod units;
 
 mod figures;
@@ -44,8 +46,12 @@ pub use crate::histogram::{Bucket, Histogram};
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, RunSummary, Saturation,
+    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Moment, RunSummary, Saturation,
     ServerCost, Tick,
+};
+pub use crate::threshold::{
+    Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,
+    ThresholdVerdict, Trend, Unit,
 };
 pub use crate::units::{
     ByteSize, DurationText, Rate, UnitError, parse_byte_size, parse_duration, parse_rate,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Conditions, Cost, Failure, FailureKind, Histogram, Memory, Phase, Protocol, Rate,
-    ResourceSample,
+    Conditions, Cost, Failure, FailureKind, Histogram, JudgedThreshold, Memory, Phase, Protocol,
+    Rate, ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -23,6 +23,8 @@ pub struct RunSummary {
     pub failures: Vec<FailureCount>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
+    /// What the thresholds came to, in the order in which they were given.
+    pub thresholds: Vec<JudgedThreshold>,
     /// Bytes handed to the transport.
     pub bytes_sent: u64,
     /// Bytes taken from the transport.
@@ -35,6 +37,8 @@ pub struct RunSummary {
     pub phases: [Histogram; Phase::ALL.len()],
     /// One entry a second.
     pub ticks: Vec<Tick>,
+    /// The state of the run at each sample of the target, warm-up included.
+    pub moments: Vec<Moment>,
     /// What it cost the target, if its processes could be observed.
     pub target: Option<ServerCost>,
     /// The generator's own state.
@@ -74,6 +78,8 @@ pub struct LoadShape {
     pub urls: usize,
     /// The request method.
     pub method: String,
+    /// What every response has to meet, as it was written.
+    pub expectations: Vec<String>,
     /// How starts follow from one another.
     pub model: LoadModel,
     /// The protocol that requests were sent over.
@@ -199,10 +205,34 @@ pub struct Tick {
     pub in_flight: u64,
     /// Median latency, from the intended start where there is one.
     pub p50: Option<Duration>,
+    /// 90th percentile of the same.
+    pub p90: Option<Duration>,
     /// 99th percentile of the same.
     pub p99: Option<Duration>,
+    /// 99.9th percentile of the same.
+    pub p99_9: Option<Duration>,
     /// Maximum of the same.
     pub max: Option<Duration>,
+}
+
+/// The state of a run at one moment; counts are those of the measured window until then, as far as
+/// the workers have told them: they do so fifty times a second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Moment {
+    /// Time since the start of the run.
+    pub at: Duration,
+    /// Exchanges under way.
+    pub in_flight: u64,
+    /// Complete responses.
+    pub ok: u64,
+    /// Failures, failed statuses, unmet expectations and drops.
+    pub errors: u64,
+    /// Exchanges that have a latency.
+    pub latencies: u64,
+    /// The sum of their latencies from the actual start.
+    pub latency_sum: Duration,
+    /// The target, if its processes are observed.
+    pub target: Option<ResourceSample>,
 }
 
 /// What the run cost the target.

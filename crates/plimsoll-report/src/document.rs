@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, FailureCount, Generator, Histogram, LoadModel, LoadShape, Phase,
-    RunSummary, Saturation, ServerCost, Tick,
+    Conditions, Cost, Counts, FailureCount, Generator, Histogram, JudgedThreshold, LoadModel,
+    LoadShape, Phase, ResourceSample, RunSummary, Saturation, ServerCost, Tick,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::series::course;
 
 /// One run of `plimsoll load`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct SummaryDocument {
     pub failures: Vec<FailureDocument>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
+    /// What the thresholds came to, in the order in which they were given.
+    #[serde(default)]
+    pub thresholds: Vec<ThresholdDocument>,
     /// What it cost the target, if its processes could be observed.
     pub target: Option<TargetDocument>,
     /// The generator's own state.
@@ -88,10 +93,13 @@ impl SummaryDocument {
             statuses: run.statuses.clone(),
             failures: run.failures.iter().map(FailureDocument::of).collect(),
             unmet: run.unmet.clone(),
+            thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),
             target: run.target.as_ref().map(TargetDocument::of),
             generator: GeneratorDocument::of(&run.generator),
             conditions: ConditionsDocument::of(&run.conditions),
-            ticks: run.ticks.iter().map(TickDocument::of).collect(),
+            ticks: course(run)
+                .map(|(tick, before, after)| TickDocument::of(tick, before, after))
+                .collect(),
         }
     }
 
@@ -110,6 +118,9 @@ pub struct LoadDocument {
     pub urls: usize,
     /// The request method.
     pub method: String,
+    /// What every response had to meet, as it was written.
+    #[serde(default)]
+    pub expectations: Vec<String>,
     /// `closed` or `open`.
     pub model: String,
     /// Arrivals per second of an open loop.
@@ -140,6 +151,7 @@ impl LoadDocument {
             url: load.url.clone(),
             urls: load.urls,
             method: load.method.clone(),
+            expectations: load.expectations.clone(),
             model: model.to_owned(),
             rate_per_second: rate,
             protocol: load.protocol.name().to_owned(),
@@ -286,6 +298,43 @@ impl FailureDocument {
             side: failure.example.side.name().to_owned(),
             retry: failure.example.retry.name().to_owned(),
             cause: failure.example.cause.clone(),
+        }
+    }
+}
+
+/// What a threshold came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdDocument {
+    /// What was asked for, as it was written.
+    pub threshold: String,
+    /// `met`, `breached` or `no-data`.
+    pub verdict: String,
+    /// The value of the run, or of the worst stretch; `null` if there was nothing to tell it from.
+    pub value: Option<f64>,
+    /// What it was compared with.
+    pub limit: f64,
+    /// The unit of both: `us`, `count`, `per_second`, `ratio`, `bytes`, `bytes_per_second`,
+    /// `percent`.
+    pub unit: String,
+    /// How far the value is within the limit, in percent of the limit; negative beyond it.
+    pub margin_percent: Option<f64>,
+    /// Of a threshold over a stretch: the end of the worst one, since the start of the run.
+    pub at_us: Option<f64>,
+    /// Whether its breach ended the run.
+    pub ended_run: bool,
+}
+
+impl ThresholdDocument {
+    fn of(judged: &JudgedThreshold) -> Self {
+        Self {
+            threshold: judged.threshold.text().to_owned(),
+            verdict: judged.verdict().name().to_owned(),
+            value: judged.value,
+            limit: judged.threshold.limit(),
+            unit: judged.threshold.unit().name().to_owned(),
+            margin_percent: judged.margin_percent().map(rounded),
+            at_us: judged.at.map(microseconds),
+            ended_run: judged.ended_run,
         }
     }
 }
@@ -507,10 +556,22 @@ pub struct TickDocument {
     pub p99_us: Option<f64>,
     /// Maximum of the same.
     pub max_us: Option<f64>,
+    /// 90th percentile of the same.
+    #[serde(default)]
+    pub p90_us: Option<f64>,
+    /// 99.9th percentile of the same.
+    #[serde(default)]
+    pub p99_9_us: Option<f64>,
+    /// Share of one core that the target used; `null` if it was not observed.
+    #[serde(default)]
+    pub target_cpu_percent: Option<f64>,
+    /// Resident memory of the target at its end; `null` if it was not observed.
+    #[serde(default)]
+    pub target_memory_bytes: Option<u64>,
 }
 
 impl TickDocument {
-    fn of(tick: &Tick) -> Self {
+    fn of(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Self {
         Self {
             at_us: microseconds(tick.at),
             length_us: microseconds(tick.length),
@@ -523,6 +584,13 @@ impl TickDocument {
             p50_us: tick.p50.map(microseconds),
             p99_us: tick.p99.map(microseconds),
             max_us: tick.max.map(microseconds),
+            p90_us: tick.p90.map(microseconds),
+            p99_9_us: tick.p99_9.map(microseconds),
+            target_cpu_percent: before
+                .zip(after)
+                .and_then(|(before, after)| Cost::between(before, after).cpu_percent())
+                .map(rounded),
+            target_memory_bytes: after.map(|sample| sample.memory.total_bytes()),
         }
     }
 }

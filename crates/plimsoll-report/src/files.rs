@@ -3,6 +3,8 @@
 use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
+use crate::export::{Exporter, Html};
+use crate::record::RunRecord;
 use crate::text::Style;
 use crate::{SummaryDocument, latency_log, series_csv, text};
 
@@ -17,13 +19,17 @@ pub const LATENCY_HDR: &str = "latency.hdr";
 /// The conditions alone.
 pub const CONDITIONS_JSON: &str = "conditions.json";
 
+/// The page for people.
+pub const REPORT_HTML: &str = "report.html";
+
 /// All of them.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 6] = [
     SUMMARY_JSON,
     SUMMARY_TEXT,
     SERIES_CSV,
     LATENCY_HDR,
     CONDITIONS_JSON,
+    REPORT_HTML,
 ];
 
 /// A file's name and content.
@@ -45,6 +51,7 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
                 .to_json()
                 .into_bytes(),
         ),
+        (REPORT_HTML, Html.export(&[RunRecord::of("run", run)])),
     ]
 }
 
@@ -65,7 +72,8 @@ mod tests {
                     "summary.txt",
                     "series.csv",
                     "latency.hdr",
-                    "conditions.json"
+                    "conditions.json",
+                    "report.html"
                 ]
             );
             for (file, content) in files {

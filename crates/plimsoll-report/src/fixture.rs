@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
-    Latency, LoadAverage, LoadModel, LoadShape, Memory, Phase, Pinning, Protocol, Rate,
-    ResourceSample, RunSummary, Saturation, ServerCost, Tick,
+    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Moment, Phase, Pinning,
+    Protocol, Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
 };
 
 /// Each kind of run by name.
@@ -43,6 +43,7 @@ fn make_closed() -> RunSummary {
             url: "http://127.0.0.1:8080/".into(),
             urls: 1,
             method: "GET".into(),
+            expectations: vec!["status == 200".into()],
             model: LoadModel::Closed,
             protocol: Protocol::Http1,
             connections: 64,
@@ -62,6 +63,10 @@ fn make_closed() -> RunSummary {
         statuses: BTreeMap::from([(200, 482_130)]),
         failures: Vec::new(),
         unmet: BTreeMap::new(),
+        thresholds: thresholds(&[
+            ("http_req_duration:p(99)<5ms", Some(2_470.0), None),
+            ("server_cpu_per_request:value<12us", Some(9.83), None),
+        ]),
         bytes_sent: 482_130 * 41,
         bytes_received: 482_130 * 162,
         connections_opened: 64,
@@ -71,6 +76,7 @@ fn make_closed() -> RunSummary {
         },
         phases,
         ticks: (1..=3).map(|second| tick(second, second == 1)).collect(),
+        moments: (0..=30).map(moment).collect(),
         target: Some(ServerCost {
             name: "spawned nginx".into(),
             cost: Cost {
@@ -147,6 +153,7 @@ pub(crate) fn open() -> RunSummary {
     run.load.model = LoadModel::Open {
         rate: Rate::new(5_000.0).unwrap(),
     };
+    run.thresholds.clear();
     run.load.url = "https://shop.example.com/products?page=2".into();
     let started = distribution(49_960, 310, 0.4);
     let mut intended = distribution(44_960, 330, 0.4);
@@ -173,6 +180,9 @@ pub(crate) fn open() -> RunSummary {
     run.phases[Phase::Blocked.index()] = distribution(49_960, 40, 0.9);
     run.phases[Phase::Wait.index()] = distribution(49_960, 280, 0.4);
     run.target = None;
+    for moment in &mut run.moments {
+        moment.target = None;
+    }
     run.generator.cost.exchanges = 49_960;
     run.conditions.co_located = Some(false);
     run.conditions.pinning = Pinning::default();
@@ -203,6 +213,13 @@ pub(crate) fn failing() -> RunSummary {
     run.bytes_received = 8_604 * 162;
     run.bytes_sent = 8_796 * 41;
     run.window = Duration::from_millis(1_204);
+    run.load.expectations = vec!["body contains \"ok\"".into(), "size > 2".into()];
+    run.thresholds = thresholds(&[
+        ("errors:rate<1% over 1s abort", Some(0.173_3), Some(1_001)),
+        ("http_reqs:rate>=1000", Some(8_305.6), None),
+        ("http_req_tls_handshaking:p(95)<100ms", None, None),
+    ]);
+    run.thresholds[0].ended_run = true;
     run.failures = vec![
         failure(
             Phase::Connect,
@@ -250,6 +267,8 @@ pub(crate) fn empty() -> RunSummary {
     run.latency.from_started = Histogram::new();
     run.phases = Default::default();
     run.ticks.clear();
+    run.moments.clear();
+    run.thresholds = thresholds(&[("latency:p(99)<1s", None, None)]);
     let nothing = Cost {
         cpu: CpuTime::default(),
         window: Duration::ZERO,
@@ -293,6 +312,19 @@ pub(crate) fn interrupted() -> RunSummary {
     run
 }
 
+/// Thresholds with their value and, in milliseconds, the end of the stretch that it is of.
+fn thresholds(judged: &[(&str, Option<f64>, Option<u64>)]) -> Vec<JudgedThreshold> {
+    judged
+        .iter()
+        .map(|&(text, value, at)| JudgedThreshold {
+            threshold: Threshold::parse(text).unwrap(),
+            value,
+            at: at.map(Duration::from_millis),
+            ended_run: false,
+        })
+        .collect()
+}
+
 fn failure(phase: Phase, kind: FailureKind, count: u64, cause: Option<&str>) -> FailureCount {
     let mut example = Failure::new(phase, kind);
     example.cause = cause.map(str::to_owned);
@@ -330,7 +362,9 @@ pub(crate) fn tick(second: u64, warm_up: bool) -> Tick {
         bytes_received: 7_790_000,
         in_flight: 64,
         p50: Some(Duration::from_micros(1_180)),
+        p90: Some(Duration::from_micros(1_720)),
         p99: Some(Duration::from_micros(2_470)),
+        p99_9: Some(Duration::from_micros(4_310)),
         max: Some(Duration::from_micros(9_120)),
     }
 }
@@ -350,5 +384,17 @@ fn sample(number: u64) -> ResourceSample {
         threads: 2,
         processes: 2,
         completed: number * 4_821,
+    }
+}
+
+fn moment(number: u64) -> Moment {
+    Moment {
+        at: Duration::from_millis(number * 100 + 1),
+        in_flight: number.min(64),
+        ok: number * 4_821,
+        errors: number / 10,
+        latencies: number * 4_821,
+        latency_sum: Duration::from_micros(1_200) * u32::try_from(number * 4_821).unwrap(),
+        target: Some(sample(number)),
     }
 }

@@ -1,8 +1,10 @@
-//! Encoders for what was measured: text, JSON, CSV, HdrHistogram log.
+//! Encoders for what was measured: text, HTML, Markdown, JSON, CSV, JUnit, HdrHistogram log.
 //!
 //! Each takes a [`plimsoll_model::RunSummary`] and gives text or bytes; nothing here measures,
 //! prints, or writes a file. [`text::summary`] is what a person reads after a run,
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
+//! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
+//! several of them.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange.
 
 #![forbid(unsafe_code)]
@@ -17,9 +19,17 @@ mod date;
 
 mod series;
 
+mod samples;
+
 mod hdr;
 
 pub mod files;
+
+mod record;
+
+mod plot;
+
+pub mod export;
 
 #[cfg(test)]
 mod fixture;
@@ -31,7 +41,9 @@ pub use crate::check_document::{
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
     LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument, SummaryDocument,
-    TargetDocument, TickDocument, TimesDocument,
+    TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
+pub use crate::record::{RecordError, RunRecord};
+pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

@@ -12,24 +12,34 @@ use crate::document::{microseconds, rounded};
 /// The names of the columns carry the units. `cpu_percent` is that of the target over the tick, 100
 /// being one core.
 pub fn series_csv(run: &RunSummary) -> String {
-    let samples = run
-        .target
-        .as_ref()
-        .map_or(&[][..], |target| &target.samples);
     let mut writer = csv::WriterBuilder::new()
         .has_headers(false)
         .from_writer(Vec::new());
     writer.write_record(COLUMNS).expect(IN_MEMORY);
-    let mut before = samples.first();
-    for tick in &run.ticks {
-        // The sample that belongs to the end of a tick may be a few milliseconds late.
-        let taken = samples.partition_point(|sample| sample.at <= tick.at + LATE);
-        let after = samples.get(..taken).and_then(<[ResourceSample]>::last);
+    for (tick, before, after) in course(run) {
         writer.serialize(row(tick, before, after)).expect(IN_MEMORY);
-        before = after.or(before);
     }
     let bytes = writer.into_inner().expect(IN_MEMORY);
     String::from_utf8(bytes).expect("numbers are text")
+}
+
+/// Each tick with the state of the target at its start and at its end.
+pub(crate) fn course(
+    run: &RunSummary,
+) -> impl Iterator<Item = (&Tick, Option<&ResourceSample>, Option<&ResourceSample>)> {
+    let samples = run
+        .target
+        .as_ref()
+        .map_or(&[][..], |target| &target.samples);
+    let mut before = samples.first();
+    run.ticks.iter().map(move |tick| {
+        // The sample that belongs to the end of a tick may be a few milliseconds late.
+        let taken = samples.partition_point(|sample| sample.at <= tick.at + LATE);
+        let after = samples.get(..taken).and_then(<[ResourceSample]>::last);
+        let state = (tick, before, after);
+        before = after.or(before);
+        state
+    })
 }
 
 const LATE: Duration = Duration::from_millis(20);

@@ -8,6 +8,8 @@ mod socket;
 
 mod raw_io;
 
+mod proxy_protocol;
+
 pub mod tls;
 
 mod decimal;
@@ -26,5 +28,6 @@ pub mod process;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
+pub use crate::proxy_protocol::{ProxiedEnds, ProxyProtocol};
 pub use crate::raw_io::{poll_recv, poll_send};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};

@@ -6,6 +6,8 @@ mod load;
 
 mod check;
 
+mod report;
+
 mod origin;
 
 use clap::Subcommand;
@@ -18,6 +20,7 @@ pub(crate) enum Command {
     Load(Box<load::Args>),
     Check(Box<check::Args>),
     Compare(Box<compare::Args>),
+    Report(report::Args),
     #[command(hide = true)]
     Origin(origin::Args),
 }
@@ -28,6 +31,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Load(args) => load::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Origin(args) => origin::run(&args),
     }
 }

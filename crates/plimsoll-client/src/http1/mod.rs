@@ -5,7 +5,7 @@
 
 mod deadline;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases};
-use plimsoll_wire::h1::{Decoded, Limits, ResponseDecoder, ResponseSink};
+use plimsoll_wire::h1::{Decoded, KnownHead, Limits, ResponseDecoder, ResponseSink};
 use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -39,7 +39,14 @@ pub struct Http1<S> {
 /// A response is decoded before the next read, so 512 connections need one buffer, and it stays in
 /// the processor's cache.
 #[derive(Debug, Clone)]
-pub struct ReadBuffer(pub(crate) Rc<RefCell<Box<[u8]>>>);
+pub struct ReadBuffer(Rc<RefCell<Shared>>);
+
+/// What the connections of one worker share while one of them reads.
+#[derive(Debug)]
+struct Shared {
+    memory: Box<[u8]>,
+    known_head: KnownHead,
+}
 
 impl ReadBuffer {
     /// Bytes asked of the kernel at a time.
@@ -47,9 +54,15 @@ impl ReadBuffer {
 
     /// One buffer; clones share it.
     pub fn new() -> Self {
-        Self(Rc::new(RefCell::new(
-            vec![0; Self::BYTES].into_boxed_slice(),
-        )))
+        Self(Rc::new(RefCell::new(Shared {
+            memory: vec![0; Self::BYTES].into_boxed_slice(),
+            known_head: KnownHead::new(),
+        })))
+    }
+
+    /// The memory, for one read.
+    pub(crate) fn memory(&self) -> RefMut<'_, [u8]> {
+        RefMut::map(self.0.borrow_mut(), |shared| &mut *shared.memory)
     }
 }
 
@@ -183,8 +196,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
             }
         }
         for round in 1.. {
-            let mut memory = buffer.0.borrow_mut();
-            let mut read = ReadBuf::new(&mut memory);
+            let shared = &mut *buffer.0.borrow_mut();
+            let mut read = ReadBuf::new(&mut shared.memory);
             match Pin::new(&mut self.stream).poll_read(context, &mut read) {
                 Poll::Pending => break,
                 Poll::Ready(Err(error)) => {
@@ -194,7 +207,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 }
                 Poll::Ready(Ok(())) => {
                     let bytes = read.filled();
-                    if let Some(result) = self.receive(progress, bytes, sink, clock) {
+                    if let Some(result) =
+                        self.receive(progress, bytes, &mut shared.known_head, sink, clock)
+                    {
                         return Poll::Ready(result);
                     }
                 }
@@ -235,6 +250,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         &mut self,
         progress: &mut Progress,
         bytes: &[u8],
+        known_head: &mut KnownHead,
         sink: &mut K,
         clock: &C,
     ) -> Option<Result<Completed, Incomplete>> {
@@ -254,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         }
         let is_first = progress.first_byte_at.is_none();
         let first_byte_at = *progress.first_byte_at.get_or_insert_with(|| clock.now());
-        match self.decoder.decode(bytes, sink) {
+        match self.decoder.decode(bytes, sink, known_head) {
             Ok(Decoded { consumed, complete }) => {
                 progress.received += consumed as u64;
                 complete.then(|| {

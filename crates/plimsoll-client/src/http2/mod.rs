@@ -203,8 +203,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         }
         for round in 1.. {
             self.write(context, clock);
-            let mut memory = buffer.0.borrow_mut();
-            let mut read = ReadBuf::new(&mut memory);
+            let memory = &mut *buffer.memory();
+            let mut read = ReadBuf::new(memory);
             match Pin::new(&mut self.stream).poll_read(context, &mut read) {
                 Poll::Pending => break,
                 Poll::Ready(Err(error)) => {

@@ -153,31 +153,37 @@ fn insecure_still_wants_the_key_of_the_certificate() {
     assert_eq!(error.failure.kind, FailureKind::CertificateUntrusted);
 }
 
-#[test]
-fn sessions_are_resumed_among_the_connections_of_a_worker() {
+/// The handshakes of two connections of one worker.
+fn handshakes(full_handshakes: bool) -> [Option<HandshakeKind>; 2] {
     let authority = Authority::new();
     let origin = serve(authority.issue(&["127.0.0.1"]).server_config());
     let target = endpoint(&origin.url("/"));
     run(async {
         let connector = connector(ConnectOptions {
             tls: Some(trusting(&authority.pem())),
+            full_handshakes,
             ..ConnectOptions::default()
         });
-        let mut kinds = Vec::new();
-        for _ in 0..2 {
+        let mut kinds = [None; 2];
+        for kind in &mut kinds {
             let mut connection = connector.connect(&target, &SystemClock).await.unwrap();
             // The session's ticket comes with the first answer.
             greet(&mut connection.stream).await;
             let Stream::Tls(stream) = &connection.stream else {
                 panic!("an https:// target has TLS");
             };
-            kinds.push(stream.get_ref().1.handshake_kind());
+            *kind = stream.get_ref().1.handshake_kind();
         }
-        assert_eq!(
-            kinds,
-            [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
-        );
-    });
+        kinds
+    })
+}
+
+#[test]
+fn sessions_are_resumed_among_the_connections_of_a_worker() {
+    let full = Some(HandshakeKind::Full);
+    let resumed = Some(HandshakeKind::Resumed);
+    assert_eq!(handshakes(false), [full, resumed]);
+    assert_eq!(handshakes(true), [full, full]);
 }
 
 #[test]

@@ -160,6 +160,11 @@ impl OpenPacer {
         }
     }
 
+    /// Arrivals of the window given up since they were last taken.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.get()
+    }
+
     /// Arrivals of the window given up so far because nothing was free.
     pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.take()

@@ -10,10 +10,16 @@ mod even;
 
 mod poisson;
 
+mod burst;
+
+mod jitter;
+
 use std::fmt;
 use std::time::Duration;
 
+pub use crate::schedule::burst::BurstArrivals;
 pub use crate::schedule::even::EvenArrivals;
+pub use crate::schedule::jitter::JitteredArrivals;
 pub use crate::schedule::poisson::PoissonArrivals;
 pub use crate::schedule::profile::{RateProfile, Stage};
 

@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use plimsoll_model::Rate;
 use proptest::prelude::*;
 
@@ -21,7 +23,7 @@ fn take(mut schedule: impl Schedule, count: usize) -> Vec<Duration> {
 }
 
 /// What every schedule promises.
-fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>) {
+fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>, late: Duration) {
     let profile = || RateProfile::stages(rate(0.0), &[stage(10, 100.0), stage(10, 0.0)]);
     let all = |share| {
         let mut schedule = make(profile(), share);
@@ -32,7 +34,7 @@ fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>) {
     assert_eq!(one, all(Share::ALL), "the same again");
     assert!(
         one.iter()
-            .all(|arrival| *arrival <= Duration::from_secs(20))
+            .all(|arrival| *arrival <= Duration::from_secs(20) + late)
     );
     let parts: usize = (0..3).map(|index| all(Share { index, of: 3 }).len()).sum();
     // 1,000 are due; six standard deviations of a Poisson count are 190.
@@ -46,12 +48,96 @@ fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>) {
 
 #[test]
 fn even_arrivals_keep_the_contract() {
-    contract(|profile, share| Box::new(EvenArrivals::new(profile, share)));
+    contract(
+        |profile, share| Box::new(EvenArrivals::new(profile, share)),
+        Duration::ZERO,
+    );
 }
 
 #[test]
 fn poisson_arrivals_keep_the_contract() {
-    contract(|profile, share| Box::new(PoissonArrivals::new(profile, share, 7)));
+    contract(
+        |profile, share| Box::new(PoissonArrivals::new(profile, share, 7)),
+        Duration::ZERO,
+    );
+}
+
+/// Bursts of `size`, evenly spaced or, from a seed, at random.
+fn bursts(profile: RateProfile, size: u32, share: Share, seed: Option<u64>) -> BurstArrivals {
+    let size = NonZeroU32::new(size).unwrap();
+    let of_bursts = BurstArrivals::of_bursts(size);
+    let starts: Box<dyn Schedule> = match seed {
+        None => Box::new(EvenArrivals::new(profile, of_bursts)),
+        Some(seed) => Box::new(PoissonArrivals::new(profile, of_bursts, seed)),
+    };
+    BurstArrivals::new(starts, size, share)
+}
+
+#[test]
+fn bursts_and_jitter_keep_the_contract() {
+    let late = Duration::from_secs(3);
+    contract(
+        |profile, share| Box::new(bursts(profile, 7, share, None)),
+        Duration::ZERO,
+    );
+    contract(
+        |profile, share| Box::new(bursts(profile, 3, share, Some(5))),
+        Duration::ZERO,
+    );
+    contract(
+        |profile, share| {
+            let even = Box::new(EvenArrivals::new(profile, share));
+            Box::new(JitteredArrivals::new(even, late, share, 7))
+        },
+        late,
+    );
+}
+
+#[test]
+fn a_burst_comes_at_once_and_is_shared_among_the_workers() {
+    let profile = || RateProfile::constant(rate(100.0));
+    let whole = take(bursts(profile(), 5, Share::ALL, None), 1_000);
+    for (position, arrival) in (0_u64..).zip(&whole) {
+        assert_eq!(arrival.as_millis(), u128::from(position / 5 * 50));
+    }
+    let mut parts: Vec<_> = (0..3)
+        .flat_map(|index| take(bursts(profile(), 5, Share { index, of: 3 }, None), 500))
+        .collect();
+    parts.sort();
+    assert_eq!(parts[..1_000], whole);
+    let random = take(bursts(profile(), 4, Share::ALL, Some(1)), 4_000);
+    assert!(random.chunks(4).all(|burst| burst[0] == burst[3]));
+    let end = random.last().unwrap().as_secs_f64();
+    assert!((34.0..46.0).contains(&end), "{end}");
+}
+
+#[test]
+fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
+    let most = Duration::from_millis(100);
+    let even = || {
+        Box::new(EvenArrivals::new(
+            RateProfile::constant(rate(1000.0)),
+            Share::ALL,
+        ))
+    };
+    let arrivals = take(JitteredArrivals::new(even(), most, Share::ALL, 3), 50_000);
+    assert!(arrivals.is_sorted());
+    // In order again, each is between its place and the bound behind it.
+    for (position, arrival) in (0_u64..).zip(&arrivals) {
+        let intended = Duration::from_millis(position);
+        assert!(
+            *arrival >= intended && *arrival < intended + most,
+            "{position}"
+        );
+    }
+    let late: f64 = (0_u64..)
+        .zip(&arrivals)
+        .map(|(position, arrival)| arrival.as_secs_f64() * 1e3 - position as f64)
+        .sum();
+    let mean = late / arrivals.len() as f64;
+    assert!((mean - 50.0).abs() < 1.0, "{mean}");
+    let other = take(JitteredArrivals::new(even(), most, Share::ALL, 4), 50_000);
+    assert_ne!(arrivals, other);
 }
 
 #[test]

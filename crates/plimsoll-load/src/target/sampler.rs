@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::{Clock, Cost, ResourceSample, ServerCost};
+use plimsoll_model::{Clock, Cost, Moment, ResourceSample, ServerCost};
 use plimsoll_wire::SystemClock;
 
 use super::ProcessTree;
@@ -25,6 +25,8 @@ pub struct Sampler {
 pub struct Samples {
     /// The target, in order of time.
     pub target: Vec<ResourceSample>,
+    /// The run at the same times, and at those when there was no target to look at.
+    pub moments: Vec<Moment>,
     /// When the last of the target's processes was found to have ended, if they did before the
     /// sampler was stopped.
     pub target_ended: Option<Duration>,
@@ -55,13 +57,13 @@ impl Sampler {
     ///
     /// - `target`, `generator`: what to sample; either may be missing.
     /// - `start`: the start of the run, from which samples are dated.
-    /// - `completed`: how many exchanges were completed so far.
+    /// - `state`: how many exchanges were completed so far, and the rest of the run's state.
     pub fn start(
         target: Option<ProcessTree>,
         generator: Option<ProcessTree>,
         start: Instant,
         interval: Duration,
-        completed: impl Fn() -> u64 + Send + 'static,
+        state: impl Fn() -> (u64, Moment) + Send + 'static,
     ) -> Self {
         let (requests, inbox) = sync_channel(1);
         let mut work = Work {
@@ -69,7 +71,7 @@ impl Sampler {
             generator,
             start,
             interval: interval.max(Duration::from_millis(1)),
-            completed,
+            state,
             samples: Samples::default(),
         };
         let thread = thread::spawn(move || {
@@ -103,11 +105,11 @@ struct Work<F> {
     generator: Option<ProcessTree>,
     start: Instant,
     interval: Duration,
-    completed: F,
+    state: F,
     samples: Samples,
 }
 
-impl<F: Fn() -> u64> Work<F> {
+impl<F: Fn() -> (u64, Moment)> Work<F> {
     fn run(&mut self, inbox: &Receiver<Request>) {
         self.sample();
         loop {
@@ -141,7 +143,7 @@ impl<F: Fn() -> u64> Work<F> {
 
     fn sample(&mut self) -> Option<ResourceSample> {
         let at = SystemClock.now().saturating_duration_since(self.start);
-        let completed = (self.completed)();
+        let (completed, moment) = (self.state)();
         if let Some(Ok(own)) = self
             .generator
             .as_mut()
@@ -150,27 +152,42 @@ impl<F: Fn() -> u64> Work<F> {
             let peak = &mut self.samples.generator_peak_memory_bytes;
             *peak = (*peak).max(Some(own.memory.total_bytes()));
         }
+        let sample = self.target(at, completed);
+        self.keep(Moment {
+            at,
+            target: sample,
+            ..moment
+        });
+        sample
+    }
+
+    fn target(&mut self, at: Duration, completed: u64) -> Option<ResourceSample> {
         let Ok(sample) = self.target.as_mut()?.sample(at, completed) else {
             self.target = None;
             self.samples.target_ended = Some(at);
             return None;
         };
-        self.keep(sample);
+        self.samples.target.push(sample);
         Some(sample)
     }
 
-    fn keep(&mut self, sample: ResourceSample) {
-        let kept = &mut self.samples.target;
-        if kept.len() >= MOST_SAMPLES {
-            let mut odd = false;
-            kept.retain(|_| {
-                odd = !odd;
-                odd
-            });
+    fn keep(&mut self, moment: Moment) {
+        let samples = &mut self.samples;
+        if samples.moments.len() >= MOST_SAMPLES {
+            every_second(&mut samples.moments);
+            every_second(&mut samples.target);
             self.interval *= 2;
         }
-        kept.push(sample);
+        samples.moments.push(moment);
     }
+}
+
+fn every_second<T>(kept: &mut Vec<T>) {
+    let mut odd = false;
+    kept.retain(|_| {
+        odd = !odd;
+        odd
+    });
 }
 
 #[cfg(test)]

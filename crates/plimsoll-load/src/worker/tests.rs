@@ -37,6 +37,8 @@ fn open() -> Pacing {
     Pacing::Open {
         profile: RateProfile::constant(Rate::new(10_000.0).unwrap()),
         spacing: Spacing::Even,
+        burst: std::num::NonZeroU32::MIN,
+        jitter: Duration::ZERO,
         on_full: OnFull::Queue,
     }
 }

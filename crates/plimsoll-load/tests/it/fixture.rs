@@ -70,6 +70,8 @@ pub(crate) fn open(per_second: f64, spacing: Spacing, on_full: OnFull) -> Pacing
     Pacing::Open {
         profile: RateProfile::constant(Rate::new(per_second).unwrap()),
         spacing,
+        burst: std::num::NonZeroU32::MIN,
+        jitter: Duration::ZERO,
         on_full,
     }
 }

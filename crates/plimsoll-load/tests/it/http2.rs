@@ -453,6 +453,7 @@ fn tls_chooses_http2_by_alpn_or_fails() {
         trust: Trust::Only(roots),
         identity: None,
         alpn: vec![b"h2".to_vec()],
+        ..TlsSettings::default()
     };
     let connect = connect(ConnectOptions {
         tls: Some(tls.compile().unwrap()),

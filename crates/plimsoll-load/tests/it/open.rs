@@ -223,6 +223,8 @@ fn stages_end_when_they_say() {
         pacing: Pacing::Open {
             profile: RateProfile::stages(Rate::new(0.0).unwrap(), &[stage(1_000.0), stage(0.0)]),
             spacing: Spacing::Even,
+            burst: std::num::NonZeroU32::MIN,
+            jitter: Duration::ZERO,
             on_full: OnFull::Queue,
         },
         connections: 10,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_load::target::Pid;
 use plimsoll_load::{Interrupt, Observation, OnFull, RunPlan, Spacing};
 use plimsoll_model::Clock;
+use plimsoll_model::ThresholdVerdict;
 use plimsoll_testkit::{Origin, eventually};
 use plimsoll_wire::SystemClock;
 
@@ -123,6 +124,45 @@ fn an_interrupt_ends_a_long_run_and_keeps_what_was_measured() {
         assert!(summary.window < Duration::from_mins(1));
         assert!(!summary.ticks.is_empty());
     }
+}
+
+#[test]
+fn a_breached_threshold_ends_the_run_and_nobody_interrupted_it() {
+    let origin = Origin::hello();
+    let thresholds = [
+        "http_req_duration:min<1ns abort",
+        "http_reqs:rate>0 over 1s",
+        "http_req_tls_handshaking:max<1s",
+    ]
+    .map(|text| plimsoll_model::Threshold::parse(text).unwrap());
+    let summary = watched(
+        &RunPlan {
+            stop: lasting(Duration::from_hours(1)),
+            ..plan(&origin.url("/"))
+        },
+        Observation {
+            thresholds: &thresholds,
+            ..Observation::default()
+        },
+        &Arc::default(),
+        &mut |_| {},
+    );
+    assert!(!summary.interrupted);
+    assert!(summary.window < Duration::from_mins(1));
+    assert_eq!(summary.counts.aborted, 0);
+    let verdicts: Vec<_> = summary
+        .thresholds
+        .iter()
+        .map(|judged| (judged.verdict(), judged.ended_run))
+        .collect();
+    assert_eq!(
+        verdicts,
+        [
+            (ThresholdVerdict::Breached, true),
+            (ThresholdVerdict::Met, false),
+            (ThresholdVerdict::NoData, false)
+        ]
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The summary after a run.
 
 use plimsoll_model::{
-    Conditions, Cost, Generator, Histogram, LoadModel, LoadShape, Phase, Protocol, RunSummary,
-    Saturation, ServerCost, three_figures,
+    Conditions, Cost, Generator, Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, Protocol,
+    RunSummary, Saturation, ServerCost, ThresholdVerdict, three_figures,
 };
 
 use super::WIDTH;
@@ -16,6 +16,7 @@ pub fn summary(run: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     title(&mut page, run);
     principal(&mut page, run);
+    thresholds(&mut page, run);
     if let Some(target) = &run.target {
         server(&mut page, target);
     }
@@ -160,6 +161,53 @@ fn errors(run: &RunSummary, style: Style) -> String {
             style.apply(Emphasis::Error, &text)
         }
     }
+}
+
+fn thresholds(page: &mut Page, run: &RunSummary) {
+    if run.thresholds.is_empty() {
+        return;
+    }
+    page.heading("thresholds", "");
+    for judged in &run.thresholds {
+        let verdict = judged.verdict();
+        let (mark, emphasis) = match verdict {
+            ThresholdVerdict::Met => ("✓", None),
+            ThresholdVerdict::Breached => ("✗", Some(Emphasis::Error)),
+            ThresholdVerdict::NoData => ("?", Some(Emphasis::Error)),
+        };
+        let text = shortened(judged.threshold.text(), WIDTH - 4);
+        let text = format!("{mark} {text}");
+        let text = emphasis.map_or(text.clone(), |emphasis| page.style().apply(emphasis, &text));
+        page.line(&format!("  {text}"));
+        page.line(&format!("      {}", found(judged)));
+    }
+}
+
+/// `2.47 ms: met with 50.6 % of the limit to spare`.
+fn found(judged: &JudgedThreshold) -> String {
+    let Some(value) = judged.value else {
+        return "no data: nothing was measured to tell it from".to_owned();
+    };
+    let margin = judged.margin_percent().map_or(String::new(), |margin| {
+        if margin < 0.0 {
+            format!(" by {} of the limit", percent(-margin))
+        } else {
+            format!(" with {} of the limit to spare", percent(margin))
+        }
+    });
+    let at = judged
+        .at
+        .map_or(String::new(), |at| format!(", worst at {}", duration(at)));
+    let ended = if judged.ended_run {
+        "; it ended the run"
+    } else {
+        ""
+    };
+    format!(
+        "{}: {}{margin}{at}{ended}",
+        judged.threshold.unit().show(value),
+        judged.verdict().name()
+    )
 }
 
 fn server(page: &mut Page, target: &ServerCost) {

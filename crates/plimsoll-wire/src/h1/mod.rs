@@ -8,6 +8,8 @@ mod request;
 
 mod response;
 
+mod known_head;
+
 mod server;
 
 mod framing;
@@ -18,6 +20,7 @@ mod error;
 
 pub use crate::h1::chunked::ChunkedDecoder;
 pub use crate::h1::error::DecodeError;
+pub use crate::h1::known_head::KnownHead;
 pub use crate::h1::request::{HeadError, RequestHead};
 pub use crate::h1::response::{Decoded, Limits, ResponseDecoder, ResponseHead, ResponseSink};
 pub use crate::h1::server::{ReceivedHead, RequestDecoder};

@@ -6,7 +6,8 @@ use httparse::Header;
 
 use crate::h1::chunked::Piece;
 use crate::h1::framing::{Framing, TransferEncoding};
-use crate::h1::{ChunkedDecoder, DecodeError};
+use crate::h1::known_head::HeadFacts;
+use crate::h1::{ChunkedDecoder, DecodeError, KnownHead};
 
 /// Bounds on one response; all are on by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,13 @@ impl ResponseHead<'_> {
 
 /// Whoever wants to see more of a response than that it is complete.
 pub trait ResponseSink {
-    /// The final head; called once, before any content.
+    /// Whether [`head`](Self::head) looks at anything; a head that nobody looks at may be recognised
+    /// rather than parsed.
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    /// The final head; called once, before any content, if it is [wanted](Self::wants_head).
     fn head(&mut self, head: &ResponseHead<'_>);
 
     /// A piece of the content, without framing.
@@ -97,6 +104,10 @@ pub trait ResponseSink {
 
 /// Sees nothing.
 impl ResponseSink for () {
+    fn wants_head(&self) -> bool {
+        false
+    }
+
     fn head(&mut self, _head: &ResponseHead<'_>) {}
 
     fn content(&mut self, _piece: &[u8]) {}
@@ -198,16 +209,19 @@ impl ResponseDecoder {
 
     /// Takes what the connection delivered.
     ///
+    /// - `known`: the last head of this or another connection; the decoded message does not depend on it.
+    ///
     /// Bytes beyond `consumed` of a complete response belong to nobody: no request is outstanding,
     /// and the connection must not be used again (RFC 9112, section 9.2).
     pub fn decode<S: ResponseSink>(
         &mut self,
         input: &[u8],
         sink: &mut S,
+        known: &mut KnownHead,
     ) -> Result<Decoded, DecodeError> {
         let mut consumed = 0;
         while matches!(self.state, State::Head) {
-            match self.decode_head(&input[consumed..], sink)? {
+            match self.decode_head(&input[consumed..], sink, known)? {
                 Some(taken) => consumed += taken,
                 None => {
                     return Ok(Decoded {
@@ -236,7 +250,7 @@ impl ResponseDecoder {
             State::Head => {
                 // What came may be garbage rather than half a head.
                 let partial = std::mem::take(&mut self.partial_head);
-                self.parse_head(&partial, &mut ())?;
+                self.parse_head(&partial, &mut (), &mut KnownHead::new())?;
                 Err(DecodeError::ClosedInHead)
             }
             State::Length { .. } | State::Chunked(_) => Err(DecodeError::ClosedInBody),
@@ -248,9 +262,16 @@ impl ResponseDecoder {
         &mut self,
         input: &[u8],
         sink: &mut S,
+        known: &mut KnownHead,
     ) -> Result<Option<usize>, DecodeError> {
         if self.partial_head.is_empty() {
-            let taken = self.parse_head(input, sink)?;
+            if !sink.wants_head()
+                && let Some(facts) = known.recognise(input, &self.limits)
+            {
+                self.accept(&facts)?;
+                return Ok(Some(facts.length));
+            }
+            let taken = self.parse_head(input, sink, known)?;
             if taken.is_none() {
                 self.partial_head.extend_from_slice(input);
             }
@@ -267,7 +288,7 @@ impl ResponseDecoder {
             return Ok(None);
         }
         let partial = std::mem::take(&mut self.partial_head);
-        let taken = self.parse_head(&partial, sink)?;
+        let taken = self.parse_head(&partial, sink, known)?;
         self.partial_head = partial;
         Ok(taken.map(|length| {
             self.partial_head.clear();
@@ -280,6 +301,7 @@ impl ResponseDecoder {
         &mut self,
         bytes: &[u8],
         sink: &mut S,
+        known: &mut KnownHead,
     ) -> Result<Option<usize>, DecodeError> {
         let limit = self.limits.head_bytes;
         let mut storage = [const { MaybeUninit::<Header<'_>>::uninit() }; Limits::MOST_HEADERS];
@@ -309,18 +331,35 @@ impl ResponseDecoder {
                 }
             }
             _ => {
-                self.state = self.content_of(&head)?;
-                self.status = head.status;
-                sink.head(&head);
+                let facts = HeadFacts {
+                    length,
+                    status: head.status,
+                    minor_version: head.minor_version,
+                    headers: head.headers.len(),
+                    framing: Framing::of(head.headers)?,
+                };
+                self.accept(&facts)?;
+                if sink.wants_head() {
+                    sink.head(&head);
+                } else {
+                    known.keep(&bytes[..length], facts);
+                }
             }
         }
         Ok(Some(length))
     }
 
+    /// Goes on to the content that a final head announces.
+    fn accept(&mut self, head: &HeadFacts) -> Result<(), DecodeError> {
+        self.state = self.content_of(head)?;
+        self.status = head.status;
+        Ok(())
+    }
+
     /// Decides where the content ends (RFC 9112, section 6.3) and whether the connection persists
     /// (section 9.3).
-    fn content_of(&mut self, head: &ResponseHead<'_>) -> Result<State, DecodeError> {
-        let framing = Framing::of(head.headers)?;
+    fn content_of(&mut self, head: &HeadFacts) -> Result<State, DecodeError> {
+        let framing = head.framing;
         self.persistent =
             !framing.connection_close && (head.minor_version == 1 || framing.connection_keep_alive);
         if framing.transfer_encoding.is_some() {

@@ -7,12 +7,15 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::tls::ciphers::CipherSuites;
+use crate::tls::key_log::KeyLogFile;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::roots;
 use crate::tls::verify::{AcceptAny, Explaining};
+use crate::tls::versions::TlsVersions;
 
 /// What the user said about TLS.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TlsSettings {
     /// Which servers are believed.
     pub trust: Trust,
@@ -20,6 +23,12 @@ pub struct TlsSettings {
     pub identity: Option<IdentityFiles>,
     /// Protocols to offer by ALPN (RFC 7301), best first, e.g. `http/1.1`; none offers nothing.
     pub alpn: Vec<Vec<u8>>,
+    /// Versions to offer (`--tls-min`, `--tls-max`).
+    pub versions: TlsVersions,
+    /// Cipher suites to offer, best first (`--ciphers`); absent means all that can be spoken.
+    pub ciphers: Option<CipherSuites>,
+    /// Where the secrets of sessions are appended (`--tls-key-log`).
+    pub key_log: Option<PathBuf>,
 }
 
 /// Which servers are believed.
@@ -50,11 +59,15 @@ impl TlsSettings {
     /// [`Trust::PublicRoots`] reads the system's certificates, once per process; since that takes
     /// tens of milliseconds, compile only when there is an `https://` target.
     pub fn compile(&self) -> Result<Arc<ClientConfig>, TlsError> {
-        let provider = Arc::new(ring::default_provider());
+        let mut provider = ring::default_provider();
+        if let Some(ciphers) = &self.ciphers {
+            provider.cipher_suites = ciphers.suites().to_vec();
+        }
+        let provider = Arc::new(provider);
         let verifier = self.trust.verifier(&provider)?;
         let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring offers suites for TLS 1.2 and 1.3")
+            .with_protocol_versions(&self.versions.supported())
+            .map_err(|_| TlsError::NoSuite)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
@@ -74,6 +87,13 @@ impl TlsSettings {
             }
         };
         config.alpn_protocols.clone_from(&self.alpn);
+        if let Some(file) = &self.key_log {
+            let log = KeyLogFile::open(file).map_err(|source| TlsError::KeyLog {
+                file: file.clone(),
+                source,
+            })?;
+            config.key_log = Arc::new(log);
+        }
         Ok(Arc::new(config))
     }
 }
@@ -110,6 +130,17 @@ pub enum TlsError {
     /// A file cannot be used at all.
     #[error(transparent)]
     Material(#[from] MaterialError),
+    /// The versions and the cipher suites that were asked for exclude one another.
+    #[error("none of the cipher suites belongs to a version of TLS that is offered")]
+    NoSuite,
+    /// The secrets cannot be written down.
+    #[error("cannot append to `{}`", file.display())]
+    KeyLog {
+        /// The file for the secrets.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A certificate of a `--cacert` file cannot be a root.
     #[error("a certificate in `{}` cannot be used as a root", file.display())]
     Root {

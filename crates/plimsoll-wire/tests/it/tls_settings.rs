@@ -115,6 +115,7 @@ fn what_is_asked_for_is_set() {
             key: Some(files.write("client.key", client.key_pem())),
         }),
         alpn: vec![b"http/1.1".to_vec()],
+        ..TlsSettings::default()
     }
     .compile()
     .unwrap();

@@ -11,7 +11,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs, proxy_variables};
+use crate::flags::{ConnectionArgs, Problems, RequestArgs, connection_variables};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -71,7 +71,7 @@ struct OutputArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let (plan, connect) = compile(args, &proxy_variables())?;
+    let (plan, connect) = compile(args, &connection_variables())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -11,13 +11,13 @@ mod output;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Observation, RunError, Watch, check_reachable};
-use plimsoll_model::{Pinning, RunSummary};
+use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
 use self::compile::Surroundings;
 use self::output::{LiveLine, ResultFolder};
 use crate::exit::Exit;
-use crate::flags::proxy_variables;
+use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
 use crate::signals;
 
@@ -35,17 +35,18 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let is_embedded = args.url.is_none() && args.requests.urls.is_none();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
-        variables: proxy_variables(),
+        variables: connection_variables(),
     };
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
-    let mut plan = compile::compile(args, url, &surroundings)?;
+    let (mut plan, thresholds) = compile::compile(args, url, &surroundings)?;
     let started = target::start(args, is_embedded, &plan, &interrupt)?;
     if let Some(url) = &started.url {
-        plan = compile::compile(args, Some(url), &surroundings)?;
+        (plan, _) = compile::compile(args, Some(url), &surroundings)?;
     }
-    let result = measure(args, &plan, started.target.as_deref(), &interrupt);
+    let target = started.target.as_deref();
+    let result = measure(args, &plan, &thresholds, target, &interrupt);
     if let Some(target) = started.target {
         target.stop();
     }
@@ -54,12 +55,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if let Some(folder) = folder {
         folder.write(&summary)?;
     }
+    output::export(args, &summary)?;
     Ok(verdict(&summary))
 }
 
 fn measure(
     args: &Args,
     plan: &plimsoll_load::RunPlan,
+    thresholds: &[Threshold],
     target: Option<&dyn Target>,
     interrupt: &std::sync::Arc<plimsoll_load::Interrupt>,
 ) -> Result<RunSummary, Failed> {
@@ -77,6 +80,7 @@ fn measure(
             },
             co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
         },
+        thresholds,
     };
     let mut live = LiveLine::new(args, plan);
     let mut watch = Watch {
@@ -101,9 +105,16 @@ fn failed(error: &RunError) -> Failed {
 
 fn verdict(summary: &RunSummary) -> Exit {
     let counts = &summary.counts;
+    let is_breached = summary
+        .thresholds
+        .iter()
+        .any(|judged| judged.verdict() != ThresholdVerdict::Met);
     if summary.interrupted {
         Exit::Interrupted
-    } else if counts.failed_status + counts.unmet > 0 || (counts.ok == 0 && counts.started > 0) {
+    } else if counts.failed_status + counts.unmet > 0
+        || (counts.ok == 0 && counts.started > 0)
+        || is_breached
+    {
         Exit::Objective
     } else {
         Exit::Fine

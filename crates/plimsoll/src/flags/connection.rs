@@ -6,9 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{
-    AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyRules, ProxyScheme,
+    AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyHeader,
+    ProxyRules, ProxyScheme,
 };
-use plimsoll_wire::tls::{ClientConfig, IdentityFiles, TlsSettings, Trust};
+use plimsoll_wire::ProxyProtocol;
+use plimsoll_wire::tls::{
+    CipherSuites, ClientConfig, IdentityFiles, TlsError, TlsSettings, TlsVersion, TlsVersions,
+    Trust,
+};
 
 use super::Problems;
 
@@ -59,12 +64,53 @@ pub(crate) struct ConnectionArgs {
     /// Key of the client certificate, PEM [default: in its file]
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+
+    /// Oldest version of TLS to offer
+    #[arg(long, value_name = "VERSION", default_value = "1.2")]
+    tls_min: String,
+
+    /// Newest version of TLS to offer
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    tls_max: String,
+
+    /// Cipher suites to offer, best first, separated by colons
+    #[arg(long, value_name = "NAMES")]
+    ciphers: Option<String>,
+
+    /// Resume no TLS session: every handshake is a full one
+    #[arg(long)]
+    no_sessionid: bool,
+
+    /// Append the secrets of TLS sessions to a file, for Wireshark [default: from SSLKEYLOGFILE]
+    #[arg(long, value_name = "FILE")]
+    tls_key_log: Option<PathBuf>,
+
+    /// Send a PROXY header first, of version `v1` or `v2`
+    #[arg(
+        long,
+        value_name = "VERSION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "v1"
+    )]
+    haproxy_protocol: Option<ProxyProtocolVersion>,
+
+    /// The client that the PROXY header names [default: the connection's own end]
+    #[arg(long, value_name = "ADDRESS", requires = "haproxy_protocol")]
+    haproxy_clientip: Option<IpAddr>,
+}
+
+/// What `--haproxy-protocol` takes.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ProxyProtocolVersion {
+    V1,
+    V2,
 }
 
 impl ConnectionArgs {
     /// How connections to `endpoints` are opened.
     ///
-    /// - `variables`: those of the environment that name proxies.
+    /// - `variables`: those of the environment that name proxies and the file for TLS secrets.
     pub(crate) fn plan(
         &self,
         endpoints: &[Endpoint],
@@ -78,7 +124,14 @@ impl ConnectionArgs {
             .filter_map(|text| problems.value("--resolve", text.parse()))
             .collect();
         let proxies = self.proxies(variables, problems)?;
+        let key_log = self.tls_key_log.clone().or_else(|| key_log_of(variables));
         let settings = TlsSettings {
+            versions: self.versions(problems)?,
+            ciphers: match &self.ciphers {
+                Some(names) => Some(problems.value("--ciphers", names.parse::<CipherSuites>())?),
+                None => None,
+            },
+            key_log,
             trust: match &self.cacert {
                 Some(file) => Trust::Only(file.clone()),
                 None if self.insecure => Trust::Anyone,
@@ -120,9 +173,23 @@ impl ConnectionArgs {
             proxies,
             tls,
             proxy_tls,
+            full_handshakes: self.no_sessionid,
+            proxy_header: self.haproxy_protocol.map(|version| ProxyHeader {
+                version: match version {
+                    ProxyProtocolVersion::V1 => ProxyProtocol::V1,
+                    ProxyProtocolVersion::V2 => ProxyProtocol::V2,
+                },
+                client: self.haproxy_clientip,
+            }),
             timeout: Some(timeout),
         });
         problems.value("--source", plan)
+    }
+
+    fn versions(&self, problems: &mut Problems) -> Option<TlsVersions> {
+        let least = problems.value("--tls-min", self.tls_min.parse::<TlsVersion>());
+        let most = problems.value("--tls-max", self.tls_max.parse::<TlsVersion>());
+        problems.value("--tls-min, --tls-max", TlsVersions::new(least?, most?))
     }
 
     fn proxies(
@@ -149,20 +216,39 @@ impl ConnectionArgs {
 }
 
 fn compile(settings: &TlsSettings, problems: &mut Problems) -> Option<Arc<ClientConfig>> {
-    let flag = match (&settings.identity, &settings.trust) {
-        (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
-        (Some(_), _) => "--cert, --key",
-        (None, Trust::Only(_)) => "--cacert",
-        (None, _) => "TLS",
+    let flag = |error: &TlsError| match error {
+        TlsError::NoSuite => "--ciphers",
+        TlsError::KeyLog { .. } => "--tls-key-log",
+        TlsError::Root { .. } => "--cacert",
+        TlsError::Identity { .. } => "--cert, --key",
+        TlsError::Material(_) => match (&settings.identity, &settings.trust) {
+            (Some(_), Trust::Only(_)) => "--cacert, --cert, --key",
+            (Some(_), _) => "--cert, --key",
+            (None, _) => "--cacert",
+        },
     };
-    problems.value(flag, settings.compile())
+    let compiled = settings.compile();
+    let flag = compiled.as_ref().err().map_or("TLS", flag);
+    problems.value(flag, compiled)
 }
 
-/// The environment variables that name proxies.
+/// Where OpenSSL, curl and browsers write the secrets of their TLS sessions.
+const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
+
+fn key_log_of(variables: &[(String, String)]) -> Option<PathBuf> {
+    let is_set = |(name, value): &&(String, String)| name == KEY_LOG_VARIABLE && !value.is_empty();
+    variables
+        .iter()
+        .find(is_set)
+        .map(|(_, value)| PathBuf::from(value))
+}
+
+/// The environment variables that connections heed.
 #[expect(clippy::disallowed_methods, reason = "this is the binary")]
-pub(crate) fn proxy_variables() -> Vec<(String, String)> {
+pub(crate) fn connection_variables() -> Vec<(String, String)> {
     ProxyRules::VARIABLES
         .into_iter()
+        .chain([KEY_LOG_VARIABLE])
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect()
 }

@@ -6,6 +6,6 @@ mod request;
 
 mod connection;
 
-pub(crate) use self::connection::{ConnectionArgs, proxy_variables};
+pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{RequestArgs, RequestParts};

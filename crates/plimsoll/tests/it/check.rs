@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, refused_address};
 use serde_json::Value;
 
+use crate::nginx::Nginx;
 use crate::plimsoll::{Said, command, plimsoll, run};
 
 const OK: &str =
@@ -315,4 +316,98 @@ fn mistakes() {
     );
     let said = run(&mut command(&["check"])).exits(2);
     assert!(said.stderr.contains("<URL>"), "{said}");
+}
+
+#[test]
+fn nginx_believes_the_proxy_header() {
+    let nginx = Nginx::configure().start();
+    let url = nginx.proxied_url();
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    for (version, client) in [
+        ("--haproxy-protocol", "192.0.2.7"),
+        ("--haproxy-protocol=v1", "2001:db8::7"),
+        ("--haproxy-protocol=v2", "192.0.2.7"),
+        ("--haproxy-protocol=v2", "2001:db8::7"),
+    ] {
+        let body = format!("body == '{client} to {port}\n'");
+        plimsoll(&[
+            "check",
+            version,
+            "--haproxy-clientip",
+            client,
+            "--expect",
+            &body,
+            &url,
+        ])
+        .exits(0);
+    }
+    let own_end = format!("body == '127.0.0.1 to {port}\n'");
+    plimsoll(&["check", "--haproxy-protocol", "--expect", &own_end, &url]).exits(0);
+    plimsoll(&["check", &url]).exits(1);
+}
+
+#[test]
+fn versions_suites_and_secrets_of_tls() {
+    let authority = Authority::new();
+    let files = MaterialFiles::new();
+    let roots = files.write("roots.pem", &authority.pem());
+    let origin = Origin::builder()
+        .script(|_| Script::serve(OK))
+        .tls(authority.issue(&["127.0.0.1"]).server_config())
+        .start();
+    let keys = files.write("keys.log", "");
+    let common = ["--cacert", roots.to_str().unwrap()];
+    let session = |flags: &[&str]| json(&origin, &[&common, flags].concat(), 0)["tls"].clone();
+
+    let newest = session(&["--tls-key-log", keys.to_str().unwrap()]);
+    assert_eq!(newest["version"], "TLS 1.3");
+    let secrets = std::fs::read_to_string(&keys).unwrap();
+    assert!(secrets.contains("CLIENT_TRAFFIC_SECRET_0 "), "{secrets}");
+
+    let older = session(&[
+        "--tls-max",
+        "1.2",
+        "--ciphers",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+    ]);
+    assert_eq!(older["version"], "TLS 1.2");
+    assert_eq!(
+        older["cipher"],
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+    );
+
+    let mut with_variable = command(&[
+        "check",
+        "--cacert",
+        roots.to_str().unwrap(),
+        &origin.url("/"),
+    ]);
+    run(with_variable.env("SSLKEYLOGFILE", &keys)).exits(0);
+    let more = std::fs::read_to_string(&keys).unwrap();
+    assert!(more.len() > secrets.len() && more.starts_with(&secrets));
+}
+
+#[test]
+fn tls_settings_that_cannot_be() {
+    for flags in [
+        &["--tls-min", "1.3", "--tls-max", "1.2"][..],
+        &["--tls-min", "1.0"],
+        &["--ciphers", "RC4-SHA"],
+        &[
+            "--ciphers",
+            "ECDHE-RSA-AES128-GCM-SHA256",
+            "--tls-min",
+            "1.3",
+        ],
+        &["--tls-key-log", "/nowhere/at/all"],
+        &["--haproxy-clientip", "127.0.0.1"],
+        &["--haproxy-protocol=v3"],
+    ] {
+        let said = plimsoll(&[&["check"], flags, &["https://127.0.0.1:9/"]].concat()).exits(2);
+        assert!(
+            said.to_string()
+                .contains(flags[0].split('=').next().unwrap()),
+            "{said}"
+        );
+    }
 }

@@ -34,10 +34,12 @@ fn a_closed_loop_makes_exactly_what_it_was_asked_for() {
 fn an_open_loop_makes_every_request_though_the_server_stalls() {
     let origin = Origin::hello();
     let url = origin.url("/");
-    let child = command(&["load", "--json", "-q", "1000", "-z", "4s", "-c", "20", &url])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command(&[
+        "load", "--json", "-q", "1000", "-n", "4000", "-c", "20", &url,
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     eventually(|| origin.requests() >= 1000);
     origin.stall_for(Duration::from_secs(1));
     let output = child.wait_with_output().unwrap();
@@ -117,6 +119,22 @@ fn unmet_expectations_and_failed_statuses_decide_the_exit_code() {
 }
 
 #[test]
+fn thresholds_are_told_and_decide_the_exit_code() {
+    let origin = Origin::hello();
+    let met = ["-n", "50", "-c", "1", "--threshold", "http_reqs:count==50"];
+    let fine = summary(&origin, &met, 0);
+    assert_eq!(fine["thresholds"][0]["verdict"], "met");
+    assert_eq!(fine["thresholds"][0]["value"], 50.0);
+    let breached = ["-z", "1h", "-c", "1", "--abort-on-breach"];
+    let slow = ["--threshold", "http_req_duration:min<1ns"];
+    let ended = summary(&origin, &[&breached[..], &slow[..]].concat(), 1);
+    assert_eq!(ended["thresholds"][0]["verdict"], "breached");
+    assert_eq!(ended["thresholds"][0]["ended_run"], true);
+    assert_eq!(ended["interrupted"], false);
+    assert_eq!(ended["counts"]["ok"].as_u64(), Some(origin.requests() - 50));
+}
+
+#[test]
 fn over_tls_with_a_private_authority_and_a_client_certificate() {
     let authority = Authority::new();
     let files = MaterialFiles::new();
@@ -170,6 +188,7 @@ fn result_files_are_written_together() {
         [
             "conditions.json",
             "latency.hdr",
+            "report.html",
             "series.csv",
             "summary.json",
             "summary.txt"
@@ -180,6 +199,92 @@ fn result_files_are_written_together() {
     let json: Value =
         serde_json::from_str(&fs::read_to_string(out.join("summary.json")).unwrap()).unwrap();
     assert_eq!(json["schema"], "plimsoll.load.summary/1");
+}
+
+#[test]
+fn results_are_shown_once_more_and_beside_one_another() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    for (name, requests) in [("before", "40"), ("after", "70")] {
+        let threshold = "http_reqs:count<50";
+        let flags = ["load", "-n", requests, "-c", "2", "--threshold", threshold];
+        let junit = path(&format!("{name}.xml"));
+        let files = ["--out", &path(name), "--junit", &junit, &origin.url("/")];
+        plimsoll(&[&flags[..], &files[..]].concat()).exits(i32::from(name == "after"));
+        let junit = fs::read_to_string(junit).unwrap();
+        assert_eq!(
+            junit.contains("<failure message=\"breached: 70\"/>"),
+            name == "after"
+        );
+    }
+    let (before, after) = (path("before"), path("after"));
+    let text = plimsoll(&["report", &before, &after]).exits(0).stdout;
+    let started = text.lines().find(|line| line.trim().starts_with("started"));
+    let cells: Vec<_> = started.unwrap().split_whitespace().collect();
+    assert_eq!(cells, ["started", "40", "70"]);
+    let page = path("both.html");
+    plimsoll(&["report", "--format", "html", "-o", &page, &before, &after]).exits(0);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains(">before</th>") && page.contains(">after</th>"));
+    // From its files a page is made again as it was made after the run.
+    let again = plimsoll(&["report", "--format", "html", &before])
+        .exits(0)
+        .stdout;
+    let first = fs::read_to_string(directory.path().join("before/report.html")).unwrap();
+    assert_eq!(again.trim_end(), first.trim_end());
+    let missing = plimsoll(&["report", &before, &path("missing")]).exits(2);
+    assert!(missing.stderr.contains("cannot read"), "{missing}");
+}
+
+#[test]
+fn samples_are_printed_in_place_of_the_summary() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let printed = plimsoll(&[
+        "load",
+        "--rps",
+        "200",
+        "--duration",
+        "1s",
+        "--sample-ms",
+        "50",
+        "--concurrency",
+        "16",
+        "--on-full",
+        "drop",
+        "--burst",
+        "4",
+        "--jitter",
+        "5ms",
+        "--samples-csv",
+        "-",
+        &url,
+    ])
+    .exits(0)
+    .stdout;
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(
+        lines[0].starts_with("# plimsoll load url=http://"),
+        "{printed}"
+    );
+    assert!(lines[0].ends_with("target_rps=200 duration_s=1.0 concurrency=16 sample_ms=50"));
+    assert!(
+        lines[1].starts_with("t_ms,rss_kb,cpu_user_ticks,"),
+        "{printed}"
+    );
+    assert!(lines.len() >= 10, "{printed}");
+    let last = lines[lines.len() - 2].split(',').nth(5).unwrap();
+    let summary = lines[lines.len() - 1];
+    assert!(
+        summary.starts_with("# summary duration_s=1.0 target_rps=200 "),
+        "{summary}"
+    );
+    assert!(
+        summary.contains(&format!(" completed={last} errors=")),
+        "{printed}"
+    );
+    assert_eq!(last.parse::<u64>().unwrap(), origin.requests());
 }
 
 #[test]

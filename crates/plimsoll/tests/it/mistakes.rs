@@ -138,6 +138,23 @@ fn flags_that_contradict_one_another() {
 }
 
 #[test]
+fn thresholds_that_cannot_be_judged() {
+    assert_snapshot!(
+        plimsoll(&[
+            "load", "--threshold", "http_reqs:p(99)<1s", "--threshold", "errors:rate<few",
+            "--threshold", "server_rss:max<1GB", "http://127.0.0.1/",
+        ]),
+        @"
+    error: --threshold: `http_reqs` has no `p(99)`; it has count, rate
+    error: --threshold: `few` is no limit for this; write for example `1%`
+    error: --threshold: `server_rss:max<1GB` needs the processes of the server
+      hint: name them with --pid, or start them with --spawn
+    exit 2
+    "
+    );
+}
+
+#[test]
 fn files_that_cannot_be_used() {
     assert_snapshot!(plimsoll(&["load", "--cacert", "missing.pem", "https://127.0.0.1/"]), @"
     error: --cacert: cannot read `missing.pem`: No such file or directory (os error 2)

@@ -14,23 +14,28 @@ use tempfile::TempDir;
 pub(crate) struct Nginx {
     directory: TempDir,
     port: u16,
+    proxied_port: u16,
 }
 
 impl Nginx {
-    /// Answers every request with 12 bytes, and `/status` with its own counters.
+    /// Answers every request with 12 bytes, and `/status` with its own counters; on its second port
+    /// it wants a PROXY header and answers with what that says.
     pub(crate) fn configure() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Free now; whoever starts nginx is told if somebody else has taken it meanwhile.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .unwrap()
-            .port();
+        // Free now; whoever starts nginx is told if somebody else has taken them meanwhile.
+        let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let [port, proxied_port] = listeners.map(|listener| listener.local_addr().unwrap().port());
         let path = directory.path().display().to_string();
         let configuration = include_str!("nginx.conf")
             .replace("{dir}", &path)
-            .replace("{port}", &port.to_string());
+            .replace("{port}", &port.to_string())
+            .replace("{proxied_port}", &proxied_port.to_string());
         fs::write(directory.path().join("nginx.conf"), configuration).unwrap();
-        Self { directory, port }
+        Self {
+            directory,
+            port,
+            proxied_port,
+        }
     }
 
     /// The command that starts it in the foreground.
@@ -84,6 +89,11 @@ impl Running {
 
     pub(crate) fn url(&self, path: &str) -> String {
         self.nginx.url(path)
+    }
+
+    /// Where it wants a PROXY header.
+    pub(crate) fn proxied_url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.nginx.proxied_port)
     }
 
     /// Requests by its own counters, this one included.

@@ -5,13 +5,13 @@ use plimsoll_model::CpuTime;
 
 use super::*;
 
-fn work(interval: Duration) -> Work<fn() -> u64> {
+fn work(interval: Duration) -> Work<fn() -> (u64, Moment)> {
     Work {
         target: None,
         generator: None,
         start: SystemClock.now(),
         interval,
-        completed: || 0,
+        state: || (0, Moment::default()),
         samples: Samples::default(),
     }
 }
@@ -34,11 +34,17 @@ fn a_long_run_is_thinned_out_and_not_cut_off() {
     let mut work = work(Duration::from_millis(100));
     let count = MOST_SAMPLES as u64 * 4;
     for number in 0..count {
-        work.keep(ResourceSample {
+        let sample = ResourceSample {
             completed: number,
             ..ResourceSample::default()
+        };
+        work.samples.target.push(sample);
+        work.keep(Moment {
+            target: Some(sample),
+            ..Moment::default()
         });
     }
+    assert_eq!(work.samples.moments.len(), work.samples.target.len());
     let kept = &work.samples.target;
     assert!(kept.len() <= MOST_SAMPLES && kept.len() >= MOST_SAMPLES / 2);
     assert_eq!(kept.first().unwrap().completed, 0);
@@ -57,7 +63,7 @@ fn the_window_is_bounded_by_samples_asked_for() {
         Some(ProcessTree::generator().unwrap()),
         SystemClock.now(),
         Duration::from_millis(5),
-        move || count.load(Ordering::Relaxed),
+        move || (count.load(Ordering::Relaxed), Moment::default()),
     );
     let first = sampler.sample_now().unwrap();
     completed.store(1_000, Ordering::Relaxed);
@@ -78,9 +84,13 @@ fn the_window_is_bounded_by_samples_asked_for() {
 #[test]
 fn without_a_target_there_are_no_samples() {
     let start = SystemClock.now();
-    let sampler = Sampler::start(None, None, start, Duration::from_millis(5), || 0);
+    let sampler = Sampler::start(None, None, start, Duration::from_millis(5), || {
+        (0, Moment::default())
+    });
     assert_eq!(sampler.sample_now(), None);
-    assert_eq!(sampler.stop(), Samples::default());
+    let taken = sampler.stop();
+    assert_eq!(taken.target, []);
+    assert!(!taken.moments.is_empty());
 }
 
 #[test]

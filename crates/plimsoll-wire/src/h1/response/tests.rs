@@ -14,16 +14,23 @@ struct Outcome {
     surplus: usize,
 }
 
-#[derive(Default)]
-struct Keep(Vec<u8>);
+struct Keep {
+    wants_head: bool,
+    content: Vec<u8>,
+}
 
 impl ResponseSink for Keep {
+    fn wants_head(&self) -> bool {
+        self.wants_head
+    }
+
     fn head(&mut self, _head: &ResponseHead<'_>) {
-        assert!(self.0.is_empty(), "the head comes before the content");
+        assert!(self.wants_head, "nobody asked for the head");
+        assert!(self.content.is_empty(), "the head comes before the content");
     }
 
     fn content(&mut self, piece: &[u8]) {
-        self.0.extend_from_slice(piece);
+        self.content.extend_from_slice(piece);
     }
 }
 
@@ -38,9 +45,21 @@ fn small() -> Limits {
 }
 
 fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_request: bool) -> Outcome {
+    feed_to(true, &mut KnownHead::new(), pieces, head_request)
+}
+
+fn feed_to<'a>(
+    wants_head: bool,
+    known: &mut KnownHead,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    head_request: bool,
+) -> Outcome {
     let mut decoder = ResponseDecoder::new(small());
     decoder.begin(head_request);
-    let mut keep = Keep::default();
+    let mut keep = Keep {
+        wants_head,
+        content: Vec::new(),
+    };
     let mut surplus = 0;
     let mut result = Ok(false);
     for piece in pieces {
@@ -48,7 +67,7 @@ fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_request: bool) -> O
             surplus += piece.len();
             continue;
         }
-        result = decoder.decode(piece, &mut keep).map(|decoded| {
+        result = decoder.decode(piece, &mut keep, known).map(|decoded| {
             surplus += piece.len() - decoded.consumed;
             decoded.complete
         });
@@ -59,11 +78,11 @@ fn feed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_request: bool) -> O
     if result.is_err() {
         // How much was left over when an error was noticed depends on the reads.
         surplus = 0;
-        keep.0.clear();
+        keep.content.clear();
     }
     Outcome {
         status: decoder.status(),
-        content: keep.0,
+        content: keep.content,
         persistent: result.is_ok() && decoder.is_persistent(),
         surplus,
         result,
@@ -279,12 +298,52 @@ fn a_decoder_is_reused_without_memory_of_the_last_response() {
     let mut decoder = ResponseDecoder::new(small());
     decoder.begin(true);
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n";
-    assert!(decoder.decode(head, &mut ()).unwrap().complete);
+    assert!(
+        decoder
+            .decode(head, &mut (), &mut KnownHead::new())
+            .unwrap()
+            .complete
+    );
     decoder.begin(false);
     assert_eq!(decoder.status(), 0);
-    assert!(!decoder.decode(head, &mut ()).unwrap().complete);
-    assert!(decoder.decode(b"hello", &mut ()).unwrap().complete);
+    assert!(
+        !decoder
+            .decode(head, &mut (), &mut KnownHead::new())
+            .unwrap()
+            .complete
+    );
+    assert!(
+        decoder
+            .decode(b"hello", &mut (), &mut KnownHead::new())
+            .unwrap()
+            .complete
+    );
     assert_eq!(decoder.content_bytes(), 5);
+}
+
+#[test]
+fn a_known_head_is_held_to_the_limits_of_the_decoder_that_meets_it() {
+    let head = b"HTTP/1.1 200 OK\r\na: 1\r\ncontent-length: 0\r\n\r\n";
+    let mut known = KnownHead::new();
+    let mut decode = |limits| {
+        let mut decoder = ResponseDecoder::new(limits);
+        decoder.begin(false);
+        decoder.decode(head, &mut (), &mut known)
+    };
+    assert!(decode(Limits::default()).unwrap().complete);
+    let narrow = Limits {
+        headers: 1,
+        ..Limits::default()
+    };
+    assert_eq!(
+        decode(narrow),
+        Err(DecodeError::TooManyHeaders { limit: 1 })
+    );
+    let short = Limits {
+        head_bytes: 20,
+        ..Limits::default()
+    };
+    assert_eq!(decode(short), Err(DecodeError::HeadTooLarge { limit: 20 }));
 }
 
 #[test]
@@ -302,7 +361,7 @@ fn a_head_that_trickles_in_is_parsed_in_linear_time() {
     let mut complete = false;
     for byte in head.as_bytes() {
         complete = decoder
-            .decode(std::slice::from_ref(byte), &mut ())
+            .decode(std::slice::from_ref(byte), &mut (), &mut KnownHead::new())
             .unwrap()
             .complete;
     }
@@ -366,6 +425,25 @@ fn split(bytes: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_known_head_changes_nothing(
+        first in response(),
+        second in response(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        head_requests in prop::array::uniform2(prop::bool::ANY),
+    ) {
+        let mut known = KnownHead::new();
+        for (bytes, head_request) in [(&first, head_requests[0]), (&second, head_requests[1]), (&first, false)] {
+            let pieces = split(bytes, &cuts);
+            let pieces = || pieces.iter().map(Vec::as_slice);
+            let parsed = feed(pieces(), head_request);
+            let met = feed_to(false, &mut known, pieces(), head_request);
+            prop_assert_eq!(&parsed, &met);
+            let met_again = feed_to(false, &mut known, pieces(), head_request);
+            prop_assert_eq!(&parsed, &met_again);
+        }
+    }
 
     #[test]
     fn any_split_into_reads_gives_the_same_result(

@@ -1,5 +1,6 @@
 //! The flags of `plimsoll load`, as they were written.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,13 +53,14 @@ Examples:
   plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
+  plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct ShapeArgs {
     /// Connections; each carries one request at a time, or as many as -p says [default: 50]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, visible_alias = "concurrency", value_name = "N")]
     pub(super) connections: Option<usize>,
 
     /// Requests at a time on each connection, with --http2 [default: 1]
@@ -74,12 +76,25 @@ pub(crate) struct ShapeArgs {
     pub(super) duration: Option<Duration>,
 
     /// Requests per second in all, on a schedule that does not wait for answers
-    #[arg(short = 'q', long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE", value_parser = parse_rate)]
     pub(super) rate: Option<Rate>,
 
     /// How scheduled requests are spaced
     #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
     pub(super) arrivals: Arrivals,
+
+    /// Scheduled requests that start at once; the rate stays what it is
+    #[arg(long, visible_alias = "burst-rate", value_name = "N")]
+    pub(super) burst: Option<NonZeroU32>,
+
+    /// Time from one burst to the next, instead of a rate
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "burst",
+          conflicts_with_all = ["rate", "stages"])]
+    pub(super) burst_delay: Option<Duration>,
+
+    /// Delay each scheduled request at random by up to this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) jitter: Option<Duration>,
 
     /// Stages such as `10s:100,1m:1000`: connections, or rates if they end in `/s` or -q is given
     #[arg(long, value_name = "TIME:LEVEL,…", conflicts_with_all = ["duration", "ramp_up"])]
@@ -158,6 +173,16 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "CONDITION")]
     pub(super) expect: Vec<String>,
 
+    /// What the figures of the run have to meet, repeatable: `http_req_duration:p(99)<300ms`,
+    /// `errors:rate<1% over 10s`, `http_reqs:rate>=500/s abort after 5s`; docs/load.md lists them
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(super) threshold: Vec<String>,
+
+    /// End the run when a threshold is breached, but not within TIME of its start
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1,
+          require_equals = true, default_missing_value = "0s", requires = "threshold")]
+    pub(super) abort_on_breach: Option<Duration>,
+
     /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`
     #[arg(long, value_name = "STATUSES")]
     pub(super) fail_status: Option<String>,
@@ -181,6 +206,11 @@ pub(crate) struct ServerArgs {
     /// Cores for the started command or the embedded origin, such as `0` or `0,1`
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(super) server_cores: Vec<usize>,
+
+    /// Milliseconds between two looks at the server's processes, at least 10
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub(super) sample_ms: u64,
 
     /// Cores for the workers, one each
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
@@ -214,4 +244,16 @@ pub(crate) struct OutputArgs {
     /// Folder for the result files; must not hold any yet
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+
+    /// File for a row a sample, `-` for standard output instead of the summary
+    #[arg(long, value_name = "FILE")]
+    pub(super) samples_csv: Option<PathBuf>,
+
+    /// File for thresholds and expectations as test cases in JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+
+    /// File for the principal figures as Markdown tables
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use plimsoll_load::{
     Http2Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule,
     ThinkTime,
 };
-use plimsoll_model::{ByteSize, Rate, parse_duration, parse_rate};
+use plimsoll_model::{ByteSize, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
@@ -35,6 +36,9 @@ const MOST_WINDOW: u32 = (1 << 31) - 1;
 /// What a connection begins with; it cannot be taken back (RFC 9113, section 6.9.2).
 const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
+/// Starts that are held back by chance are held in memory, by each worker.
+const MOST_JITTERED: f64 = 1_000_000.0;
+
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
 
@@ -54,13 +58,43 @@ pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-) -> Result<RunPlan, Failed> {
+) -> Result<(RunPlan, Vec<Threshold>), Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
     };
     let plan = compiler.plan(url, surroundings);
-    compiler.problems.unless_any(plan)
+    let is_embedded = args.url.is_none() && args.requests.urls.is_none();
+    let server = &args.server;
+    let is_observed = is_embedded || server.pid.is_some() || server.spawn.is_some();
+    let thresholds = thresholds(args, is_observed, &mut compiler.problems);
+    compiler.problems.unless_any(plan.zip(Some(thresholds)))
+}
+
+/// The thresholds; only those on the target's processes need it to be observed.
+///
+/// - `is_observed`: whether the target's processes can be seen.
+fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Threshold> {
+    let mut thresholds = Vec::new();
+    for text in &args.judge.threshold {
+        let Some(mut threshold) = problems.value("--threshold", Threshold::parse(text)) else {
+            continue;
+        };
+        if threshold.metric().needs_server() && !is_observed {
+            problems.push(
+                Problem::with(
+                    "--threshold",
+                    format!("`{threshold}` needs the processes of the server"),
+                )
+                .hint("name them with --pid, or start them with --spawn"),
+            );
+        }
+        if threshold.abort_after.is_none() {
+            threshold.abort_after = args.judge.abort_on_breach;
+        }
+        thresholds.push(threshold);
+    }
+    thresholds
 }
 
 struct Compiler<'a> {
@@ -107,7 +141,7 @@ impl Compiler<'_> {
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
-            sample_every: Duration::from_millis(100),
+            sample_every: Duration::from_millis(self.args.server.sample_ms),
         })
     }
 
@@ -219,7 +253,11 @@ impl Compiler<'_> {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
         };
-        let is_open = shape.rate.is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
+        if shape.burst_delay.is_some_and(|delay| delay.is_zero()) {
+            self.problem("--burst-delay", "must be more than zero");
+            return None;
+        }
+        let is_open = self.rate().is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
         if is_open {
             self.open_shape(stages.as_ref())
         } else {
@@ -227,10 +265,19 @@ impl Compiler<'_> {
         }
     }
 
+    /// The rate that was given, in one way or another.
+    fn rate(&self) -> Option<Rate> {
+        let shape = &self.args.shape;
+        let of_bursts = shape.burst.zip(shape.burst_delay);
+        let of_bursts = of_bursts
+            .and_then(|(burst, delay)| Rate::new(f64::from(burst.get()) / delay.as_secs_f64()));
+        shape.rate.or(of_bursts)
+    }
+
     fn open_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
         let shape = &self.args.shape;
-        let initial = shape
-            .rate
+        let initial = self
+            .rate()
             .unwrap_or(Rate::new(0.0).expect("zero is a rate"));
         let highest = stages
             .iter()
@@ -247,6 +294,15 @@ impl Compiler<'_> {
                 format!("{highest} requests a second is more than one machine can start (at most {HIGHEST_RATE})"),
             );
             return None;
+        }
+        let jitter = shape.jitter.unwrap_or_default();
+        if highest * jitter.as_secs_f64() > MOST_JITTERED {
+            self.problem(
+                "--jitter",
+                format!(
+                    "holds back more than {MOST_JITTERED} starts at this rate; lower one of them"
+                ),
+            );
         }
         if shape.think.is_some() {
             self.problem("--think", "has no meaning on a schedule");
@@ -277,6 +333,8 @@ impl Compiler<'_> {
                     args::Arrivals::Fixed => Spacing::Even,
                     args::Arrivals::Poisson => Spacing::Poisson,
                 },
+                burst: shape.burst.unwrap_or(NonZeroU32::MIN),
+                jitter,
                 on_full: match shape.on_full {
                     args::OnFull::Queue => OnFull::Queue,
                     args::OnFull::Drop => OnFull::Drop,
@@ -293,6 +351,8 @@ impl Compiler<'_> {
             ("--max-in-flight", shape.max_in_flight.is_some()),
             ("--on-full", shape.on_full != args::OnFull::Queue),
             ("--arrivals", shape.arrivals != args::Arrivals::Fixed),
+            ("--burst", shape.burst.is_some()),
+            ("--jitter", shape.jitter.is_some()),
         ] {
             if given {
                 self.problems.push(

@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_load::RunPlan;
 use plimsoll_model::{RunSummary, Tick};
+use plimsoll_report::export::{Exporter, Junit, Markdown};
 use plimsoll_report::text::{self, Progress};
-use plimsoll_report::{SummaryDocument, files};
+use plimsoll_report::{RunRecord, SummaryDocument, files, samples_csv};
 
 use super::Args;
 use crate::exit::Exit;
@@ -53,13 +55,43 @@ impl LiveLine {
 
 /// Prints the summary on standard output.
 pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
-    let text = if args.output.json {
+    let samples = args.output.samples_csv.as_deref();
+    let text = if samples == Some(Path::new("-")) {
+        samples_csv(summary, Duration::from_millis(args.server.sample_ms))
+    } else if args.output.json {
         SummaryDocument::of(summary).to_json()
     } else {
         text::summary(summary, terminal::style_of_stdout())
     };
     terminal::print(text.trim_end()).map_err(|error| {
         Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+    })
+}
+
+/// Writes the files of single formats.
+pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
+    let files: [(&str, &Option<PathBuf>, &dyn Exporter); 2] = [
+        ("--junit", &args.output.junit, &Junit),
+        ("--markdown", &args.output.markdown, &Markdown),
+    ];
+    for (flag, path, exporter) in files {
+        let Some(path) = path else { continue };
+        let record = RunRecord::of("plimsoll load", summary);
+        write(flag, path, &exporter.export(&[record]))?;
+    }
+    match args.output.samples_csv.as_deref() {
+        Some(path) if path != Path::new("-") => {
+            let csv = samples_csv(summary, Duration::from_millis(args.server.sample_ms));
+            write("--samples-csv", path, csv.as_bytes())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write(flag: &str, path: &Path, bytes: &[u8]) -> Result<(), Failed> {
+    fs::write(path, bytes).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Problem::with(flag, message).could_not_run()
     })
 }
 

@@ -1,0 +1,133 @@
+use plimsoll_model::{Clock, Exchange, Memory, Phases, Protocol};
+use plimsoll_wire::SystemClock;
+
+use super::*;
+
+/// Feeds seconds with a number of requests, each of so many milliseconds.
+struct Run {
+    judge: Judge,
+    total: Interval,
+    second: u64,
+}
+
+impl Run {
+    fn new(thresholds: &[&str]) -> Self {
+        let thresholds: Vec<_> = thresholds
+            .iter()
+            .map(|text| Threshold::parse(text).unwrap())
+            .collect();
+        Self {
+            judge: Judge::new(&thresholds, Duration::ZERO, Some(Duration::from_secs(100))),
+            total: Interval::new(0, false),
+            second: 0,
+        }
+    }
+
+    /// Whether that second ends the run.
+    fn second(&mut self, requests: u64, millis: u64) -> bool {
+        let mut interval = Interval::new(0, false);
+        let started = SystemClock.now();
+        for _ in 0..requests {
+            interval.record(&Exchange {
+                intended: started,
+                started,
+                done: started + Duration::from_millis(millis),
+                phases: Phases::default(),
+                bytes_sent: 1,
+                bytes_received: 1,
+                peer: None,
+                protocol: Protocol::Http1,
+                outcome: Ok(200),
+            });
+        }
+        self.total.merge(&interval);
+        self.second += 1;
+        let tick = Tick {
+            at: Duration::from_secs(self.second),
+            length: Duration::from_secs(1),
+            warm_up: false,
+            ok: requests,
+            failed: 0,
+            other_errors: 0,
+            bytes_received: requests,
+            in_flight: 0,
+            p50: None,
+            p90: None,
+            p99: None,
+            p99_9: None,
+            max: None,
+        };
+        let sample = ResourceSample {
+            at: tick.at,
+            memory: Memory {
+                anonymous_bytes: requests * 1_000_000,
+                file_bytes: 0,
+            },
+            ..ResourceSample::default()
+        };
+        let interval = &interval;
+        self.judge
+            .second(&tick, interval, &self.total, Some(sample))
+    }
+
+    fn worst(&self, position: usize) -> Option<(f64, u64)> {
+        let worst = self.judge.watched[position].worst;
+        worst.map(|(value, at)| (value, at.as_secs()))
+    }
+}
+
+#[test]
+fn a_stretch_is_judged_once_it_is_full_and_the_worst_is_kept() {
+    let mut run = Run::new(&[
+        "http_reqs:rate>10 over 3s",
+        "http_req_duration:max<1s over 2s",
+    ]);
+    for (requests, millis) in [
+        (1, 10),
+        (40, 10),
+        (40, 500),
+        (4, 10),
+        (1, 10),
+        (1, 10),
+        (90, 10),
+    ] {
+        assert!(!run.second(requests, millis), "nothing was to end the run");
+    }
+    let (rate, at) = run.worst(0).unwrap();
+    assert!((rate - 2.0).abs() < 0.01 && at == 6, "{rate} at {at}");
+    let (max, at) = run.worst(1).unwrap();
+    assert!((max - 500e3).abs() < 1e3 && at == 3, "{max} at {at}");
+}
+
+#[test]
+fn a_breach_ends_the_run_only_where_that_was_asked_for_and_not_before_its_time() {
+    let mut run = Run::new(&["http_req_duration:max<100ms over 1s abort after 3s"]);
+    assert!(!run.second(1, 200), "too early");
+    assert!(!run.second(1, 200), "too early");
+    assert!(run.second(1, 200));
+    let mut run = Run::new(&["http_req_duration:avg<100ms abort", "http_reqs:rate<1"]);
+    assert!(!run.second(10, 20));
+    assert!(!run.second(10, 150), "the mean of the run is still below");
+    assert!(run.second(10, 500));
+}
+
+#[test]
+fn the_target_is_judged_by_its_samples() {
+    let mut run = Run::new(&["server_rss:max<50MB over 2s", "server_rss:value<50MB abort"]);
+    assert!(run.judge.needs_server());
+    assert!(!run.second(10, 1));
+    assert!(run.second(70, 1));
+    assert_eq!(run.worst(0).map(|(value, _)| value), Some(70e6));
+    assert!(!run.second(10, 1));
+    assert!(!run.second(10, 1));
+    assert_eq!(run.worst(0), Some((70e6, 2)));
+}
+
+#[test]
+fn memory_is_kept_for_the_longest_stretch_only() {
+    let mut run = Run::new(&["latency:p(99)<1s over 5s", "http_reqs:rate>0 over 2s"]);
+    for _ in 0..60 {
+        run.second(3, 3);
+    }
+    assert_eq!(run.judge.seconds.len(), 5);
+}

@@ -1,0 +1,376 @@
+//! A page that needs nothing else: figures, plots, tables, conditions.
+
+use std::fmt::Write as _;
+
+use plimsoll_model::grouped;
+
+use super::Exporter;
+use super::table::{NOTHING, Table, details, principal, saturation, shape, threshold_value};
+use crate::RunRecord;
+use crate::document::TickDocument;
+use crate::plot::{Axis, COLOURS, Line, Plot, escaped};
+
+/// One page, light or dark as the reader prefers, without a script.
+#[derive(Debug, Clone, Copy)]
+pub struct Html;
+
+/// More points than a line can show are drawn together.
+const MOST_POINTS: usize = 600;
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+impl Exporter for Html {
+    fn name(&self) -> &'static str {
+        "html"
+    }
+
+    fn media_type(&self) -> &'static str {
+        "text/html; charset=utf-8"
+    }
+
+    fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
+        let mut page = String::new();
+        let title = match runs {
+            [run] => format!("{} {}", run.summary.load.method, run.summary.load.url),
+            runs => format!("{} runs", runs.len()),
+        };
+        write!(
+            page,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+             <title>{0} – plimsoll</title><style>{STYLE}</style></head><body><main>\n\
+             <header><h1>{0}</h1>",
+            escaped(&title)
+        )
+        .expect(IN_MEMORY);
+        for (number, run) in runs.iter().enumerate() {
+            head(&mut page, run, number, runs.len());
+        }
+        page.push_str("</header>\n");
+        if let [run] = runs {
+            cards(&mut page, run);
+        } else {
+            write_table(&mut page, &principal(runs), runs);
+        }
+        thresholds(&mut page, runs);
+        plots(&mut page, runs);
+        page.push_str("<section class=\"tables\">\n");
+        for table in details(runs) {
+            write_table(&mut page, &table, runs);
+        }
+        page.push_str("</section>\n<footer>");
+        for run in runs {
+            let command = run.summary.conditions.command.join(" ");
+            write!(page, "<pre>{}</pre>", escaped(&command)).expect(IN_MEMORY);
+        }
+        page.push_str(
+            "<p>Percentiles are nearest-rank from HdrHistograms with three significant figures. \
+             Latency runs from the intended start in an open loop and includes opening a \
+             connection.</p></footer>\n</main></body></html>\n",
+        );
+        page.into_bytes()
+    }
+}
+
+/// Name, load, and what a reader must know before anything else.
+fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
+    let name = if of > 1 {
+        let target = format!("{} {}", run.summary.load.method, run.summary.load.url);
+        format!(
+            "<b class=\"k{}\">{}</b> {}, ",
+            number % COLOURS,
+            escaped(&run.name),
+            escaped(&target)
+        )
+    } else {
+        String::new()
+    };
+    write!(
+        page,
+        "<p class=\"shape\">{name}{}</p>",
+        escaped(&shape(run))
+    )
+    .expect(IN_MEMORY);
+    if let Some(text) = saturation(run) {
+        write!(page, "<p class=\"mark limit\">{}</p>", escaped(&text)).expect(IN_MEMORY);
+    }
+    let mut marks = run.summary.conditions.warnings.clone();
+    if run.summary.interrupted {
+        marks.push("interrupted: what was measured until then is shown".to_owned());
+    }
+    if !marks.is_empty() {
+        page.push_str("<ul class=\"mark\">");
+        for mark in marks {
+            write!(page, "<li>{}</li>", escaped(&mark)).expect(IN_MEMORY);
+        }
+        page.push_str("</ul>");
+    }
+}
+
+fn cards(page: &mut String, run: &RunRecord) {
+    page.push_str("<section class=\"cards\">");
+    let table = principal(std::slice::from_ref(run));
+    for (label, cells) in &table.rows {
+        let cell = cells.first().map_or(NOTHING, String::as_str);
+        let bad = label == "errors" && cell != "0";
+        write!(
+            page,
+            "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
+            if bad { " bad" } else { "" },
+            escaped(label),
+            escaped(cell)
+        )
+        .expect(IN_MEMORY);
+    }
+    page.push_str("</section>\n");
+}
+
+fn thresholds(page: &mut String, runs: &[RunRecord]) {
+    if runs.iter().all(|run| run.summary.thresholds.is_empty()) {
+        return;
+    }
+    page.push_str("<section><h2>Thresholds</h2><div class=\"wide\"><table>");
+    page.push_str("<tr><th>condition</th><th>verdict</th><th>value</th><th>margin</th>");
+    if runs.len() > 1 {
+        page.push_str("<th>run</th>");
+    }
+    page.push_str("</tr>");
+    for run in runs {
+        for threshold in &run.summary.thresholds {
+            let is_met = threshold.verdict == "met";
+            let margin = threshold.margin_percent;
+            let mut verdict = threshold.verdict.clone();
+            if threshold.ended_run {
+                verdict.push_str(", ended the run");
+            }
+            write!(
+                page,
+                "<tr><td><code>{}</code></td><td class=\"{}\">{}</td><td>{}</td><td>{}</td>",
+                escaped(&threshold.threshold),
+                if is_met { "good" } else { "bad" },
+                escaped(&verdict),
+                escaped(&threshold_value(threshold)),
+                margin.map_or(NOTHING.to_owned(), |margin| format!("{margin:+.1} %")),
+            )
+            .expect(IN_MEMORY);
+            if runs.len() > 1 {
+                write!(page, "<td>{}</td>", escaped(&run.name)).expect(IN_MEMORY);
+            }
+            page.push_str("</tr>");
+        }
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
+    write!(
+        page,
+        "<section class=\"t\"><h2>{}</h2><div class=\"wide\"><table>",
+        escaped(table.title)
+    )
+    .expect(IN_MEMORY);
+    if runs.len() > 1 {
+        page.push_str("<tr><th></th>");
+        for (number, run) in runs.iter().enumerate() {
+            let colour = number % COLOURS;
+            write!(page, "<th class=\"k{colour}\">{}</th>", escaped(&run.name)).expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
+    }
+    for (label, cells) in &table.rows {
+        write!(page, "<tr><th>{}</th>", escaped(label)).expect(IN_MEMORY);
+        for cell in cells {
+            write!(page, "<td>{}</td>", escaped(cell)).expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+fn plots(page: &mut String, runs: &[RunRecord]) {
+    page.push_str("<section class=\"plots\">\n");
+    let requests = of_ticks(
+        runs,
+        "Requests per second",
+        short_number,
+        &[("ok/s", |tick| per_second(tick, tick.ok))],
+    );
+    // Of several runs each has one line; of one run there is room for all percentiles.
+    let percentiles: &[Series] = &[
+        ("p99", |tick| tick.p99_us),
+        ("p50", |tick| tick.p50_us),
+        ("p90", |tick| tick.p90_us),
+        ("p99.9", |tick| tick.p99_9_us),
+        ("max", |tick| tick.max_us),
+    ];
+    let (percentiles, title) = if runs.len() > 1 {
+        (&percentiles[..1], "Latency over time, p99")
+    } else {
+        (percentiles, "Latency over time")
+    };
+    let mut latency = of_ticks(runs, title, short_time, percentiles);
+    latency.y = Axis::Logarithmic(short_time);
+    let cpu = of_ticks(
+        runs,
+        "Server CPU, percent of a core",
+        short_number,
+        &[("cpu", |tick| tick.target_cpu_percent)],
+    );
+    let memory = of_ticks(
+        runs,
+        "Server memory",
+        short_bytes,
+        &[("rss", |tick| {
+            tick.target_memory_bytes.map(|bytes| bytes as f64)
+        })],
+    );
+    let in_flight = of_ticks(
+        runs,
+        "Requests in flight",
+        short_number,
+        &[("in flight", |tick| Some(tick.in_flight as f64))],
+    );
+    let failures = of_ticks(
+        runs,
+        "Errors per second",
+        short_number,
+        &[("errors/s", |tick| {
+            per_second(tick, tick.failed + tick.other_errors)
+        })],
+    );
+    let has_failures = runs.iter().any(|run| run.summary.counts.errors > 0);
+    let mut all = vec![
+        requests,
+        latency,
+        distribution(runs),
+        cpu,
+        memory,
+        in_flight,
+    ];
+    if has_failures {
+        all.push(failures);
+    }
+    for plot in all.iter().filter(|plot| !plot.is_empty()) {
+        page.push_str(&plot.html());
+    }
+    page.push_str("</section>\n");
+}
+
+/// What a line is called, and its value in each second.
+type Series = (&'static str, fn(&TickDocument) -> Option<f64>);
+
+fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &[Series]) -> Plot {
+    let mut lines = Vec::new();
+    for run in runs {
+        for (label, value) in series {
+            let points: Vec<_> = run
+                .summary
+                .ticks
+                .iter()
+                .map(|tick| (tick.at_us / 1e6, value(tick)))
+                .collect();
+            lines.push(Line {
+                label: if runs.len() > 1 {
+                    run.name.clone()
+                } else {
+                    (*label).to_owned()
+                },
+                points: thinned(&points),
+            });
+        }
+    }
+    let shaded = match runs {
+        [run] => vec![(0.0, run.summary.load.warm_up_us / 1e6)],
+        _ => Vec::new(),
+    };
+    Plot {
+        title: title.to_owned(),
+        x: Axis::Time(seconds),
+        y: Axis::Linear(write),
+        lines,
+        shaded,
+    }
+}
+
+/// Neighbours drawn together at their largest value, so that no peak is lost.
+fn thinned(points: &[(f64, Option<f64>)]) -> Vec<(f64, Option<f64>)> {
+    let together = points.len().div_ceil(MOST_POINTS).max(1);
+    points
+        .chunks(together)
+        .map(|chunk| {
+            let values = chunk.iter().filter_map(|(_, value)| *value);
+            (chunk[0].0, values.reduce(f64::max))
+        })
+        .collect()
+}
+
+/// The whole distribution, each nine as wide as the one before.
+fn distribution(runs: &[RunRecord]) -> Plot {
+    let lines = runs
+        .iter()
+        .map(|run| {
+            let all = run.latency.len() as f64;
+            // Beyond the last value there is no quantile to speak of.
+            let last = 1.0 - 0.5 / all.max(1.0);
+            let points = (0..=160)
+                .map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 20.0))
+                .take_while(|quantile| *quantile <= last)
+                .map(|quantile| {
+                    let time = run.latency.quantile(quantile);
+                    (quantile, time.map(|time| time.as_nanos() as f64 / 1e3))
+                })
+                .collect();
+            Line {
+                label: run.name.clone(),
+                points,
+            }
+        })
+        .collect();
+    Plot {
+        title: "Latency by percentile".to_owned(),
+        x: Axis::Quantiles,
+        y: Axis::Logarithmic(short_time),
+        lines,
+        shaded: Vec::new(),
+    }
+}
+
+fn per_second(tick: &TickDocument, count: u64) -> Option<f64> {
+    // A second that was cut short tells little.
+    (tick.length_us > 200_000.0).then(|| count as f64 / tick.length_us * 1e6)
+}
+
+fn seconds(value: f64) -> String {
+    short_time(value * 1e6)
+}
+
+/// `250 µs`, `2.5 ms`, `10 s`, without needless decimals.
+fn short_time(micros: f64) -> String {
+    let (value, unit) = match micros {
+        micros if micros >= 120e6 => (micros / 60e6, "min"),
+        micros if micros >= 1e6 || micros == 0.0 => (micros / 1e6, "s"),
+        micros if micros >= 1e3 => (micros / 1e3, "ms"),
+        micros => (micros, "µs"),
+    };
+    format!("{} {unit}", short_number(value))
+}
+
+fn short_bytes(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes >= 1e9 => (bytes / 1e9, "GB"),
+        bytes if bytes >= 1e6 => (bytes / 1e6, "MB"),
+        bytes if bytes >= 1e3 => (bytes / 1e3, "kB"),
+        bytes => (bytes, "B"),
+    };
+    format!("{} {unit}", short_number(value))
+}
+
+fn short_number(value: f64) -> String {
+    if value >= 1e4 {
+        return grouped(value);
+    }
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+const STYLE: &str = include_str!("report.css");

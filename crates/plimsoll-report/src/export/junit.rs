@@ -1,0 +1,123 @@
+//! Thresholds and expectations as test cases in JUnit's XML, which CI systems show.
+
+use std::fmt::Write as _;
+
+use super::Exporter;
+use super::table::threshold_value;
+use crate::RunRecord;
+use crate::plot::escaped;
+
+/// One suite a run: that it was answered, each expectation, each threshold.
+#[derive(Debug, Clone, Copy)]
+pub struct Junit;
+
+/// A test case; `Err` says why it failed.
+struct Case {
+    class: &'static str,
+    name: String,
+    outcome: Result<(), String>,
+}
+
+impl Exporter for Junit {
+    fn name(&self) -> &'static str {
+        "junit"
+    }
+
+    fn media_type(&self) -> &'static str {
+        "application/xml"
+    }
+
+    fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
+        let suites: Vec<_> = runs.iter().map(|run| (run, cases(run))).collect();
+        let failed = |cases: &[Case]| cases.iter().filter(|case| case.outcome.is_err()).count();
+        let all: usize = suites.iter().map(|(_, cases)| cases.len()).sum();
+        let all_failed: usize = suites.iter().map(|(_, cases)| failed(cases)).sum();
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        writeln!(
+            xml,
+            "<testsuites tests=\"{all}\" failures=\"{all_failed}\">"
+        )
+        .expect(IN_MEMORY);
+        for (run, cases) in &suites {
+            let seconds = run.summary.window_us / 1e6;
+            writeln!(
+                xml,
+                "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" \
+                 skipped=\"0\" time=\"{seconds:.3}\" timestamp=\"{}\">",
+                escaped(&run.name),
+                cases.len(),
+                failed(cases),
+                escaped(&run.summary.conditions.started)
+            )
+            .expect(IN_MEMORY);
+            for case in cases {
+                let name = escaped(&case.name);
+                let head = format!("    <testcase classname=\"{}\" name=\"{name}\"", case.class);
+                match &case.outcome {
+                    Ok(()) => writeln!(xml, "{head}/>"),
+                    Err(reason) => writeln!(
+                        xml,
+                        "{head}><failure message=\"{}\"/></testcase>",
+                        escaped(reason)
+                    ),
+                }
+                .expect(IN_MEMORY);
+            }
+            xml.push_str("  </testsuite>\n");
+        }
+        xml.push_str("</testsuites>\n");
+        xml.into_bytes()
+    }
+}
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+fn cases(run: &RunRecord) -> Vec<Case> {
+    let summary = &run.summary;
+    let counts = &summary.counts;
+    let answered = if counts.ok > 0 {
+        Ok(())
+    } else {
+        Err(format!(
+            "no complete response to {} requests",
+            counts.started
+        ))
+    };
+    let statuses = match counts.failed_status {
+        0 => Ok(()),
+        failed => Err(format!("{failed} responses have one")),
+    };
+    let mut cases = vec![
+        Case {
+            class: "plimsoll.load",
+            name: "is answered".to_owned(),
+            outcome: answered,
+        },
+        Case {
+            class: "plimsoll.load",
+            name: "no status is in --fail-status".to_owned(),
+            outcome: statuses,
+        },
+    ];
+    for condition in &summary.load.expectations {
+        cases.push(Case {
+            class: "plimsoll.expect",
+            name: condition.clone(),
+            outcome: match summary.unmet.get(condition) {
+                None => Ok(()),
+                Some(unmet) => Err(format!("{unmet} responses do not meet it")),
+            },
+        });
+    }
+    for threshold in &summary.thresholds {
+        cases.push(Case {
+            class: "plimsoll.threshold",
+            name: threshold.threshold.clone(),
+            outcome: match threshold.verdict.as_str() {
+                "met" => Ok(()),
+                verdict => Err(format!("{verdict}: {}", threshold_value(threshold))),
+            },
+        });
+    }
+    cases
+}

@@ -1,0 +1,372 @@
+//! The figures of runs beside one another, for every format that has tables.
+
+use std::time::Duration;
+
+use plimsoll_model::{ByteSize, DurationText, Unit, grouped, three_figures};
+
+use crate::RunRecord;
+use crate::document::{CostDocument, CountsDocument, ThresholdDocument, TimesDocument};
+
+/// Stands where there is nothing to show.
+pub(super) const NOTHING: &str = "–";
+
+type TimeOf = fn(&TimesDocument) -> Option<f64>;
+type CountOf = fn(&CountsDocument) -> u64;
+
+/// A title, and a row of one cell a run for each label.
+pub(super) struct Table {
+    pub(super) title: &'static str,
+    pub(super) rows: Vec<(String, Vec<String>)>,
+}
+
+/// The figures by which runs are compared first.
+pub(super) fn principal(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Result");
+    table.row("requests/s", runs, |run| {
+        rate(run.summary.requests_per_second)
+    });
+    if runs.iter().any(|run| run.summary.target.is_some()) {
+        table.row("server CPU per request", runs, |run| {
+            let target = run.summary.target.as_ref();
+            target.map_or(NOTHING.to_owned(), |target| per_request(&target.cost))
+        });
+        table.row("server memory, peak", runs, |run| {
+            let target = run.summary.target.as_ref();
+            target.map_or(NOTHING.to_owned(), |target| bytes(target.peak_memory_bytes))
+        });
+    }
+    let times: [(&str, TimeOf); 4] = [
+        ("latency p50", |times| times.p50_us),
+        ("latency p99", |times| times.p99_us),
+        ("latency p99.9", |times| times.p99_9_us),
+        ("latency max", |times| times.max_us),
+    ];
+    for (label, value) in times {
+        table.row(label, runs, |run| optional(value(honest(run))));
+    }
+    table.row("errors", runs, errors);
+    table
+}
+
+/// Everything else that a report has a row for; without rows where nothing happened.
+pub(super) fn details(runs: &[RunRecord]) -> Vec<Table> {
+    let mut tables = vec![latency(runs), phases(runs), requests(runs)];
+    tables.push(by_name("Statuses", runs, |run| {
+        let statuses = run.summary.statuses.iter();
+        statuses
+            .map(|(status, count)| (status.to_string(), grouped(*count)))
+            .collect()
+    }));
+    tables.push(by_name("Failures", runs, |run| {
+        let failures = run.summary.failures.iter();
+        failures
+            .map(|failure| {
+                let name = format!("{} during {}", failure.kind, failure.phase);
+                (name, grouped(failure.count))
+            })
+            .collect()
+    }));
+    tables.push(by_name("Unmet expectations", runs, |run| {
+        let unmet = run.summary.unmet.iter();
+        unmet
+            .map(|(condition, count)| (condition.clone(), grouped(*count)))
+            .collect()
+    }));
+    tables.push(server(runs));
+    tables.push(generator(runs));
+    tables.push(conditions(runs));
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
+impl Table {
+    fn new(title: &'static str) -> Self {
+        Self {
+            title,
+            rows: Vec::new(),
+        }
+    }
+
+    fn row(&mut self, label: &str, runs: &[RunRecord], cell: impl Fn(&RunRecord) -> String) {
+        self.rows
+            .push((label.to_owned(), runs.iter().map(cell).collect()));
+    }
+
+    /// The same, unless every run has nothing to show.
+    fn row_if_any(&mut self, label: &str, runs: &[RunRecord], cell: impl Fn(&RunRecord) -> String) {
+        let cells: Vec<_> = runs.iter().map(cell).collect();
+        if cells
+            .iter()
+            .any(|cell| !matches!(cell.as_str(), NOTHING | "0"))
+        {
+            self.rows.push((label.to_owned(), cells));
+        }
+    }
+}
+
+/// A row for each name that occurs in any run, in the order of their first occurrence.
+fn by_name(
+    title: &'static str,
+    runs: &[RunRecord],
+    named: impl Fn(&RunRecord) -> Vec<(String, String)>,
+) -> Table {
+    let columns: Vec<_> = runs.iter().map(named).collect();
+    let mut table = Table::new(title);
+    for (name, _) in columns.iter().flatten() {
+        if table.rows.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let cells = columns.iter().map(|column| {
+            let found = column.iter().find(|(known, _)| known == name);
+            found.map_or(NOTHING.to_owned(), |(_, cell)| cell.clone())
+        });
+        table.rows.push((name.clone(), cells.collect()));
+    }
+    table
+}
+
+fn latency(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Latency");
+    let values: [(&str, TimeOf); 9] = [
+        ("min", |times| times.min_us),
+        ("mean", |times| times.mean_us),
+        ("p50", |times| times.p50_us),
+        ("p75", |times| times.p75_us),
+        ("p90", |times| times.p90_us),
+        ("p95", |times| times.p95_us),
+        ("p99", |times| times.p99_us),
+        ("p99.9", |times| times.p99_9_us),
+        ("max", |times| times.max_us),
+    ];
+    for (label, value) in values {
+        table.row(label, runs, |run| optional(value(honest(run))));
+    }
+    if runs
+        .iter()
+        .any(|run| run.summary.latency.from_intended.is_some())
+    {
+        for (label, value) in [values[2], values[6], values[8]] {
+            let label = format!("{label} from the actual start");
+            table.row(&label, runs, |run| {
+                optional(value(&run.summary.latency.from_started))
+            });
+        }
+    }
+    table
+}
+
+fn phases(runs: &[RunRecord]) -> Table {
+    by_name("Phases, p50 / p99", runs, |run| {
+        let phases = run.summary.phases.iter();
+        phases
+            .map(|phase| {
+                let times = [phase.times.p50_us, phase.times.p99_us].map(optional);
+                (phase.phase.clone(), times.join(" / "))
+            })
+            .collect()
+    })
+}
+
+fn requests(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Requests");
+    table.row("started", runs, |run| grouped(run.summary.counts.started));
+    table.row("ok", runs, |run| grouped(run.summary.counts.ok));
+    let counts: [(&str, CountOf); 7] = [
+        ("failed", |counts| counts.failed),
+        ("aborted", |counts| counts.aborted),
+        ("failed status", |counts| counts.failed_status),
+        ("unmet", |counts| counts.unmet),
+        ("dropped", |counts| counts.dropped),
+        ("missed", |counts| counts.missed),
+        ("in warm-up", |counts| counts.warm_up),
+    ];
+    for (label, count) in counts {
+        table.row_if_any(label, runs, |run| grouped(count(&run.summary.counts)));
+    }
+    table.row("received", runs, |run| bytes(run.summary.received_bytes));
+    table.row("sent", runs, |run| bytes(run.summary.sent_bytes));
+    table.row("connections opened", runs, |run| {
+        grouped(run.summary.connections_opened)
+    });
+    table
+}
+
+fn server(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Server");
+    let mut row = |label: &str, value: &dyn Fn(&crate::TargetDocument) -> String| {
+        table.row_if_any(label, runs, |run| {
+            run.summary
+                .target
+                .as_ref()
+                .map_or(NOTHING.to_owned(), value)
+        });
+    };
+    row("processes", &|target| {
+        format!("{} ({})", target.name, target.processes)
+    });
+    row("CPU per request", &|target| per_request(&target.cost));
+    row("CPU", &|target| cpu(&target.cost));
+    row("memory", &|target| bytes(target.memory_bytes));
+    row("memory, peak", &|target| bytes(target.peak_memory_bytes));
+    row("descriptors, peak", &|target| {
+        target.peak_fds.map_or(NOTHING.to_owned(), grouped)
+    });
+    row("threads", &|target| grouped(target.threads));
+    table
+}
+
+fn generator(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Generator");
+    table.row("CPU per request", runs, |run| {
+        per_request(&run.summary.generator.cost)
+    });
+    table.row("busiest worker", runs, |run| {
+        percent(run.summary.generator.busiest_worker_percent)
+    });
+    table.row("timer lag p99", runs, |run| {
+        time(run.summary.generator.lag_p99_us)
+    });
+    table.row("memory, peak", runs, |run| {
+        let peak = run.summary.generator.peak_memory_bytes;
+        peak.map_or(NOTHING.to_owned(), bytes)
+    });
+    table
+}
+
+fn conditions(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Conditions");
+    table.row("load", runs, shape);
+    table.row("started", runs, |run| {
+        run.summary.conditions.started.clone()
+    });
+    table.row("plimsoll", runs, |run| {
+        run.summary.conditions.plimsoll.clone()
+    });
+    let some = |text: &Option<String>| text.clone().unwrap_or(NOTHING.to_owned());
+    table.row_if_any("kernel", runs, |run| some(&run.summary.conditions.kernel));
+    table.row_if_any("processor", runs, |run| {
+        some(&run.summary.conditions.cpu_model)
+    });
+    table.row("cores", runs, |run| grouped(run.summary.conditions.cores));
+    table.row_if_any("governor", runs, |run| {
+        some(&run.summary.conditions.governor)
+    });
+    table.row_if_any("target", runs, |run| {
+        let text = run.summary.conditions.co_located.map(|same| {
+            if same {
+                "on the same machine"
+            } else {
+                "on another machine"
+            }
+        });
+        text.unwrap_or(NOTHING).to_owned()
+    });
+    table.row_if_any("load before", runs, |run| {
+        let load = run.summary.conditions.load_before;
+        load.map_or(NOTHING.to_owned(), |[one, ..]| format!("{one:.2}"))
+    });
+    table.row_if_any("stolen", runs, |run| {
+        let steal = run.summary.conditions.steal_percent;
+        steal.map_or(NOTHING.to_owned(), percent)
+    });
+    table
+}
+
+/// Latency from the intended start where there is one.
+pub(super) fn honest(run: &RunRecord) -> &TimesDocument {
+    let latency = &run.summary.latency;
+    latency
+        .from_intended
+        .as_ref()
+        .unwrap_or(&latency.from_started)
+}
+
+/// `closed loop, 64 connections, 1 worker; 10.0 s measured`.
+pub(super) fn shape(run: &RunRecord) -> String {
+    let load = &run.summary.load;
+    let model = match load.rate_per_second {
+        Some(arrivals) => format!("open loop, {} arrivals/s", rate(arrivals)),
+        None => "closed loop".to_owned(),
+    };
+    let plural = |number: usize, noun: &str| {
+        let ending = if number == 1 { "" } else { "s" };
+        format!("{} {noun}{ending}", grouped(number))
+    };
+    format!(
+        "{model}, {}, {}; {} measured",
+        plural(load.connections, "connection"),
+        plural(load.workers, "worker"),
+        time(run.summary.window_us)
+    )
+}
+
+/// Why the figures describe the generator, if they do.
+pub(super) fn saturation(run: &RunRecord) -> Option<String> {
+    let saturated = run.summary.generator.saturated.as_ref()?;
+    let reason = match (saturated.percent, saturated.lag_p99_us) {
+        (Some(used), _) => format!("a worker used {} of a core", percent(used)),
+        (None, Some(late)) => format!("its timers fired late by {} (p99)", time(late)),
+        (None, None) => "it says so".to_owned(),
+    };
+    Some(format!(
+        "the generator was the limit: {reason}. Throughput and latency describe the generator, \
+         and the target may carry more."
+    ))
+}
+
+pub(super) fn errors(run: &RunRecord) -> String {
+    let counts = &run.summary.counts;
+    match (counts.errors, counts.started + counts.dropped) {
+        (0, _) | (_, 0) => grouped(counts.errors),
+        (errors, all) => format!(
+            "{} ({})",
+            grouped(errors),
+            percent(errors as f64 / all as f64 * 100.0)
+        ),
+    }
+}
+
+/// `2.47 ms`, or that there was nothing.
+pub(super) fn threshold_value(threshold: &ThresholdDocument) -> String {
+    let Some(value) = threshold.value else {
+        return "no data".to_owned();
+    };
+    Unit::named(&threshold.unit).map_or_else(|| value.to_string(), |unit| unit.show(value))
+}
+
+fn per_request(cost: &CostDocument) -> String {
+    cost.cpu_us_per_request
+        .map_or(NOTHING.to_owned(), |micros| {
+            format!("{} µs", three_figures(micros))
+        })
+}
+
+fn cpu(cost: &CostDocument) -> String {
+    cost.cpu_percent.map_or(NOTHING.to_owned(), |value| {
+        format!("{} of a core", percent(value))
+    })
+}
+
+pub(super) fn percent(value: f64) -> String {
+    format!("{} %", three_figures(value))
+}
+
+pub(super) fn rate(per_second: f64) -> String {
+    if per_second < 99.95 {
+        three_figures(per_second)
+    } else {
+        grouped(per_second)
+    }
+}
+
+pub(super) fn bytes(size: u64) -> String {
+    ByteSize(size).to_string()
+}
+
+pub(super) fn time(micros: f64) -> String {
+    DurationText(Duration::try_from_secs_f64(micros / 1e6).unwrap_or_default()).to_string()
+}
+
+fn optional(micros: Option<f64>) -> String {
+    micros.map_or(NOTHING.to_owned(), time)
+}

@@ -1,0 +1,93 @@
+use super::*;
+use crate::fixture;
+
+fn exporters() -> Vec<Box<dyn Exporter>> {
+    vec![
+        Box::new(PlainText),
+        Box::new(Html),
+        Box::new(Markdown),
+        Box::new(Junit),
+    ]
+}
+
+fn record(name: &str, run: &plimsoll_model::RunSummary) -> RunRecord {
+    RunRecord::of(name, run)
+}
+
+/// What every exporter promises.
+#[test]
+fn every_exporter_keeps_the_contract() {
+    let mut records: Vec<_> = fixture::all()
+        .iter()
+        .map(|(name, run)| record(name, run))
+        .collect();
+    for exporter in exporters() {
+        let name = exporter.name();
+        assert!(exporter.media_type().contains('/'), "{name}");
+        for record in &records {
+            let one = exporter.export(std::slice::from_ref(record));
+            assert!(!one.is_empty(), "{name} of {}", record.name);
+            let again = exporter.export(std::slice::from_ref(record));
+            assert_eq!(one, again, "{name}: the same bytes");
+        }
+        let all = exporter.export(&records);
+        assert!(all.len() > exporter.export(&records[..1]).len(), "{name}");
+        exporter.export(&[]);
+    }
+    // What comes from outside stands in every format as text.
+    let hostile = "<script>alert(\"1\")</script>&|\u{1}";
+    records[0].name = hostile.to_owned();
+    records[0].summary.load.url = format!("http://127.0.0.1/{hostile}");
+    for exporter in exporters() {
+        let text = String::from_utf8(exporter.export(&records)).unwrap();
+        let is_markup = exporter.name() != "text";
+        assert!(
+            !(is_markup && text.contains("<script>")),
+            "{}",
+            exporter.name()
+        );
+        assert!(!text.contains('\u{1}'), "{}", exporter.name());
+    }
+}
+
+#[test]
+fn text() {
+    let records = [
+        record("before", &fixture::closed()),
+        record("after", &fixture::failing()),
+    ];
+    insta::assert_snapshot!(String::from_utf8(PlainText.export(&records)).unwrap());
+}
+
+#[test]
+fn markdown() {
+    let records = [
+        record("before", &fixture::closed()),
+        record("after", &fixture::failing()),
+    ];
+    insta::assert_snapshot!(String::from_utf8(Markdown.export(&records)).unwrap());
+}
+
+#[test]
+fn junit() {
+    let records = [
+        record("a", &fixture::closed()),
+        record("b", &fixture::failing()),
+    ];
+    insta::assert_snapshot!(String::from_utf8(Junit.export(&records)).unwrap());
+}
+
+#[test]
+fn a_page_needs_nothing_from_elsewhere() {
+    let page = Html.export(&[record("closed", &fixture::closed())]);
+    let page = String::from_utf8(page).unwrap();
+    for word in ["<script", "src=", "@import", "url(", "<link"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains("482,130"));
+    let saturated = Html.export(&[record("s", &fixture::saturated())]);
+    let saturated = String::from_utf8(saturated).unwrap();
+    assert!(saturated.contains("the generator was the limit"));
+    assert!(!page.contains("the generator was the limit"));
+}

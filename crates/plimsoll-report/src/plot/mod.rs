@@ -1,0 +1,191 @@
+//! Plots as SVG: axes, lines, a legend; no script, and colours that the page defines.
+
+mod scale;
+
+use std::fmt::Write as _;
+
+pub(crate) use self::scale::Axis;
+use self::scale::Mapped;
+
+/// The drawing's own units; it is scaled to the width that there is.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 210.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 22.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 26.0;
+
+/// Lines over a common pair of axes.
+#[derive(Debug)]
+pub(crate) struct Plot {
+    /// What it shows, for the heading and for those who cannot see it.
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) lines: Vec<Line>,
+    /// Stretches of x to be shaded: the warm-up.
+    pub(crate) shaded: Vec<(f64, f64)>,
+}
+
+/// One line; where a value is missing it is interrupted.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) label: String,
+    pub(crate) points: Vec<(f64, Option<f64>)>,
+}
+
+impl Plot {
+    /// Whether there is nothing to draw.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values().next().is_none()
+    }
+
+    /// A `figure` element with its legend.
+    pub(crate) fn html(&self) -> String {
+        let mut html = String::from("<figure class=\"plot\">");
+        let push = &mut html;
+        write!(push, "<figcaption>{}", escaped(&self.title)).expect(IN_MEMORY);
+        if self.lines.len() > 1 {
+            push.push_str("<span class=\"legend\">");
+            for (number, line) in self.lines.iter().enumerate() {
+                let label = escaped(&line.label);
+                let colour = number % COLOURS;
+                write!(push, "<span class=\"k{colour}\">{label}</span> ").expect(IN_MEMORY);
+            }
+            push.push_str("</span>");
+        }
+        push.push_str("</figcaption>");
+        push.push_str(&self.svg());
+        push.push_str("</figure>\n");
+        html
+    }
+
+    /// The drawing alone.
+    pub(crate) fn svg(&self) -> String {
+        let x = self.x.map(
+            self.lines.iter().flat_map(|line| {
+                let known = line.points.iter().filter(|(_, y)| y.is_some());
+                known.map(|(x, _)| *x)
+            }),
+            (LEFT, WIDTH - RIGHT),
+        );
+        let y = self.y.map(self.values(), (HEIGHT - BOTTOM, TOP));
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+            escaped(&self.title)
+        );
+        self.shade(&mut svg, &x);
+        grid(&mut svg, &x, &y);
+        for (number, line) in self.lines.iter().enumerate() {
+            let path = path(line, &x, &y);
+            if !path.is_empty() {
+                let colour = number % COLOURS;
+                write!(svg, "<path class=\"line s{colour}\" d=\"{path}\"/>").expect(IN_MEMORY);
+            }
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        points.filter_map(|(_, y)| *y)
+    }
+
+    fn shade(&self, svg: &mut String, x: &Mapped) {
+        for (from, to) in &self.shaded {
+            let (from, to) = (x.place(*from).max(LEFT), x.place(*to).min(WIDTH - RIGHT));
+            if to > from {
+                write!(
+                    svg,
+                    "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
+                     height=\"{:.1}\"/>",
+                    to - from,
+                    HEIGHT - TOP - BOTTOM
+                )
+                .expect(IN_MEMORY);
+            }
+        }
+    }
+}
+
+/// As many as the page defines.
+pub(crate) const COLOURS: usize = 6;
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+fn grid(svg: &mut String, x: &Mapped, y: &Mapped) {
+    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    for (value, label) in y.ticks() {
+        let at = y.place(*value);
+        write!(
+            svg,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+             <text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            LEFT - 6.0,
+            at + 3.5,
+            escaped(label)
+        )
+        .expect(IN_MEMORY);
+    }
+    for (value, label) in x.ticks() {
+        let at = x.place(*value);
+        write!(
+            svg,
+            "<line class=\"tick\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\"/>\
+             <text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+            bottom + 4.0,
+            bottom + 17.0,
+            escaped(label)
+        )
+        .expect(IN_MEMORY);
+    }
+    write!(
+        svg,
+        "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>"
+    )
+    .expect(IN_MEMORY);
+}
+
+fn path(line: &Line, x: &Mapped, y: &Mapped) -> String {
+    let mut path = String::new();
+    let mut is_drawing = false;
+    for (position, value) in &line.points {
+        let Some(value) = value else {
+            is_drawing = false;
+            continue;
+        };
+        let (across, down) = (x.place(*position), y.place(*value));
+        let command = if is_drawing { 'L' } else { 'M' };
+        write!(path, "{command}{across:.1} {down:.1}").expect(IN_MEMORY);
+        if !is_drawing {
+            // A value between two missing ones is a dot.
+            path.push_str("h.01");
+        }
+        is_drawing = true;
+    }
+    path
+}
+
+/// Text for HTML and XML, attributes included; characters that XML 1.0 forbids are replaced.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\t' | '\n' | '\r' => escaped.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
+                escaped.push('\u{fffd}');
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests;

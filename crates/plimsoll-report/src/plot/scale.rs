@@ -1,0 +1,152 @@
+//! From values to places, and the round numbers on an axis.
+
+/// How values are laid out along an axis, and how they are written.
+#[derive(Debug, Clone)]
+pub(crate) enum Axis {
+    /// From zero.
+    Linear(fn(f64) -> String),
+    /// From zero to the largest value, close to it.
+    Time(fn(f64) -> String),
+    /// By powers of ten.
+    Logarithmic(fn(f64) -> String),
+    /// Quantiles, each nine as wide as the one before; values are fractions below 1.
+    Quantiles,
+}
+
+/// An axis with its range and its place in the drawing.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    axis: Axis,
+    /// In the axis's own measure.
+    from: f64,
+    to: f64,
+    place: (f64, f64),
+    ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// Lays the range of `values` out between two places.
+    pub(super) fn map(&self, values: impl Iterator<Item = f64>, place: (f64, f64)) -> Mapped {
+        let (low, high) = values
+            .filter(|value| value.is_finite())
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+        let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
+        let (from, to, ticks) = match self {
+            Self::Linear(write) => {
+                let step = round_step(high / 4.0);
+                let to = if high > 0.0 {
+                    (high / step).ceil() * step
+                } else {
+                    1.0
+                };
+                (0.0, to, steps(0.0, to, step, *write))
+            }
+            Self::Time(write) => {
+                let to = if high > 0.0 { high } else { 1.0 };
+                let step = round_step(to / 6.0);
+                (0.0, to, steps(0.0, to, step, *write))
+            }
+            Self::Logarithmic(write) => {
+                let from = self.measure(low.max(1e-3)).floor();
+                let to = self.measure(high.max(2e-3)).ceil().max(from + 1.0);
+                (from, to, decades(from, to, *write))
+            }
+            Self::Quantiles => {
+                let to = self.measure(high).max(1.0);
+                let ticks = [
+                    0.0,
+                    0.9,
+                    0.99,
+                    0.999,
+                    0.9999,
+                    0.99999,
+                    0.999_999,
+                    0.999_999_9,
+                ];
+                let ticks = ticks
+                    .into_iter()
+                    .filter(|tick| self.measure(*tick) <= to + 1e-9);
+                (0.0, to, ticks.map(|tick| (tick, percent(tick))).collect())
+            }
+        };
+        Mapped {
+            axis: self.clone(),
+            from,
+            to,
+            place,
+            ticks,
+        }
+    }
+
+    /// What is laid out evenly.
+    fn measure(&self, value: f64) -> f64 {
+        match self {
+            Self::Linear(_) | Self::Time(_) => value,
+            Self::Logarithmic(_) => value.max(1e-9).log10(),
+            Self::Quantiles => -(1.0 - value).max(1e-9).log10(),
+        }
+    }
+}
+
+impl Mapped {
+    /// Where `value` is in the drawing.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let share = (self.axis.measure(value) - self.from) / (self.to - self.from);
+        self.place.0 + share.clamp(-1.0, 2.0) * (self.place.1 - self.place.0)
+    }
+
+    pub(super) fn ticks(&self) -> &[(f64, String)] {
+        &self.ticks
+    }
+}
+
+/// The next of 1, 2, 5, 10, … that is no smaller than `least`.
+fn round_step(least: f64) -> f64 {
+    if !(least.is_finite() && least > 0.0) {
+        return 1.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    let factor = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= least * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * power
+}
+
+/// At most eleven: a step is at least a tenth of the range.
+fn steps(from: f64, to: f64, step: f64, write: fn(f64) -> String) -> Vec<(f64, String)> {
+    (0..=10)
+        .map(|number| from + f64::from(number) * step)
+        .take_while(|value| *value <= to * (1.0 + 1e-9))
+        .map(|value| (value, write(value)))
+        .collect()
+}
+
+fn decades(from: f64, to: f64, write: fn(f64) -> String) -> Vec<(f64, String)> {
+    // With few decades there is room for 2 and 5 between them.
+    let factors: &[f64] = if to - from <= 2.0 {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let mut ticks = Vec::new();
+    let mut power = from;
+    while power <= to + 1e-9 && ticks.len() < 40 {
+        for factor in factors {
+            let value = factor * 10_f64.powf(power);
+            if value.log10() <= to + 1e-9 {
+                ticks.push((value, write(value)));
+            }
+        }
+        power += 1.0;
+    }
+    ticks
+}
+
+/// `99.9 %` without rounding a nine away.
+fn percent(fraction: f64) -> String {
+    let text = format!("{:.5}", fraction * 100.0);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}%")
+}

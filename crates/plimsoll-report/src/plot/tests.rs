@@ -1,0 +1,62 @@
+use super::*;
+
+fn number(value: f64) -> String {
+    format!("{value}")
+}
+
+fn plot(points: Vec<(f64, Option<f64>)>, x: Axis, y: Axis) -> Plot {
+    Plot {
+        title: "a <plot> & \"more\"".to_owned(),
+        x,
+        y,
+        lines: vec![Line {
+            label: "line".to_owned(),
+            points,
+        }],
+        shaded: vec![(0.0, 1.5)],
+    }
+}
+
+#[test]
+fn a_line_has_axes_with_round_numbers_and_gaps() {
+    let points = vec![
+        (1.0, Some(3.0)),
+        (2.0, None),
+        (3.0, Some(39.0)),
+        (4.0, Some(12.0)),
+    ];
+    insta::assert_snapshot!(
+        plot(points, Axis::Time(number), Axis::Linear(number))
+            .svg()
+            .replace('>', ">\n")
+    );
+}
+
+#[test]
+fn quantiles_and_powers_of_ten() {
+    let points = [0.0, 0.5, 0.9, 0.99, 0.999]
+        .map(|quantile| (quantile, Some(100.0 / (1.0 - quantile))))
+        .to_vec();
+    insta::assert_snapshot!(
+        plot(points, Axis::Quantiles, Axis::Logarithmic(number))
+            .svg()
+            .replace('>', ">\n")
+    );
+}
+
+#[test]
+fn whatever_is_drawn_stays_finite() {
+    let odd = [0.0, -1.0, 1e-30, 1e300, f64::MAX, f64::NAN, f64::INFINITY];
+    for x in [Axis::Time(number), Axis::Quantiles] {
+        for y in [Axis::Linear(number), Axis::Logarithmic(number)] {
+            for value in odd {
+                for position in odd {
+                    let points = vec![(position, Some(value)), (0.5, Some(1.0))];
+                    let svg = plot(points, x.clone(), y.clone()).svg();
+                    assert!(svg.len() < 20_000, "{position} {value}");
+                }
+            }
+            assert!(plot(Vec::new(), x.clone(), y.clone()).is_empty());
+        }
+    }
+}

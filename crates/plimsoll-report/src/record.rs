@@ -1,0 +1,121 @@
+//! A run as its result directory keeps it: what reports are made of.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use plimsoll_model::{Histogram, RunSummary};
+
+use crate::SummaryDocument;
+
+/// One run: its summary, and how its latency was distributed.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    /// What it is called beside others.
+    pub name: String,
+    /// The summary.
+    pub summary: SummaryDocument,
+    /// Latency from the intended start where there is one.
+    pub latency: Histogram,
+}
+
+/// Why a result directory cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The summary is not JSON of the right shape.
+    #[error("summary.json is not a summary of `plimsoll load`")]
+    Summary(#[source] serde_json::Error),
+    /// It is of another version.
+    #[error("summary.json has the schema `{0}`, this program reads `{expected}`", expected = SummaryDocument::SCHEMA)]
+    Schema(String),
+    /// The latency log cannot be read.
+    #[error("latency.hdr is not a log of HdrHistograms: {0}")]
+    Latency(String),
+}
+
+impl RunRecord {
+    /// The record of a run that has just been made.
+    pub fn of(name: &str, run: &RunSummary) -> Self {
+        Self {
+            name: name.to_owned(),
+            summary: SummaryDocument::of(run),
+            latency: run.latency.honest().clone(),
+        }
+    }
+
+    /// Reads what `--out` wrote.
+    ///
+    /// - `summary`, `latency`: the content of `summary.json` and `latency.hdr`.
+    pub fn read(name: &str, summary: &[u8], latency: &[u8]) -> Result<Self, RecordError> {
+        let summary: SummaryDocument =
+            serde_json::from_slice(summary).map_err(RecordError::Summary)?;
+        if summary.schema != SummaryDocument::SCHEMA {
+            return Err(RecordError::Schema(summary.schema));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            summary,
+            latency: first_interval(latency)?,
+        })
+    }
+}
+
+/// The interval without a tag.
+fn first_interval(log: &[u8]) -> Result<Histogram, RecordError> {
+    for entry in IntervalLogIterator::new(log) {
+        let entry = entry.map_err(|error| RecordError::Latency(format!("{error:?}")))?;
+        let LogEntry::Interval(interval) = entry else {
+            continue;
+        };
+        if interval.tag().is_some() {
+            continue;
+        }
+        let bytes = STANDARD
+            .decode(interval.encoded_histogram())
+            .map_err(|error| RecordError::Latency(error.to_string()))?;
+        let read: hdrhistogram::Histogram<u64> =
+            Deserializer::new()
+                .deserialize(&mut &bytes[..])
+                .map_err(|error| RecordError::Latency(error.to_string()))?;
+        return Ok(Histogram::from_hdr(&read));
+    }
+    Err(RecordError::Latency("it holds no interval".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixture, latency_log};
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        for (name, run) in fixture::all() {
+            let made = RunRecord::of(name, &run);
+            let summary = made.summary.to_json();
+            let read = RunRecord::read(name, summary.as_bytes(), &latency_log(&run)).unwrap();
+            assert_eq!(read.summary, made.summary, "{name}");
+            assert_eq!(read.latency.len(), made.latency.len(), "{name}");
+            for quantile in [0.5, 0.99, 0.999] {
+                let quantiles = [&read, &made].map(|record| record.latency.quantile(quantile));
+                assert_eq!(quantiles[0], quantiles[1], "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_something_else_is_told() {
+        let run = fixture::closed();
+        let summary = SummaryDocument::of(&run).to_json();
+        let log = latency_log(&run);
+        let error = |summary: &str, log: &[u8]| {
+            RunRecord::read("run", summary.as_bytes(), log)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error("{}", &log).contains("not a summary"));
+        let other = summary.replace("load.summary/1", "load.summary/9");
+        assert!(error(&other, &log).contains("`plimsoll.load.summary/9`"));
+        assert!(error(&summary, b"nonsense\n").contains("latency.hdr"));
+        assert!(error(&summary, b"").contains("no interval"));
+    }
+}

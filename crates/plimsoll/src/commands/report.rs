@@ -1,0 +1,98 @@
+//! `plimsoll report`: the results of runs once more, in another format or beside one another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText};
+use plimsoll_report::{RunRecord, files};
+
+use crate::exit::Exit;
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Shows the results that `plimsoll load --out DIR` wrote, several of them beside one another.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Result folders
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+
+    /// What to make of them
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll report before after
+  plimsoll report --format html --output comparison.html before after
+  plimsoll report --format markdown result";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables for a terminal
+    Text,
+    /// A page with plots
+    Html,
+    /// Tables for a comment on a change
+    Markdown,
+    /// Thresholds and expectations as test cases
+    Junit,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let mut problems = Problems::default();
+    let records: Vec<_> = args
+        .folders
+        .iter()
+        .filter_map(|folder| record(folder, &name(folder, &args.folders), &mut problems))
+        .collect();
+    let records = problems.unless_any(Some(records))?;
+    let exporter: &dyn Exporter = match args.format {
+        Format::Text => &PlainText,
+        Format::Html => &Html,
+        Format::Markdown => &Markdown,
+        Format::Junit => &Junit,
+    };
+    let bytes = exporter.export(&records);
+    match &args.output {
+        Some(path) => fs::write(path, bytes).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Problem::with("--output", message).could_not_run()
+        })?,
+        None => terminal::print(String::from_utf8_lossy(&bytes).trim_end()).map_err(|error| {
+            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+        })?,
+    }
+    Ok(Exit::Fine)
+}
+
+fn record(folder: &Path, name: &str, problems: &mut Problems) -> Option<RunRecord> {
+    let place = folder.display().to_string();
+    let summary = problems.file(&place, &folder.join(files::SUMMARY_JSON))?;
+    let latency = problems.file(&place, &folder.join(files::LATENCY_HDR))?;
+    problems.value(&place, RunRecord::read(name, &summary, &latency))
+}
+
+/// The last part of its path, or all of it where that is not enough to tell it from others.
+fn name(folder: &Path, all: &[PathBuf]) -> String {
+    let last = |folder: &Path| {
+        folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let mine = last(folder);
+    let alike = all.iter().filter(|other| last(other) == mine).count();
+    match mine {
+        Some(name) if alike == 1 => name,
+        _ => folder.display().to_string(),
+    }
+}
