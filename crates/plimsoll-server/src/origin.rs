@@ -7,11 +7,12 @@ use std::rc::Rc;
 use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
 
 use crate::connection::serve;
 use crate::http2;
 
-/// A listening socket of the loopback interface, ready to serve.
+/// A listening socket, ready to serve.
 #[derive(Debug)]
 pub struct Origin {
     listener: std::net::TcpListener,
@@ -93,10 +94,16 @@ impl Origin {
     ///
     /// - `body`: the content of every answer.
     pub fn bind(port: u16, body: &[u8]) -> Result<Self, OriginError> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), body)
+    }
+
+    /// Listens at `address`; its port 0 takes a free one.
+    ///
+    /// - `body`: the content of every answer.
+    pub fn bind_to(address: SocketAddr, body: &[u8]) -> Result<Self, OriginError> {
         let listen = |source| OriginError::Listen { address, source };
         let socket = socket2::Socket::new(
-            socket2::Domain::IPV4,
+            socket2::Domain::for_address(address),
             socket2::Type::STREAM.nonblocking(),
             None,
         )
@@ -129,14 +136,26 @@ impl Origin {
 
     /// Serves on the calling thread until accepting fails for good.
     pub fn serve(self) -> Result<(), OriginError> {
+        Self::serve_all(vec![self])
+    }
+
+    /// Serves all of `origins` on the calling thread until accepting fails for good on one of them.
+    pub fn serve_all(origins: Vec<Self>) -> Result<(), OriginError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build_local(LocalOptions::default())
             .map_err(OriginError::Serve)?;
         runtime
             .block_on(async move {
-                let listener = TcpListener::from_std(self.listener)?;
-                accept(listener, Rc::new(self.answer), self.speaks).await
+                let mut accepting = JoinSet::new();
+                for origin in origins {
+                    let listener = TcpListener::from_std(origin.listener)?;
+                    accepting.spawn_local(accept(listener, Rc::new(origin.answer), origin.speaks));
+                }
+                match accepting.join_next().await {
+                    None => Ok(()),
+                    Some(ended) => ended.map_err(io::Error::other)?,
+                }
             })
             .map_err(OriginError::Serve)
     }

@@ -15,3 +15,5 @@ mod faults;
 mod http2;
 
 mod window;
+
+mod harness;
