@@ -37,6 +37,12 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints a line on standard error that tells how something goes on.
+pub(crate) fn print_line_on_stderr(line: &str) {
+    // Progress that cannot be shown is no reason to end a run.
+    writeln!(io::stderr().lock(), "{line}").ok();
+}
+
 /// Replaces the line on standard error that the cursor is in.
 pub(crate) fn overwrite_line(line: &str) {
     let mut stderr = io::stderr().lock();

@@ -18,7 +18,7 @@ pub fn loadtest_line(tick: &LoadtestTick, before: &LoadtestTick, style: Style) -
         0.0
     };
     let figures = format!(
-        "{:>5}  {:>9} req/s  total {:>12}  in flight {:>7}  {:>8}",
+        "{:>5} {:>9} req/s {:>13} in all {:>8} in flight {:>7}",
         format!("{}s", tick.at.as_secs()),
         rate(per_second),
         count(tick.ok),
@@ -88,7 +88,7 @@ fn checks(page: &mut Page, summary: &LoadtestSummary) {
     let counts = &summary.found.counts;
     page.heading("checks", &format!("in {}", duration(summary.elapsed)));
     let success = counts.ok - counts.unmet;
-    let share = share(success, counts.started);
+    let of_all = share(success, counts.started);
     let processes = match shape.processes {
         1 => "checks and answers".to_owned(),
         _ => format!(
@@ -98,7 +98,7 @@ fn checks(page: &mut Page, summary: &LoadtestSummary) {
     };
     let mut rows = vec![
         ("total", count(counts.started), ""),
-        ("success", count(success), share.as_str()),
+        ("success", count(success), of_all.as_str()),
         ("rps", rate(summary.requests_per_second()), ""),
     ];
     for (label, number, remark) in [

@@ -15,3 +15,5 @@ mod check;
 mod cost;
 
 mod http2;
+
+mod loadtest;

@@ -106,19 +106,12 @@ fn split(command: &str) -> Result<Vec<String>, Failed> {
 }
 
 fn origin_command(args: &Args) -> Result<Vec<String>, Failed> {
-    let mut command = vec![own_program()?, "origin".to_owned()];
+    let mut command = vec![super::super::own_program()?, "origin".to_owned()];
     command.push("--end-with-parent".to_owned());
     if args.connection.http2 {
         command.push("--http2".to_owned());
     }
     Ok(command)
-}
-
-fn own_program() -> Result<String, Failed> {
-    let path = std::env::current_exe().map_err(|error| {
-        Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
-    })?;
-    Ok(path.to_string_lossy().into_owned())
 }
 
 /// Where the command to be started will accept connections.
