@@ -23,12 +23,9 @@ pub struct HarnessOutcome {
     pub elapsed: Duration,
 }
 
-/// How often the state is told.
-const TICK: Duration = Duration::from_secs(1);
-
 /// Runs the workers of `plan` to their end, or until `interrupt` is asked.
 ///
-/// - `on_tick`: is told the state once a second; its memory is left to the caller.
+/// - `on_tick`: is told the state at every tick; its memory is left to the caller.
 pub fn run(
     plan: &HarnessPlan,
     interrupt: &Arc<Interrupt>,
@@ -63,7 +60,7 @@ pub fn run(
         handles.push(handle);
     }
     drop(done);
-    let mut tick = start + TICK;
+    let mut tick = start + plan.tick;
     loop {
         let now = SystemClock.now();
         match finished.recv_timeout(tick.saturating_duration_since(now)) {
@@ -71,7 +68,7 @@ pub fn run(
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 on_tick(state(&progress, tick.saturating_duration_since(start)));
-                tick += TICK;
+                tick += plan.tick;
             }
         }
     }

@@ -40,6 +40,7 @@ fn plan(checks: Vec<Arc<CheckPlan>>, connections: LoadtestConnections) -> Harnes
         duration: Duration::from_millis(500),
         ramp: Duration::from_millis(50),
         grace: Duration::from_secs(5),
+        tick: Duration::from_secs(1),
     }
 }
 

@@ -90,7 +90,7 @@ fn check(args: &Args) -> Result<(), Failed> {
         let message = format!("at most {} listeners", layout::MOST_LISTENERS);
         problems.add("--mock-ports", message);
     }
-    if args.ramp > args.duration {
+    if args.ramp() > args.duration {
         problems.add("--ramp-up", "must not be longer than --duration");
     }
     problems.unless_any(Some(()))

@@ -39,10 +39,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16)]
     pub(super) mock_ports: usize,
 
-    /// Over which time workers begin, one after the other; a number alone is seconds
+    /// Over which time workers begin, one after the other; a number alone is seconds [default: 2, or
+    /// the duration if that is shorter]
     #[arg(long = "ramp-up", visible_alias = "ramp-secs", value_name = "TIME", env = "RAMP_SECS",
-          value_parser = parse_duration, default_value = "2")]
-    pub(super) ramp: Duration,
+          value_parser = parse_duration)]
+    pub(super) ramp: Option<Duration>,
 
     /// Speak HTTP/2 by prior knowledge; the workers share a few connections
     #[arg(long, env = "HTTP2", action = ArgAction::SetTrue, value_parser = FalseyValueParser::new())]
@@ -82,6 +83,15 @@ Examples:
   HTTP2=1 CONCURRENCY=100000 DURATION_SECS=15 plimsoll loadtest
   plimsoll loadtest -c 10000 -z 10s --netns
   plimsoll loadtest -c 200 -z 10s --disable-keepalive --json";
+
+const RAMP: Duration = Duration::from_secs(2);
+
+impl Args {
+    /// Over which time workers begin.
+    pub(super) fn ramp(&self) -> Duration {
+        self.ramp.unwrap_or(RAMP.min(self.duration))
+    }
+}
 
 /// A duration; without a unit it is milliseconds.
 fn parse_milliseconds(text: &str) -> Result<Duration, UnitError> {

@@ -111,7 +111,7 @@ impl Layout {
                 1 + self.clients + self.origins
             },
             duration: args.duration,
-            ramp: args.ramp,
+            ramp: args.ramp(),
             timeout: args.timeout,
             own_network: args.netns,
         }

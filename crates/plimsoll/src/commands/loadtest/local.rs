@@ -13,7 +13,7 @@ use plimsoll_wire::cores;
 use super::Args;
 use super::layout::{Layout, address};
 use super::plan::{BODY, Part};
-use super::processes::Outcome;
+use super::processes::{Outcome, TICK};
 use crate::problem::{Failed, Problem};
 
 /// Runs all of it.
@@ -31,8 +31,9 @@ pub(super) fn run(
         workers: layout.workers,
         threads: layout.threads,
         duration: args.duration,
-        ramp: args.ramp,
+        ramp: args.ramp(),
         timeout: args.timeout,
+        tick: TICK,
     };
     let outcome = harness::run(&part.plan(), interrupt, on_tick)
         .map_err(|error| Problem::caused_by(&error).could_not_run())?;

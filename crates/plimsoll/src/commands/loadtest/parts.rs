@@ -26,6 +26,9 @@ pub(super) const STATE: &str = "state ";
 /// Before the result of clients.
 pub(super) const RESULT: &str = "result ";
 
+/// How often clients tell their state: the sum of all is as old as this at most.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
 /// Answers on loopback addresses for `plimsoll loadtest`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OriginsArgs {
@@ -108,6 +111,7 @@ pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
         duration: args.duration,
         ramp: args.ramp_up,
         timeout: args.timeout,
+        tick: TELL_EVERY,
     };
     let mut on_tick = |tick: LoadtestTick| {
         let LoadtestTick {

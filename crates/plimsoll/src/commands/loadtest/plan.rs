@@ -27,6 +27,7 @@ pub(super) struct Part<'a> {
     pub(super) duration: Duration,
     pub(super) ramp: Duration,
     pub(super) timeout: Duration,
+    pub(super) tick: Duration,
 }
 
 const OURS: &str = "it is made of an address and constants, which are valid";
@@ -50,6 +51,7 @@ impl Part<'_> {
             duration: self.duration,
             ramp: self.ramp,
             grace: GRACE,
+            tick: self.tick,
         }
     }
 

@@ -35,7 +35,8 @@ const START: Duration = Duration::from_secs(20);
 const SLACK: Duration = Duration::from_secs(30);
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(50);
-const TICK: Duration = Duration::from_secs(1);
+/// How often the state is told.
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// A result is one line of occupied buckets.
 const MOST_OUTPUT: usize = 4 << 20;
 
@@ -120,7 +121,7 @@ fn start_clients(
                 ("--workers", workers.to_string()),
                 ("--threads", layout.threads.to_string()),
                 ("--duration", nanos(args.duration)),
-                ("--ramp-up", nanos(args.ramp)),
+                ("--ramp-up", nanos(args.ramp())),
                 ("--timeout", nanos(args.timeout)),
             ] {
                 words.extend([flag.to_owned(), value]);
