@@ -25,9 +25,12 @@ fn without_variables(mut command: Command) -> Command {
     command
 }
 
+const SMALL: [&str; 6] = ["-c", "200", "-z", "2s", "--ramp-up", "200ms"];
+
 fn loadtest(flags: &[&str]) -> Said {
-    let small = ["loadtest", "-c", "200", "-z", "2s", "--ramp-up", "200ms"];
-    run(&mut without_variables(command(&[&small, flags].concat())))
+    run(&mut without_variables(command(
+        &[&["loadtest"], flags].concat(),
+    )))
 }
 
 /// The document, valid and with counts that add up.
@@ -52,7 +55,10 @@ fn document(said: Said, least: u64) -> Value {
 
 #[test]
 fn over_http2_workers_share_connections_in_one_process() {
-    let document = document(loadtest(&["--http2", "--json", "--threads", "1"]), 200);
+    let document = document(
+        loadtest(&[&SMALL[..], &["--http2", "--json", "--threads", "1"]].concat()),
+        200,
+    );
     let shape = &document["shape"];
     assert_eq!(shape["workers"], 200);
     assert_eq!(shape["connections"], "shared");
@@ -87,7 +93,10 @@ fn over_http1_workers_keep_connections_in_several_processes() {
 #[test]
 fn fresh_connections_are_one_for_each_check() {
     for flags in [&["--json"][..], &["--json", "--http2"]] {
-        let document = document(loadtest(&[flags, &["--disable-keepalive"]].concat()), 200);
+        let document = document(
+            loadtest(&[&SMALL, flags, &["--disable-keepalive"]].concat()),
+            200,
+        );
         assert_eq!(document["shape"]["connections"], "fresh");
         assert_eq!(document["connections_opened"], document["counts"]["ok"]);
     }
@@ -116,7 +125,7 @@ fn the_program_loadtest_takes_the_variables_of_the_harness() {
 
 #[test]
 fn a_person_reads_a_line_each_second_and_a_summary() {
-    let said = loadtest(&["--http2"]).exits(0);
+    let said = loadtest(&[&SMALL[..], &["--http2"]].concat()).exits(0);
     assert!(said.stderr.contains(" req/s "), "{said}");
     for part in [
         "200 workers over HTTP/2",
@@ -160,6 +169,20 @@ fn timeouts_are_counted_by_name_and_decide_the_exit_code() {
         .map(|failure| failure["count"].as_u64().unwrap())
         .sum();
     assert_eq!(document["counts"]["failed"], failed);
+}
+
+#[test]
+fn it_runs_in_a_network_of_its_own_or_says_why_not() {
+    let said = loadtest(&["--netns", "--json", "-c", "20", "-z", "1s"]);
+    if said.code == Some(3) {
+        assert!(
+            said.stderr.contains("--netns: this process may not"),
+            "{said}"
+        );
+    } else {
+        let document = document(said, 20);
+        assert_eq!(document["shape"]["own_network"], true);
+    }
 }
 
 #[test]
