@@ -38,6 +38,11 @@ pub(crate) const NGHTTPD: Package = Package {
     name: "nghttp2-server",
 };
 
+pub(crate) const CADDY: Package = Package {
+    program: "caddy",
+    name: "caddy",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

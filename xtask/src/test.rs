@@ -21,7 +21,12 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 3] = [packages::NGINX, packages::WRK, packages::NGHTTPD];
+const NEEDED: [Package; 4] = [
+    packages::NGINX,
+    packages::WRK,
+    packages::NGHTTPD,
+    packages::CADDY,
+];
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {

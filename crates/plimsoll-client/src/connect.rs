@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Side};
+use plimsoll_wire::h1::Limits;
 use plimsoll_wire::{ProxiedEnds, SocketOptions, connect_tcp, tls};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
@@ -19,6 +20,7 @@ use tokio_socks::TargetAddr;
 use url::Host;
 
 use crate::endpoint::Endpoint;
+use crate::http3::{self, Http3, Http3Connection, QuicConfig};
 use crate::plan::{ConnectPlan, ProxyHeader};
 use crate::proxy::{Proxy, ProxyScheme};
 use crate::race::{interleave, race};
@@ -33,6 +35,7 @@ pub struct Connector {
     socket: SocketOptions,
     tls: Option<TlsConnector>,
     proxy_tls: Option<TlsConnector>,
+    quic: Option<QuicConfig>,
     /// The family that won the last race between both (RFC 8305, section 4, on history).
     ipv6_won: Cell<Option<bool>>,
 }
@@ -78,6 +81,10 @@ impl Connector {
             },
             tls: options.tls.as_deref().map(tls),
             proxy_tls: options.proxy_tls.as_deref().map(tls),
+            quic: options
+                .quic
+                .clone()
+                .map(|quic| quic.of_worker(options.full_handshakes)),
             ipv6_won: Cell::new(None),
             plan,
         }
@@ -96,19 +103,8 @@ impl Connector {
     ) -> Result<Connection, ConnectFailure> {
         let mut progress = Progress::begin(clock);
         let attempt = Box::pin(self.establish(endpoint, &mut progress));
-        let outcome = match self.plan.options.timeout {
-            None => attempt.await,
-            Some(limit) => match tokio::time::timeout(limit, attempt).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(
-                    Failure::new(progress.phase, FailureKind::Timeout).because(format!(
-                        "not connected to {} within {limit:?}",
-                        endpoint.authority_with_port()
-                    )),
-                ),
-            },
-        };
-        match outcome {
+        let outcome = self.in_time(attempt).await;
+        match outcome.unwrap_or_else(|| Err(self.too_late(endpoint, &progress))) {
             Ok(established) => Ok(Connection {
                 stream: established.stream,
                 phases: progress.phases,
@@ -121,6 +117,72 @@ impl Connector {
                 phases: progress.phases,
             }),
         }
+    }
+
+    /// Opens a connection for requests to `endpoint` by HTTP/3; no proxy leads there.
+    ///
+    /// - `limits`: those on its responses.
+    pub async fn connect_http3(
+        &self,
+        endpoint: &Endpoint,
+        limits: Limits,
+        clock: &impl Clock,
+    ) -> Result<Http3Connection, ConnectFailure> {
+        let mut progress = Progress::begin(clock);
+        let attempt = Box::pin(self.establish_http3(endpoint, limits, &mut progress));
+        let outcome = self.in_time(attempt).await;
+        match outcome.unwrap_or_else(|| Err(self.too_late(endpoint, &progress))) {
+            Ok(http) => Ok(Http3Connection {
+                http,
+                phases: progress.phases,
+            }),
+            Err(failure) => Err(ConnectFailure {
+                failure,
+                phases: progress.phases,
+            }),
+        }
+    }
+
+    /// What came of an attempt, `None` if it took too long.
+    async fn in_time<T>(&self, attempt: impl Future<Output = T>) -> Option<T> {
+        match self.plan.options.timeout {
+            None => Some(attempt.await),
+            Some(limit) => tokio::time::timeout(limit, attempt).await.ok(),
+        }
+    }
+
+    fn too_late(&self, endpoint: &Endpoint, progress: &Progress<'_, impl Clock>) -> Failure {
+        let limit = self.plan.options.timeout.unwrap_or_default();
+        Failure::new(progress.phase, FailureKind::Timeout).because(format!(
+            "not connected to {} within {limit:?}",
+            endpoint.authority_with_port()
+        ))
+    }
+
+    async fn establish_http3(
+        &self,
+        endpoint: &Endpoint,
+        limits: Limits,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Http3, Failure> {
+        let config = self.quic.as_ref().ok_or_else(|| {
+            Failure::new(Phase::Connect, FailureKind::Protocol)
+                .on(Side::Config)
+                .because("HTTP/3 needs settings of QUIC")
+        })?;
+        let host = endpoint.host();
+        let mut addresses = self.resolve(&host, endpoint.port(), progress).await?;
+        progress.enter(Phase::Connect);
+        let name = http3::certificate_name(&host);
+        let source = self.plan.options.source;
+        interleave(&mut addresses, self.ipv6_won.get());
+        let open = |peer| http3::open(config, peer, &name, source);
+        let (_, quic) = race(&addresses, open)
+            .await
+            .map_err(|(peer, error)| http3::connect_failure(peer, &error))?;
+        let http = http3::speak(quic, limits).await?;
+        progress.complete(Phase::Connect);
+        Ok(http)
     }
 
     async fn establish(

@@ -30,6 +30,8 @@ mod http1;
 
 mod http2;
 
+mod http3;
+
 pub mod check;
 
 pub use crate::connect::{ConnectFailure, Connection, Connector};
@@ -37,6 +39,9 @@ pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
+pub use crate::http3::{
+    Http3, Http3Connection, Http3Parts, Http3Request, QuicConfig, QuicError, QuicOptions,
+};
 pub use crate::no_proxy::{NoProxy, NoProxyError};
 pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};

@@ -10,6 +10,7 @@ use plimsoll_wire::{Keepalive, ProxyProtocol};
 use rustls::ClientConfig;
 
 use crate::endpoint::{Endpoint, Scheme};
+use crate::http3::QuicConfig;
 use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
 use crate::resolve::AddressFamily;
 use crate::resolve_override::Overrides;
@@ -36,6 +37,8 @@ pub struct ConnectOptions {
     pub tls: Option<Arc<ClientConfig>>,
     /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
     pub proxy_tls: Option<Arc<ClientConfig>>,
+    /// For HTTP/3; absent unless it is spoken.
+    pub quic: Option<QuicConfig>,
     /// Every TLS handshake is a full one: no session is resumed (`--no-sessionid`).
     pub full_handshakes: bool,
     /// A PROXY header, sent to the target before anything else (`--haproxy-protocol`).

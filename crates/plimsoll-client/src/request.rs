@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use plimsoll_model::Protocol;
 use plimsoll_wire::h1::{HeadError, RequestHead};
 use plimsoll_wire::h2;
+
+use crate::http3::Http3Request;
 
 /// One whole request as it goes over connections of one protocol; clones share its bytes.
 #[derive(Debug, Clone)]
 pub struct Request {
     bytes: Arc<[u8]>,
     http2: Option<h2::EncodedRequest>,
+    http3: Option<Http3Request>,
     method: String,
 }
 
@@ -40,6 +44,7 @@ impl Request {
         Ok(Self {
             bytes: head.finish(body).into(),
             http2: None,
+            http3: None,
             method: method.to_owned(),
         })
     }
@@ -59,16 +64,34 @@ impl Request {
         headers: &[(String, String)],
         body: Option<&[u8]>,
     ) -> Result<Self, h2::HeadError> {
-        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-        let host = headers.iter().find(|(name, _)| is_host(name));
-        let authority = host.map_or(authority, |(_, value)| value);
+        let (authority, fields) = without_host(authority, headers);
         let mut head = h2::RequestHead::new(method, scheme, authority, path)?;
-        for (name, value) in headers.iter().filter(|(name, _)| !is_host(name)) {
+        for (name, value) in fields {
             head.field(name, value)?;
         }
         Ok(Self {
             bytes: Arc::default(),
             http2: Some(head.finish(body)),
+            http3: None,
+            method: method.to_owned(),
+        })
+    }
+
+    /// Encodes a request for HTTP/3; the parameters are those of [`encode_http2`](Self::encode_http2).
+    pub fn encode_http3(
+        method: &str,
+        scheme: &str,
+        authority: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Result<Self, h2::HeadError> {
+        let (authority, fields) = without_host(authority, headers);
+        let request = Http3Request::new(method, scheme, authority, path, &fields, body)?;
+        Ok(Self {
+            bytes: Arc::default(),
+            http2: None,
+            http3: Some(request),
             method: method.to_owned(),
         })
     }
@@ -83,11 +106,28 @@ impl Request {
         self.http2.as_ref()
     }
 
+    /// The request as it goes over HTTP/3, if it was encoded for that.
+    pub fn http3(&self) -> Option<&Http3Request> {
+        self.http3.as_ref()
+    }
+
+    /// What it was encoded for.
+    pub fn protocol(&self) -> Protocol {
+        match (&self.http2, &self.http3) {
+            (_, Some(_)) => Protocol::Http3,
+            (Some(_), None) => Protocol::Http2,
+            (None, None) => Protocol::Http1,
+        }
+    }
+
     /// Bytes that it takes in memory, roughly.
     pub fn size(&self) -> usize {
-        let http2 = self.http2.as_ref();
-        let body = http2.map_or(0, |request| request.body().len());
-        self.bytes.len() + body
+        let http2 = self
+            .http2
+            .as_ref()
+            .map_or(0, |request| request.body().len());
+        let http3 = self.http3.as_ref().map_or(0, Http3Request::body_bytes);
+        self.bytes.len() + http2 + http3
     }
 
     /// The method.
@@ -95,8 +135,32 @@ impl Request {
         &self.method
     }
 
+    /// Whether making it twice has the effect of making it once (RFC 9110, section 9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        matches!(
+            self.method.as_str(),
+            "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+        )
+    }
+
     /// Whether the response announces content that it does not have.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
+}
+
+/// The authority, which a `host` among `headers` takes the place of, and the other fields.
+fn without_host<'a>(
+    authority: &'a str,
+    headers: &'a [(String, String)],
+) -> (&'a str, Vec<(&'a str, &'a str)>) {
+    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+    let host = headers.iter().find(|(name, _)| is_host(name));
+    let fields = headers.iter().filter(|(name, _)| !is_host(name));
+    (
+        host.map_or(authority, |(_, value)| value),
+        fields
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect(),
+    )
 }

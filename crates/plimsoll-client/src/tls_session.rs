@@ -25,8 +25,7 @@ impl Stream {
             cipher: connection
                 .negotiated_cipher_suite()
                 .and_then(|suite| suite.suite().as_str())
-                .unwrap_or("unknown")
-                .to_owned(),
+                .map(str::to_owned),
             alpn: connection
                 .alpn_protocol()
                 .map(|name| String::from_utf8_lossy(name).into_owned()),

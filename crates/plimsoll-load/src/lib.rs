@@ -25,6 +25,8 @@ mod plain;
 
 mod streams;
 
+mod quic;
+
 mod recorder;
 
 mod progress;
@@ -42,8 +44,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    Http2Plan, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet, StatusSetError,
-    StopRule, ThinkTime,
+    Http2Plan, Http3Plan, OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet,
+    StatusSetError, StopRule, ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectPlan, Endpoint, Request};
-use plimsoll_model::Rate;
+use plimsoll_model::{Protocol, Rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
@@ -45,6 +45,9 @@ pub struct RunPlan {
     pub limits: Limits,
     /// How HTTP/2 is spoken; HTTP/1 if absent. Requests must be encoded for the same.
     pub http2: Option<Http2Plan>,
+    /// How HTTP/3 is spoken; absent unless it is. Requests must be encoded for it, and `connect` must
+    /// have settings of QUIC.
+    pub http3: Option<Http3Plan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -64,6 +67,15 @@ pub struct Http2Plan {
     pub stream_window: u32,
     /// Our window for all responses of a connection, in bytes.
     pub connection_window: u32,
+}
+
+/// How HTTP/3 is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http3Plan {
+    /// Exchanges at a time on each connection; at least one.
+    pub streams: u32,
+    /// The UDP payload of packets in bytes, if it was set.
+    pub udp_payload: Option<u16>,
 }
 
 impl Http2Plan {
@@ -201,7 +213,18 @@ pub struct StatusSetError(String);
 impl RunPlan {
     /// Exchanges that one connection carries at a time.
     pub fn streams(&self) -> usize {
-        self.http2.map_or(1, |http2| http2.streams as usize)
+        let http2 = self.http2.map(|http2| http2.streams);
+        let http3 = self.http3.map(|http3| http3.streams);
+        http2.or(http3).unwrap_or(1) as usize
+    }
+
+    /// What is spoken.
+    pub fn protocol(&self) -> Protocol {
+        match (self.http2, self.http3) {
+            (_, Some(_)) => Protocol::Http3,
+            (Some(_), None) => Protocol::Http2,
+            (None, None) => Protocol::Http1,
+        }
     }
 
     /// Arrivals per second on average over the measured window, in an open loop.

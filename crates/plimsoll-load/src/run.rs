@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
     Clock, Cost, Failure, FailureKind, Generator, Latency, LoadModel, LoadShape, Moment, Phase,
-    Protocol, ResourceSample, RunSummary, Threshold, Tick,
+    ResourceSample, RunSummary, Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -112,8 +112,16 @@ pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
     })
 }
 
-/// Opens a connection; over HTTP/2 the server must also say that it speaks it.
+/// Opens a connection; the server must also say that it speaks the protocol that is wanted.
 async fn reach(plan: &RunPlan, connector: &Connector, endpoint: &Endpoint) -> Result<(), Failure> {
+    if plan.http3.is_some() {
+        let connecting = connector.connect_http3(endpoint, plan.limits, &SystemClock);
+        let connection = Box::pin(connecting).await.map_err(|error| error.failure)?;
+        connection.http.close();
+        // Its last packet leaves while the tasks of QUIC have their turn.
+        tokio::task::yield_now().await;
+        return Ok(());
+    }
     let connecting = connector.connect(endpoint, &SystemClock);
     let connection = connecting.await.map_err(|error| error.failure)?;
     if let Some(http2) = &plan.http2 {
@@ -533,12 +541,10 @@ fn shape(plan: &RunPlan) -> LoadShape {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },
         },
-        protocol: match plan.http2 {
-            None => Protocol::Http1,
-            Some(_) => Protocol::Http2,
-        },
+        protocol: plan.protocol(),
         connections: plan.connections,
         streams: plan.streams(),
+        udp_payload: plan.http3.and_then(|http3| http3.udp_payload),
         workers: plan.workers,
         duration: plan.stop.duration,
         requests: plan.stop.requests,

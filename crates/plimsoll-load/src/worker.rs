@@ -17,6 +17,7 @@ use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
 use crate::progress::{Interrupt, Progress, Told};
+use crate::quic::{QuicConnection, QuicUser};
 use crate::recorder::Interval;
 use crate::run::RunError;
 use crate::schedule::{
@@ -163,6 +164,10 @@ impl Worker {
         }
         // Whoever is still under way is aborted by being dropped.
         drop(tasks);
+        if self.plan.http3.is_some() {
+            // QUIC says good-bye from tasks of its own.
+            tokio::task::yield_now().await;
+        }
         let now = SystemClock.now();
         self.mark(now);
         self.stop(now);
@@ -201,19 +206,22 @@ impl Worker {
                 });
                 continue;
             }
-            let pacer = match (&plan.pacing, &self.open) {
-                (Pacing::Closed { think, .. }, _) => Pacer::Closed(ClosedPacer::new(
-                    Rc::clone(&self.gate),
-                    index,
-                    ramp.clone(),
-                    *think,
-                    plan.seed,
-                )),
-                (Pacing::Open { .. }, open) => {
-                    let open = open.as_ref().expect("an open loop has a shared pacer");
-                    Pacer::Open(open.user(seat))
+            if let Some(http3) = &plan.http3 {
+                let connection = Rc::new(QuicConnection::new(plan.endpoints.len()));
+                for place in 0..http3.streams as usize {
+                    let connection = Rc::clone(&connection);
+                    let user = QuicUser::new(Rc::clone(&shared), connection, index + place);
+                    let pacer =
+                        self.pacer(seat * plan.streams() + place, index, place, ramp.as_ref());
+                    let recorder = Rc::clone(&self.recorder);
+                    tasks.spawn_local(async move {
+                        live(user, pacer, recorder).await;
+                        Ok(())
+                    });
                 }
-            };
+                continue;
+            }
+            let pacer = self.pacer(seat, index, 0, ramp.as_ref());
             let user = PlainUser::new(Rc::clone(&shared), index);
             let recorder = Rc::clone(&self.recorder);
             tasks.spawn_local(async move {
@@ -227,7 +235,30 @@ impl Worker {
         tasks
     }
 
-    /// The pacer of a connection that carries several exchanges at a time.
+    /// The pacer of one virtual user.
+    ///
+    /// - `seat`: its number among the users of this worker.
+    /// - `index`: the number of its connection in the run.
+    /// - `place`: its number among the users of its connection.
+    fn pacer(&self, seat: usize, index: usize, place: usize, ramp: Option<&Rc<Ramp>>) -> Pacer {
+        match (&self.plan.pacing, &self.open) {
+            (Pacing::Closed { think, .. }, _) => {
+                // A ramp counts connections, so all users of one join with it; their thoughts differ.
+                let seed = self
+                    .plan
+                    .seed
+                    .wrapping_add((place * self.plan.connections) as u64);
+                let gate = Rc::clone(&self.gate);
+                Pacer::Closed(ClosedPacer::new(gate, index, ramp.cloned(), *think, seed))
+            }
+            (Pacing::Open { .. }, open) => {
+                let open = open.as_ref().expect("an open loop has a shared pacer");
+                Pacer::Open(open.user(seat))
+            }
+        }
+    }
+
+    /// The pacer of a connection that carries several exchanges at a time in one task.
     fn stream_pacer(&self, seat: usize, index: usize, ramp: Option<&Rc<Ramp>>) -> StreamPacer {
         let plan = &self.plan;
         let streams = plan.streams();
@@ -366,7 +397,11 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
         Rc::clone(gate),
         schedule,
         *on_full,
-        connections_of(plan.connections, share),
+        match plan.http3 {
+            // Each stream has a user of its own.
+            Some(_) => connections_of(plan.connections, share) * plan.streams(),
+            None => connections_of(plan.connections, share),
+        },
         plan.http2.map(|_| plan.streams()),
     )))
 }

@@ -81,8 +81,8 @@ pub struct Judgement {
 pub struct TlsSession {
     /// The version: `TLS 1.3`.
     pub version: String,
-    /// The cipher suite by its IANA name, such as `TLS13_AES_128_GCM_SHA256`.
-    pub cipher: String,
+    /// The cipher suite by its IANA name, such as `TLS13_AES_128_GCM_SHA256`; QUIC does not tell it.
+    pub cipher: Option<String>,
     /// The protocol that the peer chose by ALPN.
     pub alpn: Option<String>,
     /// Whether an earlier session was resumed.

@@ -88,6 +88,8 @@ pub struct LoadShape {
     pub connections: usize,
     /// Exchanges at a time on each connection.
     pub streams: usize,
+    /// The UDP payload of QUIC packets in bytes, if it was set.
+    pub udp_payload: Option<u16>,
     /// Worker threads.
     pub workers: usize,
     /// Length asked for, if the run was bounded by time.

@@ -194,8 +194,8 @@ pub struct FieldDocument {
 pub struct TlsDocument {
     /// The version.
     pub version: String,
-    /// The cipher suite by its IANA name.
-    pub cipher: String,
+    /// The cipher suite by its IANA name; null over HTTP/3, which does not tell it.
+    pub cipher: Option<String>,
     /// The protocol that the peer chose by ALPN.
     pub alpn: Option<String>,
     /// Whether an earlier session was resumed.

@@ -131,6 +131,8 @@ pub struct LoadDocument {
     pub connections: usize,
     /// Exchanges at a time on each connection.
     pub streams: usize,
+    /// The UDP payload that was set for QUIC packets; null where it was found by probing, or is none.
+    pub udp_payload_bytes: Option<u16>,
     /// Worker threads.
     pub workers: usize,
     /// Length asked for, if the run was bounded by time.
@@ -157,6 +159,7 @@ impl LoadDocument {
             protocol: load.protocol.name().to_owned(),
             connections: load.connections,
             streams: load.streams,
+            udp_payload_bytes: load.udp_payload,
             workers: load.workers,
             duration_us: load.duration.map(microseconds),
             requests: load.requests,

@@ -50,6 +50,7 @@ fn make_closed() -> RunSummary {
             protocol: Protocol::Http1,
             connections: 64,
             streams: 1,
+            udp_payload: None,
             workers: 1,
             duration: Some(Duration::from_secs(10)),
             requests: None,

@@ -18,6 +18,8 @@ mod clock;
 
 mod http2_origin;
 
+mod http3_origin;
+
 mod name_server;
 
 mod origin;
@@ -32,6 +34,7 @@ pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
+pub use crate::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};

@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use http::HeaderMap;
 use plimsoll_model::{
-    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
-    Verdict,
+    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Retry, TlsSession, Verdict,
 };
 use plimsoll_wire::h1::ResponseSink as _;
 use plimsoll_wire::h2;
 
 use crate::check::{CheckPlan, Facts, Observer, SharedConnections};
 use crate::{
-    Connection, Connector, Http1, Http2, ReadBuffer, ResponseParts, Stream, require_http2,
+    Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, ReadBuffer, Request,
+    ResponseParts, Stream, require_http2,
 };
 
 /// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
@@ -73,6 +74,7 @@ struct Open {
 enum Http {
     One(Http1<Stream>),
     Two(Box<Http2<Stream>>),
+    Three(Http3),
 }
 
 impl Checker {
@@ -137,10 +139,7 @@ impl Checker {
             bytes_sent: 0,
             bytes_received: 0,
             peer: None,
-            protocol: match self.plan.request.http2() {
-                None => Protocol::Http1,
-                Some(_) => Protocol::Http2,
-            },
+            protocol: self.plan.request.protocol(),
             outcome: Ok(0),
         };
         self.observer.clear();
@@ -218,7 +217,7 @@ impl Checker {
                 Err(failure)
                     if reused
                         && failure.retry == Retry::IfReused
-                        && is_idempotent(self.plan.request.method()) =>
+                        && self.plan.request.is_idempotent() =>
                 {
                     exchange.phases = Phases::default();
                     continue;
@@ -285,7 +284,7 @@ impl Checker {
                     let failure = incomplete.failure;
                     if attempt < MOST_ATTEMPTS
                         && place.reused
-                        && was_left(&failure, self.plan.request.method())
+                        && was_left(&failure, &self.plan.request)
                     {
                         self.observer.clear();
                         continue;
@@ -309,6 +308,9 @@ impl Checker {
     ) -> Result<Box<Open>, Failure> {
         self.tls = None;
         exchange.peer = None;
+        if self.plan.request.http3().is_some() {
+            return self.connect_http3(connector, clock, exchange).await;
+        }
         let connecting = Box::pin(connector.connect(&self.plan.endpoint, clock));
         match connecting.await {
             Ok(connection) => {
@@ -318,6 +320,33 @@ impl Checker {
                 }
                 let opened = Open::new(&self.plan, connection, clock.now()).map(Box::new);
                 opened.inspect_err(|_| exchange.done = clock.now())
+            }
+            Err(error) => {
+                add_phases(&mut exchange.phases, &error.phases);
+                exchange.done = clock.now();
+                Err(error.failure)
+            }
+        }
+    }
+
+    async fn connect_http3(
+        &mut self,
+        connector: &Connector,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> Result<Box<Open>, Failure> {
+        let (endpoint, limits) = (&self.plan.endpoint, self.plan.limits);
+        let connecting = connector.connect_http3(endpoint, limits, clock);
+        match Box::pin(connecting).await {
+            Ok(Http3Connection { http, phases }) => {
+                add_phases(&mut exchange.phases, &phases);
+                if self.has_details || self.plan.expectations.needs_certificate() {
+                    self.tls = Some(http.tls_session());
+                }
+                Ok(Box::new(Open {
+                    peer: Some(http.peer()),
+                    http: Http::Three(http),
+                }))
             }
             Err(error) => {
                 add_phases(&mut exchange.phases, &error.phases);
@@ -338,17 +367,22 @@ impl Checker {
         let begun = clock.now();
         let deadline = exchange.started + self.plan.timeout;
         let (request, observer) = (&self.plan.request, &mut self.observer);
-        let result = match (&mut open.http, request.http2()) {
-            (Http::Two(http), Some(request)) => {
+        let result = match (&mut open.http, request.http2(), request.http3()) {
+            (Http::Three(http), _, Some(request)) => {
+                let mut sink = Observing(observer);
+                http.exchange(request, begun, deadline, &mut sink, clock)
+                    .await
+            }
+            (Http::Two(http), Some(request), _) => {
                 let mut sink = Observing(observer);
                 http.exchange(request, begun, deadline, buffer, &mut sink, clock)
                     .await
             }
-            (Http::One(http), _) => {
+            (Http::One(http), ..) => {
                 http.exchange(request, begun, deadline, buffer, observer, clock)
                     .await
             }
-            (Http::Two(_), None) => {
+            (Http::Two(_) | Http::Three(_), ..) => {
                 exchange.done = begun;
                 return Err(not_encoded());
             }
@@ -361,6 +395,8 @@ impl Checker {
                 exchange.done = completed.done;
                 if completed.reusable && self.reuse == Reuse::Keep {
                     self.open = Some(open);
+                } else {
+                    open.close().await;
                 }
                 Ok(completed.status)
             }
@@ -408,11 +444,20 @@ impl Open {
         match &mut self.http {
             Http::One(http) => http.is_fresh(),
             Http::Two(http) => http.is_fresh(buffer, clock),
+            Http::Three(http) => !http.is_retired(),
+        }
+    }
+
+    /// Ends the connection; QUIC does so by a packet, where the others leave it to the kernel.
+    async fn close(self) {
+        if let Http::Three(http) = self.http {
+            http.close();
+            tokio::task::yield_now().await;
         }
     }
 }
 
-/// Shows a response of HTTP/2 to the observer.
+/// Shows a response of HTTP/2 or HTTP/3 to the observer.
 struct Observing<'a>(&'a mut Observer);
 
 impl ResponseParts for Observing<'_> {
@@ -429,28 +474,31 @@ impl ResponseParts for Observing<'_> {
     }
 }
 
+impl Http3Parts for Observing<'_> {
+    fn head(&mut self, _status: u16, fields: &HeaderMap) {
+        self.0.http3_head(fields);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.content(piece);
+    }
+}
+
 /// How often a check is begun on connections that their server leaves.
 const MOST_ATTEMPTS: u32 = 4;
 
 /// Whether the failure says that the connection was left, and the request can be sent on another.
-fn was_left(failure: &Failure, method: &str) -> bool {
+fn was_left(failure: &Failure, request: &Request) -> bool {
     match failure.retry {
         Retry::Safe => failure.kind == FailureKind::Closed,
-        Retry::IfReused => is_idempotent(method),
+        Retry::IfReused => request.is_idempotent(),
         Retry::Never => false,
     }
 }
 
 fn not_encoded() -> Failure {
     Failure::new(Phase::Send, FailureKind::Protocol)
-        .because("the request was not encoded for HTTP/2")
-}
-
-fn is_idempotent(method: &str) -> bool {
-    matches!(
-        method,
-        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-    )
+        .because("the request was not encoded for the protocol of its connection")
 }
 
 fn add_phases(all: &mut Phases, more: &Phases) {

@@ -1,5 +1,6 @@
 //! What is kept of a response to judge it.
 
+use http::HeaderMap;
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use plimsoll_wire::h2;
 
@@ -78,6 +79,14 @@ impl Observer {
     pub fn http2_head(&mut self, head: &h2::ResponseHead<'_>) {
         let is_regular = |(name, _): &(&[u8], &[u8])| !name.starts_with(b":");
         self.keep(|| head.fields.iter().filter(is_regular));
+    }
+
+    /// Takes the head of a response of HTTP/3.
+    pub fn http3_head(&mut self, fields: &HeaderMap) {
+        self.keep(|| {
+            let fields = fields.iter();
+            fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+        });
     }
 
     /// Keeps what is wanted of the fields that `all` goes through.

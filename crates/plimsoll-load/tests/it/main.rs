@@ -13,6 +13,7 @@ mod counts;
 mod faults;
 
 mod http2;
+mod http3;
 
 mod window;
 

@@ -207,7 +207,9 @@ fn traffic(exchange: &Exchange) -> String {
 
 fn session(rows: &mut Vec<(&'static str, String)>, tls: &TlsSession, checked: &Checked) {
     let resumed = if tls.resumed { ", resumed" } else { "" };
-    rows.push(("tls", format!("{}, {}{resumed}", tls.version, tls.cipher)));
+    let cipher = tls.cipher.as_deref().map(|cipher| format!(", {cipher}"));
+    let cipher = cipher.unwrap_or_default();
+    rows.push(("tls", format!("{}{cipher}{resumed}", tls.version)));
     let Some(certificate) = &tls.certificate else {
         return;
     };

@@ -90,8 +90,8 @@ fn connections(load: &LoadShape) -> String {
     let connections = plural(load.connections as u64, "connection", "connections");
     match load.protocol {
         Protocol::Http1 => connections,
-        Protocol::Http2 => format!(
-            "{connections} of HTTP/2 with {} each",
+        protocol @ (Protocol::Http2 | Protocol::Http3) => format!(
+            "{connections} of {protocol} with {} each",
             plural(load.streams as u64, "stream", "streams")
         ),
     }

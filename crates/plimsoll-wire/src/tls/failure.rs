@@ -34,6 +34,34 @@ pub fn failure_kind(error: &Error) -> FailureKind {
     }
 }
 
+/// The failure that our own verdict on a server's certificate means where only the alert that told
+/// it to the server and a text are left of it, as in QUIC (RFC 9001, section 4.8).
+///
+/// - `reason`: how rustls puts it.
+pub fn failure_of_alert(phase: Phase, alert: u8, reason: &str) -> Failure {
+    // What our verifier finds of its own, rustls calls `certificate_unknown`.
+    let (kind, reason) = match AlertDescription::from(alert) {
+        AlertDescription::CertificateUnknown => {
+            (FailureKind::CertificateSelfSigned, SelfSigned.to_string())
+        }
+        AlertDescription::CertificateExpired => (FailureKind::CertificateExpired, reason.into()),
+        AlertDescription::UnknownCA => (FailureKind::CertificateUntrusted, reason.into()),
+        AlertDescription::DecryptError if reason.contains("BadSignature") => {
+            (FailureKind::CertificateUntrusted, reason.into())
+        }
+        AlertDescription::BadCertificate if reason.contains("valid for name") => {
+            (FailureKind::CertificateHostname, reason.into())
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::UnsupportedCertificate => {
+            (FailureKind::CertificateOther, reason.into())
+        }
+        _ => (FailureKind::Protocol, reason.to_owned()),
+    };
+    Failure::new(phase, kind).because(reason)
+}
+
 /// The kind of failure that an I/O error of a TLS stream is, whether it came from TLS or from below.
 pub fn failure_kind_of_io(error: &io::Error) -> FailureKind {
     match tls_error(error) {

@@ -24,7 +24,7 @@ pub use rustls::ClientConfig;
 
 pub use crate::tls::certificate::certificate;
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
-pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io};
+pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::pem::MaterialError;
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_client::check::{CheckPlan, Condition, Expectations, check};
 use plimsoll_client::{ConnectPlan, Connector, Endpoint};
-use plimsoll_model::{Checked, Verdict, parse_duration};
+use plimsoll_model::{Checked, Protocol, Verdict, parse_duration};
 use plimsoll_report::{CheckDocument, text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
@@ -112,13 +112,13 @@ fn plan(
     if timeout.is_zero() {
         problems.add("--timeout", "must be more than zero");
     }
-    let is_http2 = args.connection.http2;
-    let parts = args.request.parts(!is_http2, problems);
+    let protocol = args.connection.version();
+    let parts = args.request.parts(protocol == Protocol::Http1, problems);
     let connect = args
         .connection
         .plan(endpoint.as_slice(), timeout, variables, problems);
     let (endpoint, connect) = (endpoint?, connect?);
-    let request = problems.value("request", parts.encode(&endpoint, &connect, is_http2))?;
+    let request = problems.value("request", parts.encode(&endpoint, &connect, protocol))?;
     let plan = CheckPlan {
         endpoint,
         request,

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use plimsoll_client::{
     AddressFamily, ConnectOptions, ConnectPlan, Endpoint, Overrides, Proxy, ProxyHeader,
-    ProxyRules, ProxyScheme,
+    ProxyRules, ProxyScheme, QuicOptions,
 };
+use plimsoll_model::Protocol;
 use plimsoll_wire::ProxyProtocol;
 use plimsoll_wire::tls::{
     CipherSuites, ClientConfig, IdentityFiles, TlsError, TlsSettings, TlsVersion, TlsVersions,
@@ -48,6 +49,18 @@ pub(crate) struct ConnectionArgs {
     /// Speak HTTP/2: chosen by ALPN on https, known beforehand (h2c) on http
     #[arg(long)]
     pub(crate) http2: bool,
+
+    /// Speak HTTP/3, over QUIC; https only
+    #[arg(long, conflicts_with = "http2")]
+    pub(crate) http3: bool,
+
+    /// UDP payload of QUIC packets, in bytes [default: begins with 1200 and grows to 1452]
+    #[arg(long, value_name = "BYTES", requires = "http3")]
+    pub(crate) udp_payload: Option<u16>,
+
+    /// Send requests in the first packet to a server whose session is resumed (0-RTT)
+    #[arg(long, requires = "http3", conflicts_with = "no_sessionid")]
+    early_data: bool,
 
     /// Believe any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
@@ -143,14 +156,35 @@ impl ConnectionArgs {
             }),
             alpn: vec![b"http/1.1".to_vec()],
         };
+        if self.http3 {
+            self.refuse_without_quic(endpoints, &proxies, problems);
+        }
         let mut tls = None;
+        let mut quic = None;
         if endpoints.iter().any(Endpoint::is_tls) {
-            let protocol: &[u8] = if self.http2 { b"h2" } else { b"http/1.1" };
+            let protocol: &[u8] = match self.version() {
+                Protocol::Http1 => b"http/1.1",
+                Protocol::Http2 => b"h2",
+                Protocol::Http3 => b"h3",
+            };
             let settings = TlsSettings {
                 alpn: vec![protocol.to_vec()],
                 ..settings.clone()
             };
-            tls = Some(compile(&settings, problems)?);
+            let compiled = compile(&settings, problems)?;
+            if self.http3 {
+                let options = QuicOptions {
+                    udp_payload: self.udp_payload,
+                    early_data: self.early_data,
+                };
+                let flag = match self.udp_payload {
+                    Some(bytes) if !QuicOptions::PAYLOADS.contains(&bytes) => "--udp-payload",
+                    _ => "--http3",
+                };
+                let options = options.compile(&compiled, self.no_sessionid);
+                quic = Some(problems.value(flag, options)?);
+            }
+            tls = Some(compiled);
         }
         let mut proxy_tls = None;
         if proxies
@@ -173,6 +207,7 @@ impl ConnectionArgs {
             proxies,
             tls,
             proxy_tls,
+            quic,
             full_handshakes: self.no_sessionid,
             proxy_header: self.haproxy_protocol.map(|version| ProxyHeader {
                 version: match version {
@@ -184,6 +219,45 @@ impl ConnectionArgs {
             timeout: Some(timeout),
         });
         problems.value("--source", plan)
+    }
+
+    /// The version of HTTP that is spoken.
+    pub(crate) fn version(&self) -> Protocol {
+        match (self.http2, self.http3) {
+            (_, true) => Protocol::Http3,
+            (true, false) => Protocol::Http2,
+            (false, false) => Protocol::Http1,
+        }
+    }
+
+    /// Notes what leads over TCP only.
+    fn refuse_without_quic(
+        &self,
+        endpoints: &[Endpoint],
+        proxies: &ProxyRules,
+        problems: &mut Problems,
+    ) {
+        if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.is_tls()) {
+            let message = format!("needs an https:// URL, and {endpoint} is none");
+            problems.add("--http3", message);
+        }
+        if endpoints
+            .iter()
+            .any(|endpoint| proxies.select(endpoint).is_some())
+        {
+            problems.add(
+                "--http3",
+                "does not go through a proxy; use none with `-x ''`",
+            );
+        }
+        for (flag, is_given) in [
+            ("--unix-socket", self.unix_socket.is_some()),
+            ("--haproxy-protocol", self.haproxy_protocol.is_some()),
+        ] {
+            if is_given {
+                problems.add(flag, "has no meaning with --http3, which runs over UDP");
+            }
+        }
     }
 
     fn versions(&self, problems: &mut Problems) -> Option<TlsVersions> {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use plimsoll_client::{ConnectPlan, Endpoint, Request, RequestForm, basic_authorization};
-use plimsoll_model::Secret;
+use plimsoll_model::{Protocol, Secret};
 
 use super::Problems;
 
@@ -121,12 +121,12 @@ impl RequestArgs {
 }
 
 impl RequestParts {
-    /// The request for `url` as it goes over connections of `connect`, by HTTP/2 if `is_http2`.
+    /// The request for `url` as it goes over connections of `connect`, by `protocol`.
     pub(crate) fn encode(
         &self,
         url: &Endpoint,
         connect: &ConnectPlan,
-        is_http2: bool,
+        protocol: Protocol,
     ) -> Result<Request, Box<dyn Error>> {
         let mut headers = self.headers.clone();
         if let Some((user, password)) = url.credentials()
@@ -138,14 +138,16 @@ impl RequestParts {
         let scheme = url.scheme().name();
         let (method, body) = (&self.method, self.body.as_deref());
         let target = match connect.request_form(url) {
-            RequestForm::Origin if is_http2 => {
+            RequestForm::Origin if protocol != Protocol::Http1 => {
                 let path = url.path_and_query();
                 let authority = url.authority();
-                return Ok(Request::encode_http2(
-                    method, scheme, authority, path, &headers, body,
-                )?);
+                let encode = match protocol {
+                    Protocol::Http3 => Request::encode_http3,
+                    Protocol::Http1 | Protocol::Http2 => Request::encode_http2,
+                };
+                return Ok(encode(method, scheme, authority, path, &headers, body)?);
             }
-            RequestForm::Absolute { .. } if is_http2 => {
+            RequestForm::Absolute { .. } if protocol != Protocol::Http1 => {
                 return Err(
                     "--http2 on an http:// URL does not go through an HTTP proxy; \
                             use a SOCKS proxy, or none with `-x ''`"

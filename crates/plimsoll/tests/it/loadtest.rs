@@ -1,7 +1,7 @@
 //! The harness as its user meets it, with few workers.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use plimsoll_testkit::eventually;
 use serde_json::Value;
@@ -145,30 +145,28 @@ fn a_person_reads_a_line_each_second_and_a_summary() {
 
 #[test]
 fn timeouts_are_counted_by_name_and_decide_the_exit_code() {
-    let flags = [
-        "loadtest",
-        "--json",
-        "-c",
-        "500",
-        "-z",
-        "1s",
-        "--ramp-up",
-        "0",
-        "--timeout",
-        "1ms",
-    ];
-    let said = run(&mut without_variables(command(&flags))).exits(1);
-    let document = said.json();
-    let failures = document["failures"].as_array().unwrap();
-    assert!(
-        failures.iter().any(|failure| failure["kind"] == "timeout"),
-        "{document}"
+    let flags = ["-c", "50", "-z", "3s", "--timeout", "200ms"];
+    let (child, children) = started(&flags);
+    let is_origin = |pid: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        line.contains("loadtest-origins")
+    };
+    let origin = children.into_iter().find(is_origin).unwrap();
+    signal("STOP", origin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [failure] = &document["failures"].as_array().unwrap()[..] else {
+        panic!("{document}")
+    };
+    assert_eq!(failure["kind"], "timeout", "{document}");
+    let count = |name: &str| document["counts"][name].as_u64().unwrap();
+    assert_eq!(failure["count"], count("failed"));
+    assert_eq!(
+        count("started"),
+        count("ok") + count("failed") + count("aborted")
     );
-    let failed: u64 = failures
-        .iter()
-        .map(|failure| failure["count"].as_u64().unwrap())
-        .sum();
-    assert_eq!(document["counts"]["failed"], failed);
+    assert!(!is_running(origin), "a stopped process is ended too");
 }
 
 #[test]
@@ -235,21 +233,9 @@ fn processes_end_with_the_one_that_started_them() {
     ends_by("KILL", None);
 }
 
-fn ends_by(signal: &str, code: Option<i32>) {
-    let mut command = without_variables(command(&["loadtest", "-c", "50", "-z", "10m", "--json"]));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("req/s"));
-    let children = children_of(child.id());
-    assert_eq!(children.len(), 2);
-    let killed = Command::new("kill")
-        .args(["-s", signal, &child.id().to_string()])
-        .status();
-    assert!(killed.unwrap().success());
+fn ends_by(name: &str, code: Option<i32>) {
+    let (child, children) = started(&["-c", "50", "-z", "10m"]);
+    signal(name, child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), code);
     eventually(|| children.iter().all(|pid| !is_running(*pid)));
@@ -259,4 +245,25 @@ fn ends_by(signal: &str, code: Option<i32>) {
         assert!(document["counts"]["ok"].as_u64().unwrap() > 0, "{document}");
         assert_eq!(document["counts"]["failed"], 0);
     }
+}
+
+/// A run that has told its first line, and the two processes it started.
+fn started(flags: &[&str]) -> (Child, Vec<u32>) {
+    let flags = [&["loadtest", "--json"], flags].concat();
+    let mut child = without_variables(command(&flags))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("req/s"));
+    let children = children_of(child.id());
+    assert_eq!(children.len(), 2);
+    (child, children)
+}
+
+fn signal(name: &str, process: u32) {
+    let mut kill = Command::new("kill");
+    let status = kill.args(["-s", name, &process.to_string()]).status();
+    assert!(status.unwrap().success());
 }

@@ -17,3 +17,5 @@ mod cost;
 mod http2;
 
 mod loadtest;
+
+mod http3;

@@ -63,8 +63,8 @@ pub(crate) struct ShapeArgs {
     #[arg(short, long, visible_alias = "concurrency", value_name = "N")]
     pub(super) connections: Option<usize>,
 
-    /// Requests at a time on each connection, with --http2 [default: 1]
-    #[arg(short = 'p', long, value_name = "N", requires = "http2")]
+    /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
+    #[arg(short = 'p', long, value_name = "N")]
     pub(super) streams: Option<u32>,
 
     /// Requests to make in all, instead of a duration

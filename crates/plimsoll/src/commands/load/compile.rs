@@ -10,10 +10,10 @@ use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
-    Http2Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet, StopRule,
-    ThinkTime,
+    Http2Plan, Http3Plan, OnFull, Pacing, PlannedRequest, Ramp, RunPlan, Spacing, StatusSet,
+    StopRule, ThinkTime,
 };
-use plimsoll_model::{ByteSize, Rate, Threshold, parse_duration, parse_rate};
+use plimsoll_model::{ByteSize, Protocol, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
@@ -109,9 +109,14 @@ impl Compiler<'_> {
         let fail_statuses = self.fail_statuses();
         let shape = self.shape();
         let keep_alive = !self.args.requests.disable_keepalive;
-        let is_http2 = self.args.connection.http2;
-        let http2 = is_http2.then(|| self.http2());
-        let closes = !keep_alive && !is_http2;
+        let protocol = self.args.connection.version();
+        let streams = self.streams(protocol);
+        let http2 = (protocol == Protocol::Http2).then(|| self.http2(streams));
+        let http3 = (protocol == Protocol::Http3).then_some(Http3Plan {
+            streams,
+            udp_payload: self.args.connection.udp_payload,
+        });
+        let closes = !keep_alive && protocol == Protocol::Http1;
         let parts = self.args.request.parts(closes, &mut self.problems);
         let connect = self.args.connection.plan(
             urls.as_deref().unwrap_or_default(),
@@ -138,6 +143,7 @@ impl Compiler<'_> {
             keep_alive,
             limits: Limits::default(),
             http2,
+            http3,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -189,24 +195,52 @@ impl Compiler<'_> {
             .unwrap_or_default()
     }
 
-    fn http2(&mut self) -> Http2Plan {
+    /// Requests at a time on each connection; notes what does not go with several.
+    fn streams(&mut self, protocol: Protocol) -> u32 {
         let args = self.args;
+        let streams = args.shape.streams.unwrap_or(1);
+        let flag = match protocol {
+            Protocol::Http1 => {
+                if args.shape.streams.is_some() {
+                    self.problem(
+                        "-p",
+                        "needs --http2 or --http3: over HTTP/1.1 it is always 1",
+                    );
+                }
+                return streams;
+            }
+            Protocol::Http2 => "--http2",
+            Protocol::Http3 => "--http3",
+        };
         if args.requests.disable_keepalive {
             self.problem(
                 "--disable-keepalive",
-                "has no meaning with --http2, whose connections carry requests side by side",
+                format!(
+                    "has no meaning with {flag}, whose connections carry requests side by side"
+                ),
             );
         }
         if args.shape.max_in_flight.is_some() {
             self.problems.push(
-                Problem::with("--max-in-flight", "does not go with --http2")
+                Problem::with("--max-in-flight", format!("does not go with {flag}"))
                     .hint("the connections (-c) times their streams (-p) are under way at most"),
             );
         }
-        let streams = args.shape.streams.unwrap_or(1);
+        let has_url = args.url.is_some() || args.requests.urls.is_some();
+        if protocol == Protocol::Http3 && !has_url {
+            self.problem(
+                flag,
+                "needs a URL: the embedded origin speaks HTTP/1.1 and HTTP/2 only",
+            );
+        }
         if !(1..=MOST_STREAMS).contains(&streams) {
             self.problem("-p", format!("must be from 1 to {MOST_STREAMS}"));
         }
+        streams
+    }
+
+    fn http2(&mut self, streams: u32) -> Http2Plan {
+        let args = self.args;
         let defaults = h2::Settings::default();
         let mut window = |flag: &str, given: Option<ByteSize>, least: u32, default: u32| {
             let Some(size) = given else { return default };
@@ -483,7 +517,7 @@ impl Compiler<'_> {
             });
             let request = self.value(
                 "request",
-                parts.encode(url, connect, self.args.connection.http2),
+                parts.encode(url, connect, self.args.connection.version()),
             )?;
             bytes += request.size() as u64;
             if bytes > MOST_REQUEST_BYTES {

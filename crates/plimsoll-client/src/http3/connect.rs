@@ -1,0 +1,210 @@
+//! From an endpoint to a connection that speaks HTTP/3.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_model::{Failure, FailureKind, Phase, Phases};
+use plimsoll_wire::h1::Limits;
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::quic::Version;
+use url::Host;
+
+use super::Http3;
+use super::failure::connection_failure;
+
+/// How QUIC is spoken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QuicOptions {
+    /// The UDP payload of packets in bytes, in both directions; absent begins with 1200 and finds
+    /// out what the path carries (RFC 8899), up to 1452.
+    pub udp_payload: Option<u16>,
+    /// A request may leave with the first packet of a connection whose server is known (0-RTT). An
+    /// attacker can replay such a request (RFC 8470).
+    pub early_data: bool,
+}
+
+/// Why QUIC cannot be spoken as asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuicError {
+    /// A payload that no QUIC packet has.
+    #[error("a UDP payload of {0} bytes cannot be had; QUIC takes from 1200 to 65527")]
+    Payload(u16),
+    /// TLS settings without which QUIC cannot begin.
+    #[error(
+        "QUIC needs TLS 1.3 and its suite TLS13_AES_128_GCM_SHA256, and one of them is excluded"
+    )]
+    Tls,
+}
+
+/// A connection that was opened.
+#[derive(Debug)]
+pub struct Http3Connection {
+    /// Carries the exchanges.
+    pub http: Http3,
+    /// The phases that happened: dns, and connect, in which QUIC does the handshake of TLS too.
+    pub phases: Phases,
+}
+
+/// The compiled form of [`QuicOptions`], which connections share.
+#[derive(Debug, Clone)]
+pub struct QuicConfig {
+    tls: Arc<rustls::ClientConfig>,
+    transport: Arc<TransportConfig>,
+    endpoint: EndpointConfig,
+    client: ClientConfig,
+    early_data: bool,
+}
+
+/// Servers whose sessions are remembered.
+const SESSIONS: usize = 256;
+
+/// So long may a server be silent while something is under way: deadlines are the caller's.
+const SILENCE: Duration = Duration::from_mins(5);
+
+/// Windows that are no limit on loopback or a fast network.
+const STREAM_WINDOW: u32 = 8 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+impl QuicOptions {
+    /// The payloads that can be asked for (RFC 9000, section 14.1).
+    pub const PAYLOADS: RangeInclusive<u16> = 1200..=65527;
+
+    /// Checks the options against `tls`, whose ALPN is to be `h3`.
+    ///
+    /// - `full_handshakes`: no session is resumed.
+    pub fn compile(
+        &self,
+        tls: &rustls::ClientConfig,
+        full_handshakes: bool,
+    ) -> Result<QuicConfig, QuicError> {
+        let mut tls = tls.clone();
+        tls.enable_early_data = self.early_data;
+        if full_handshakes {
+            tls.resumption = Resumption::disabled();
+        }
+        let silence = SILENCE.try_into().expect("minutes fit");
+        let mut transport = TransportConfig::default();
+        transport
+            .max_idle_timeout(Some(silence))
+            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+            .receive_window(VarInt::from_u32(CONNECTION_WINDOW));
+        let mut endpoint = EndpointConfig::default();
+        if let Some(bytes) = self.udp_payload {
+            endpoint
+                .max_udp_payload_size(bytes)
+                .map_err(|_| QuicError::Payload(bytes))?;
+            transport
+                .initial_mtu(bytes)
+                .min_mtu(bytes)
+                .mtu_discovery_config(None);
+        }
+        let (tls, transport) = (Arc::new(tls), Arc::new(transport));
+        Ok(QuicConfig {
+            client: client_config(&tls, &transport)?,
+            tls,
+            transport,
+            endpoint,
+            early_data: self.early_data,
+        })
+    }
+}
+
+impl QuicConfig {
+    /// The same with a memory for TLS sessions of its own, so that workers share nothing.
+    pub(crate) fn of_worker(mut self, full_handshakes: bool) -> Self {
+        if !full_handshakes {
+            let mut tls = (*self.tls).clone();
+            tls.resumption = Resumption::in_memory_sessions(SESSIONS);
+            self.tls = Arc::new(tls);
+            self.client = client_config(&self.tls, &self.transport)
+                .expect("it could be made with another memory");
+        }
+        self
+    }
+}
+
+fn client_config(
+    tls: &Arc<rustls::ClientConfig>,
+    transport: &Arc<TransportConfig>,
+) -> Result<ClientConfig, QuicError> {
+    // quinn takes settings without TLS 1.3, and panics when the first connection is opened.
+    let anybody = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+    rustls::quic::ClientConnection::new(Arc::clone(tls), Version::V1, anybody, Vec::new())
+        .map_err(|_| QuicError::Tls)?;
+    let crypto = QuicClientConfig::try_from(Arc::clone(tls)).map_err(|_| QuicError::Tls)?;
+    let mut client = ClientConfig::new(Arc::new(crypto));
+    client.transport_config(Arc::clone(transport));
+    Ok(client)
+}
+
+/// Opens a connection to `address`; call it within a runtime.
+///
+/// An error of QUIC comes as an `io::Error` around quinn's, which [`connect_failure`] reads.
+///
+/// - `name`: whose certificate must be shown.
+/// - `source`: the local address, if it matters.
+pub(crate) async fn open(
+    config: &QuicConfig,
+    address: SocketAddr,
+    name: &str,
+    source: Option<IpAddr>,
+) -> io::Result<quinn::Connection> {
+    let source = source.unwrap_or(match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    });
+    let socket = UdpSocket::bind((source, 0))?;
+    let runtime = Arc::new(quinn::TokioRuntime);
+    let endpoint = Endpoint::new(config.endpoint.clone(), None, socket, runtime)?;
+    let connecting = endpoint
+        .connect_with(config.client.clone(), address, name)
+        .map_err(io::Error::other)?;
+    if !config.early_data {
+        return Ok(connecting.await?);
+    }
+    match connecting.into_0rtt() {
+        Ok((connection, _accepted)) => Ok(connection),
+        Err(connecting) => Ok(connecting.await?),
+    }
+}
+
+/// What it means that [`open`] failed.
+pub(crate) fn connect_failure(address: SocketAddr, error: &io::Error) -> Failure {
+    let quic = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match quic {
+        Some(quic) => connection_failure(Phase::Connect, quic),
+        None => Failure::from_io(Phase::Connect, error).because(format!("{address}: {error}")),
+    }
+}
+
+/// The name that the certificate of `host` must be for.
+pub(crate) fn certificate_name(host: &Host<&str>) -> String {
+    match host {
+        Host::Domain(name) => (*name).to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    }
+}
+
+/// Begins HTTP/3 on a connection.
+pub(crate) async fn speak(quic: quinn::Connection, limits: Limits) -> Result<Http3, Failure> {
+    let mut builder = h3::client::builder();
+    builder
+        .max_field_section_size(limits.head_bytes as u64)
+        .send_grease(false);
+    let built = builder.build(h3_quinn::Connection::new(quic.clone())).await;
+    let (mut connection, sender) = built.map_err(|error| match quic.close_reason() {
+        Some(reason) => connection_failure(Phase::Connect, &reason),
+        None => Failure::new(Phase::Connect, FailureKind::Protocol).because(error.to_string()),
+    })?;
+    // Reads the peer's SETTINGS and GOAWAY; ends with the connection.
+    tokio::spawn(async move { poll_fn(|context| connection.poll_close(context)).await });
+    Ok(Http3::new(sender, quic, limits))
+}

@@ -1,0 +1,139 @@
+//! HTTP/3 against a server that is not ours: caddy, whose QUIC is quic-go.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use insta::assert_snapshot;
+use plimsoll_testkit::{Authority, Http3Origin, Leaf, eventually};
+use plimsoll_wire::process::{Process, ProcessSpec};
+
+use crate::plimsoll::plimsoll;
+
+#[test]
+fn caddy_counts_what_we_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .unwrap()
+        .port();
+    let authority = Authority::new();
+    let server = authority.issue(&["localhost"]);
+    let configuration = include_str!("Caddyfile")
+        .replace("{dir}", &path.display().to_string())
+        .replace("{port}", &port.to_string());
+    let large: Vec<u8> = (0..=250).cycle().take(300_000).collect();
+    for (name, bytes) in [
+        ("cert.pem", server.pem().as_bytes()),
+        ("key.pem", server.key_pem().as_bytes()),
+        ("roots.pem", authority.pem().as_bytes()),
+        ("Caddyfile", configuration.as_bytes()),
+        ("large", &large),
+    ] {
+        fs::write(path.join(name), bytes).unwrap();
+    }
+    let command = format!(
+        "env XDG_DATA_HOME={0} XDG_CONFIG_HOME={0} caddy run --config {0}/Caddyfile",
+        path.display()
+    );
+    let _caddy = Process::spawn(&ProcessSpec {
+        argv: shlex::split(&command).unwrap(),
+        ..ProcessSpec::default()
+    })
+    .expect("it is installed by `cargo xtask test`");
+    eventually(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+
+    let roots = path.join("roots.pem");
+    let roots = roots.to_str().unwrap();
+    let url = format!("https://localhost:{port}/");
+    let summary = plimsoll(&[
+        "load",
+        "--json",
+        "--http3",
+        "-n",
+        "2000",
+        "-c",
+        "2",
+        "-p",
+        "16",
+        "--cacert",
+        roots,
+        "--expect",
+        "body == 'hello world'",
+        &url,
+    ]);
+    let summary = summary.exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 2000, "{summary}");
+    assert_eq!(summary["load"]["protocol"], "HTTP/3");
+    assert_eq!(summary["connections_opened"], 2);
+    let log = path.join("access.log");
+    let logged = || {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        log.lines()
+            .filter(|line| {
+                line.contains(r#""proto":"HTTP/3.0""#) && line.contains(r#""status":200"#)
+            })
+            .count()
+    };
+    eventually(|| logged() == 2000);
+
+    let large = format!("{url}large");
+    let checked = plimsoll(&[
+        "check",
+        "--json",
+        "--http3",
+        "--udp-payload",
+        "1300",
+        "--cacert",
+        roots,
+        "--expect",
+        "size == 300000B",
+        "--expect",
+        "cert.days > 14",
+        &large,
+    ]);
+    let checked = checked.exits(0).json();
+    assert_eq!(checked["exchange"]["protocol"], "HTTP/3", "{checked}");
+    assert_eq!(checked["tls"]["alpn"], "h3");
+}
+
+#[test]
+fn the_summary_names_protocol_and_streams() {
+    let origin = Http3Origin::hello(Leaf::self_signed(&["127.0.0.1"]).server_config());
+    let url = origin.url("/");
+    let flags = [
+        "load", "--http3", "-k", "-n", "200", "-c", "2", "-p", "8", &url,
+    ];
+    let said = plimsoll(&flags).exits(0);
+    let expected = "2 connections of HTTP/3 with 8 streams each";
+    assert!(said.stdout.contains(expected), "{said}");
+    assert_eq!(origin.requests(), 200);
+}
+
+#[test]
+fn what_http3_does_not_go_with() {
+    let refused = |flags: &[&str]| {
+        let mut arguments = vec!["load", "--http3"];
+        arguments.extend(flags);
+        plimsoll(&arguments).exits(2).stderr
+    };
+    assert_snapshot!(refused(&[
+        "--disable-keepalive", "-q", "9", "--max-in-flight", "5", "--udp-payload", "1199",
+        "--unix-socket", "/s", "--haproxy-protocol", "https://localhost/",
+    ]), @"
+    error: --disable-keepalive: has no meaning with --http3, whose connections carry requests side by side
+    error: --max-in-flight: does not go with --http3
+      hint: the connections (-c) times their streams (-p) are under way at most
+    error: --unix-socket: has no meaning with --http3, which runs over UDP
+    error: --haproxy-protocol: has no meaning with --http3, which runs over UDP
+    error: --udp-payload: a UDP payload of 1199 bytes cannot be had; QUIC takes from 1200 to 65527
+    ");
+    assert_snapshot!(refused(&["http://localhost/", "-x", "socks5://127.0.0.1:1"]), @"
+    error: --http3: needs an https:// URL, and http://localhost/ is none
+    error: --http3: does not go through a proxy; use none with `-x ''`
+    ");
+    assert_snapshot!(refused(&["--tls-max", "1.2", "https://localhost/"]), @"
+    error: --http3: QUIC needs TLS 1.3 and its suite TLS13_AES_128_GCM_SHA256, and one of them is excluded
+    ");
+    assert!(refused(&["--http2", "https://localhost/"]).contains("cannot be used with"));
+}
