@@ -75,11 +75,14 @@ struct Bench<'a> {
     /// The server's files; removed with the value.
     directory: PathBuf,
     port: u16,
+    /// For a server that needs another one.
+    port2: u16,
 }
 
 impl<'a> Bench<'a> {
     fn prepare(root: &'a Path, plan: &'a Plan, arguments: &Arguments) -> Result<Self, Failure> {
         let target = target_directory(root)?;
+        let [port, port2] = free_ports()?;
         let bench = Self {
             root,
             plan,
@@ -87,7 +90,8 @@ impl<'a> Bench<'a> {
             release: target.join("release"),
             peers: target.join("peers"),
             directory: target.join(format!("bench-{}", std::process::id())),
-            port: free_port()?,
+            port,
+            port2,
         };
         if arguments.install_peers {
             peers::install(root, &bench.peers)?;
@@ -103,7 +107,19 @@ impl<'a> Bench<'a> {
             let file = bench.directory.join(name);
             fs::write(&file, bench.filled(text)).map_err(|error| cannot("write", &file, &error))?;
         }
+        for words in &plan.server.prepare {
+            bench.prepare_server(words)?;
+        }
         Ok(bench)
+    }
+
+    fn prepare_server(&self, words: &[String]) -> Outcome {
+        let Some((program, arguments)) = words.split_first() else {
+            return Ok(());
+        };
+        let arguments = arguments.iter().map(|argument| self.filled(argument));
+        let mut command = Command::new(self.filled(program));
+        step::output(self.root, command.args(arguments)).map(drop)
     }
 
     /// Every operand's program, and the server's, can be found.
@@ -137,7 +153,7 @@ impl<'a> Bench<'a> {
             .args(["--url", &self.plan.url])
             .args(["--server", &self.filled(&server.command)])
             .args(["--server-pin", &server.pin])
-            .args(["--ready", &server.ready]);
+            .args(["--ready", &self.filled(&server.ready)]);
         for (_, operand) in case.operands(self.plan) {
             command.arg(self.filled(operand));
         }
@@ -184,11 +200,12 @@ impl<'a> Bench<'a> {
         ]
     }
 
-    /// `{dir}`, `{release}` and `{port}` are ours to fill in; the rest is compare's.
+    /// `{dir}`, `{release}`, `{port}` and `{port2}` are ours to fill in; the rest is compare's.
     fn filled(&self, text: &str) -> String {
         text.replace("{dir}", &self.directory.to_string_lossy())
             .replace("{release}", &self.release.to_string_lossy())
             .replace("{port}", &self.port.to_string())
+            .replace("{port2}", &self.port2.to_string())
     }
 
     fn search_path(&self) -> Result<std::ffi::OsString, Failure> {
@@ -217,11 +234,14 @@ fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
         .into())
 }
 
-fn free_port() -> Result<u16, Failure> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    Ok(listener
-        .map_err(|error| format!("no free port: {error}"))?
-        .port())
+/// Two ports that nobody listens on.
+fn free_ports() -> Result<[u16; 2], Failure> {
+    let bind = || TcpListener::bind(("127.0.0.1", 0));
+    let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
+    // Both are held until both are known, so they differ.
+    let ports = bind().and_then(|first| Ok((first, bind()?)));
+    let ports = ports.and_then(|(first, second)| Ok([port(first)?, port(second)?]));
+    ports.map_err(|error| format!("no free port: {error}").into())
 }
 
 /// Replaces what stands between the two marks of `name`, or appends it with its marks.

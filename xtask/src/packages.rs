@@ -28,6 +28,11 @@ pub(crate) const H2LOAD: Package = Package {
     name: "nghttp2-client",
 };
 
+pub(crate) const OPENSSL: Package = Package {
+    program: "openssl",
+    name: "openssl",
+};
+
 pub(crate) const NGHTTPD: Package = Package {
     program: "nghttpd",
     name: "nghttp2-server",

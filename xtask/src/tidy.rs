@@ -58,7 +58,7 @@ type Allowed = BTreeMap<String, Option<BTreeSet<String>>>;
 const FOR_TESTS: &str = "plimsoll-testkit";
 
 /// Subcommands that plimsoll starts itself and that no help shows.
-const HIDDEN: [&str; 1] = ["origin"];
+const HIDDEN: [&str; 3] = ["origin", "loadtest-origins", "loadtest-clients"];
 
 fn read_crates(root: &Path) -> Result<Vec<Manifest>, Failure> {
     let mut files = vec![root.join("xtask/Cargo.toml")];

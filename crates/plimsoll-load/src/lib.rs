@@ -41,6 +41,8 @@ mod judge;
 
 mod saturation;
 
+pub mod harness;
+
 pub mod conditions;
 pub mod target;
 

@@ -25,6 +25,8 @@ mod conditions;
 
 mod summary;
 
+mod loadtest;
+
 mod threshold;
 
 mod units;
@@ -43,6 +45,9 @@ pub use crate::exchange::{Exchange, Protocol};
 pub use crate::failure::{Failure, FailureKind, Retry, Side};
 pub use crate::figures::{grouped, three_figures};
 pub use crate::histogram::{Bucket, Histogram};
+pub use crate::loadtest::{
+    LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
+};
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{

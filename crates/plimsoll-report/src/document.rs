@@ -309,7 +309,7 @@ pub struct FailureDocument {
 }
 
 impl FailureDocument {
-    fn of(failure: &FailureCount) -> Self {
+    pub(crate) fn of(failure: &FailureCount) -> Self {
         Self {
             phase: failure.phase.name().to_owned(),
             kind: failure.kind.name().to_owned(),

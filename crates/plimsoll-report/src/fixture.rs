@@ -2,6 +2,8 @@
 
 pub(crate) mod checks;
 
+pub(crate) mod loadtests;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};

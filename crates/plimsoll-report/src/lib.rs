@@ -6,7 +6,8 @@
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
 //! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
 //! several of them; [`push`] does the same for databases of time series.
-//! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange.
+//! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
+//! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,10 @@ pub mod text;
 mod document;
 
 mod check_document;
+
+mod loadtest_document;
+
+mod loadtest_part;
 
 mod date;
 
@@ -47,6 +52,11 @@ pub use crate::document::{
     SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
+pub use crate::loadtest_document::{
+    LoadtestCountsDocument, LoadtestDocument, LoadtestLatencyDocument, LoadtestShapeDocument,
+    LoadtestTickDocument,
+};
+pub use crate::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::record::{RecordError, RunRecord};
 pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

@@ -16,8 +16,11 @@ mod live;
 
 mod check;
 
+mod loadtest;
+
 pub use check::check;
 pub use live::{Progress, live};
+pub use loadtest::{loadtest, loadtest_line};
 pub use style::Style;
 pub use summary::summary;
 

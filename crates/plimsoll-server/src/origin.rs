@@ -4,17 +4,31 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
+use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
 
 use crate::connection::serve;
+use crate::http2;
 
-/// A listening socket of the loopback interface, ready to serve.
+/// A listening socket, ready to serve.
 #[derive(Debug)]
 pub struct Origin {
     listener: std::net::TcpListener,
     address: SocketAddr,
     answer: Answer,
+    speaks: Speaks,
+}
+
+/// The protocol of an origin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, known beforehand by its clients (RFC 9113, section 3.3).
+    Http2,
 }
 
 /// Why an origin cannot serve.
@@ -38,6 +52,7 @@ pub enum OriginError {
 pub(crate) struct Answer {
     bytes: Vec<u8>,
     head_bytes: usize,
+    body: Bytes,
 }
 
 impl Answer {
@@ -49,10 +64,19 @@ impl Answer {
         let head_bytes = head.len();
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
-        Self { bytes, head_bytes }
+        Self {
+            bytes,
+            head_bytes,
+            body: Bytes::copy_from_slice(body),
+        }
     }
 
-    /// What goes over the wire: all of it, or to a HEAD request only the head.
+    /// The content alone.
+    pub(crate) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
+    /// What goes over the wire of HTTP/1: all of it, or to a HEAD request only the head.
     pub(crate) fn to(&self, is_head: bool) -> &[u8] {
         if is_head {
             &self.bytes[..self.head_bytes]
@@ -70,10 +94,16 @@ impl Origin {
     ///
     /// - `body`: the content of every answer.
     pub fn bind(port: u16, body: &[u8]) -> Result<Self, OriginError> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), body)
+    }
+
+    /// Listens at `address`; its port 0 takes a free one.
+    ///
+    /// - `body`: the content of every answer.
+    pub fn bind_to(address: SocketAddr, body: &[u8]) -> Result<Self, OriginError> {
         let listen = |source| OriginError::Listen { address, source };
         let socket = socket2::Socket::new(
-            socket2::Domain::IPV4,
+            socket2::Domain::for_address(address),
             socket2::Type::STREAM.nonblocking(),
             None,
         )
@@ -88,7 +118,15 @@ impl Origin {
             listener,
             address,
             answer: Answer::new(body),
+            speaks: Speaks::default(),
         })
+    }
+
+    /// The same origin, speaking `speaks`.
+    #[must_use]
+    pub fn speaking(mut self, speaks: Speaks) -> Self {
+        self.speaks = speaks;
+        self
     }
 
     /// Where it listens.
@@ -98,20 +136,32 @@ impl Origin {
 
     /// Serves on the calling thread until accepting fails for good.
     pub fn serve(self) -> Result<(), OriginError> {
+        Self::serve_all(vec![self])
+    }
+
+    /// Serves all of `origins` on the calling thread until accepting fails for good on one of them.
+    pub fn serve_all(origins: Vec<Self>) -> Result<(), OriginError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build_local(LocalOptions::default())
             .map_err(OriginError::Serve)?;
         runtime
             .block_on(async move {
-                let listener = TcpListener::from_std(self.listener)?;
-                accept(listener, Rc::new(self.answer)).await
+                let mut accepting = JoinSet::new();
+                for origin in origins {
+                    let listener = TcpListener::from_std(origin.listener)?;
+                    accepting.spawn_local(accept(listener, Rc::new(origin.answer), origin.speaks));
+                }
+                match accepting.join_next().await {
+                    None => Ok(()),
+                    Some(ended) => ended.map_err(io::Error::other)?,
+                }
             })
             .map_err(OriginError::Serve)
     }
 }
 
-async fn accept(listener: TcpListener, answer: Rc<Answer>) -> io::Result<()> {
+async fn accept(listener: TcpListener, answer: Rc<Answer>, speaks: Speaks) -> io::Result<()> {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -119,7 +169,10 @@ async fn accept(listener: TcpListener, answer: Rc<Answer>) -> io::Result<()> {
                 let answer = Rc::clone(&answer);
                 tokio::task::spawn_local(async move {
                     // A client that breaks off or breaks the protocol concerns only itself.
-                    drop(serve(stream, &answer).await);
+                    match speaks {
+                        Speaks::Http1 => drop(serve(stream, &answer).await),
+                        Speaks::Http2 => drop(http2::serve(stream, answer).await),
+                    }
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

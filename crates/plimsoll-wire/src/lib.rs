@@ -28,6 +28,8 @@ pub mod descriptors;
 
 pub mod process;
 
+pub mod network;
+
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyProtocol};

@@ -219,6 +219,13 @@ impl Process {
         })
     }
 
+    /// Asks the group to end (`SIGTERM`) and does not wait for it.
+    pub fn ask_to_end(&self) {
+        if self.child.is_some() {
+            self.signal(Signal::TERM);
+        }
+    }
+
     /// Asks the group to end (`SIGTERM`), waits for the program, `grace` at most, and kills whatever
     /// of the group is left.
     pub fn stop(mut self, grace: Duration) -> Option<ExitStatus> {

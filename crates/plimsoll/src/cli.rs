@@ -4,7 +4,7 @@ use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 
-use crate::commands::Command;
+use crate::commands::{Command, LoadtestArgs};
 
 /// Finds the load line of HTTP services.
 #[derive(Debug, Parser)]
@@ -19,6 +19,14 @@ use crate::commands::Command;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The command line of `loadtest`.
+#[derive(Debug, Parser)]
+#[command(name = "loadtest", version, about, styles = STYLES)]
+pub(crate) struct LoadtestCli {
+    #[command(flatten)]
+    pub(crate) args: LoadtestArgs,
 }
 
 const STYLES: Styles = Styles::styled()
@@ -36,6 +44,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        LoadtestCli::command().debug_assert();
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) fn can_be_taken_over() -> bool {
     is_terminal && !is_dumb && has_room()
 }
 
-/// Prints a line on standard error.
+/// Prints a line on standard error that tells how something goes on.
 pub(crate) fn log_line(line: &str) {
     // Progress that cannot be shown is no reason to end a run.
     writeln!(io::stderr().lock(), "{line}").ok();

@@ -8,7 +8,8 @@ use crate::Outcome;
 use crate::packages::{self, Package};
 use crate::step;
 
-const PACKAGES: [Package; 4] = [
+const PACKAGES: [Package; 5] = [
+    packages::OPENSSL,
     packages::NGINX,
     packages::WRK,
     packages::H2LOAD,

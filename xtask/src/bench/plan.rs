@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Failure;
 
-/// One benchmark. In commands `{dir}`, `{release}` and `{port}` are filled in by the task, and
+/// One benchmark. In commands `{dir}`, `{release}`, `{port}` and `{port2}` are filled in by the task, and
 /// `{seconds}`, `{connections}` and `{url}` by `plimsoll compare`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +52,9 @@ pub(super) struct Server {
     pub(super) version: Vec<String>,
     pub(super) pin: String,
     pub(super) ready: String,
+    /// Commands to be run once the files are there.
+    #[serde(default)]
+    pub(super) prepare: Vec<Vec<String>>,
     /// Files by their names, written into `{dir}`.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,

@@ -12,7 +12,7 @@ use plimsoll_model::{
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use plimsoll_wire::h2;
 
-use crate::check::{CheckPlan, Facts, Observer};
+use crate::check::{CheckPlan, Facts, Observer, SharedConnections};
 use crate::{
     Completed, Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, Incomplete,
     Learning, ReadBuffer, Request, ResponseParts, Session, SessionPlan, Stream, require_http2,
@@ -27,14 +27,15 @@ pub async fn check(plan: &Arc<CheckPlan>, connector: &Connector, clock: &impl Cl
 
 /// Makes the exchange of one plan, again and again.
 ///
-/// It owns at most one connection. Connector and read buffer are the caller's, so that the checkers
-/// of one worker can share them. With [`Reuse::Keep`] and without details, a check allocates only
-/// where a condition asks for JSON.
+/// It owns at most one connection, or shares some with others ([`sharing`](Self::sharing)). Connector
+/// and read buffer are the caller's, so that the checkers of one worker can share them. With
+/// [`Reuse::Keep`] and without details, a check allocates only where a condition asks for JSON.
 #[derive(Debug)]
 pub struct Checker {
     plan: Arc<CheckPlan>,
     reuse: Reuse,
-    open: Option<Open>,
+    open: Option<Box<Open>>,
+    shared: Option<SharedConnections>,
     observer: Observer,
     /// What is known of how the server wants to be answered, and the request with that.
     session: Option<Box<Session>>,
@@ -94,8 +95,18 @@ impl Checker {
             plan,
             reuse,
             open: None,
+            shared: None,
             has_details: false,
             tls: None,
+        }
+    }
+
+    /// A checker whose exchanges run over `connections`, which must be to the plan's endpoint; its
+    /// request must be encoded for HTTP/2.
+    pub fn sharing(plan: Arc<CheckPlan>, connections: SharedConnections) -> Self {
+        Self {
+            shared: Some(connections),
+            ..Self::new(plan, Reuse::Keep)
         }
     }
 
@@ -142,50 +153,16 @@ impl Checker {
             outcome: Ok(0),
         };
         self.observer.clear();
-        let mut kept = self.open.take().and_then(|mut open| {
-            let is_fresh = open.is_fresh(buffer, clock);
-            is_fresh.then_some(open)
-        });
-        let mut reused = kept.is_some();
-        loop {
-            let is_kept = kept.is_some();
-            let before = exchange.clone();
-            let open = match kept.take() {
-                Some(open) => Ok(open),
-                None => self.connect(connector, clock, &mut exchange).await,
-            };
-            let result = match open {
-                Ok(open) => self.send(open, buffer, clock, &mut exchange).await,
-                Err(failure) => Err(failure),
-            };
-            match result {
-                Ok(status) => {
-                    exchange.outcome = Ok(status);
-                    let session = self.session.as_mut();
-                    if session.is_some_and(|session| session.wants_again()) {
-                        self.observer.clear();
-                        kept = self.open.take();
-                        continue;
-                    }
-                }
-                Err(failure)
-                    if is_kept
-                        && failure.retry == Retry::IfReused
-                        && self.plan.request.is_idempotent() =>
-                {
-                    exchange = before;
-                    reused = false;
-                    continue;
-                }
-                Err(failure) => exchange.outcome = Err(failure),
+        let reused = match self.shared.clone() {
+            None => {
+                self.check_alone(connector, buffer, clock, &mut exchange)
+                    .await
             }
-            break;
-        }
-        if self.reuse == Reuse::Fresh
-            && let Some(open) = self.open.take()
-        {
-            open.close().await;
-        }
+            Some(shared) => {
+                self.check_shared(&shared, connector, clock, &mut exchange)
+                    .await
+            }
+        };
         let certificate_days = self
             .tls
             .as_ref()
@@ -223,12 +200,139 @@ impl Checker {
         }
     }
 
+    /// Tells whether the connection had carried an exchange before.
+    async fn check_alone(
+        &mut self,
+        connector: &Connector,
+        buffer: &ReadBuffer,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> bool {
+        let mut kept = self.open.take().and_then(|mut open| {
+            let is_fresh = open.is_fresh(buffer, clock);
+            is_fresh.then_some(open)
+        });
+        let mut reused = kept.is_some();
+        loop {
+            let is_kept = kept.is_some();
+            let before = exchange.clone();
+            let open = match kept.take() {
+                Some(open) => Ok(open),
+                None => self.connect(connector, clock, exchange).await,
+            };
+            let result = match open {
+                Ok(open) => self.send(open, buffer, clock, exchange).await,
+                Err(failure) => Err(failure),
+            };
+            match result {
+                Ok(status) => {
+                    exchange.outcome = Ok(status);
+                    let session = self.session.as_mut();
+                    if session.is_some_and(|session| session.wants_again()) {
+                        self.observer.clear();
+                        kept = self.open.take();
+                        continue;
+                    }
+                }
+                Err(failure)
+                    if is_kept
+                        && failure.retry == Retry::IfReused
+                        && self.plan.request.is_idempotent() =>
+                {
+                    *exchange = before;
+                    reused = false;
+                    continue;
+                }
+                Err(failure) => exchange.outcome = Err(failure),
+            }
+            break;
+        }
+        if self.reuse == Reuse::Fresh
+            && let Some(open) = self.open.take()
+        {
+            open.close().await;
+        }
+        reused
+    }
+
+    /// Tells whether the connection had carried an exchange before.
+    async fn check_shared(
+        &mut self,
+        shared: &SharedConnections,
+        connector: &Connector,
+        clock: &impl Clock,
+        exchange: &mut Exchange,
+    ) -> bool {
+        let deadline = exchange.started + self.plan.timeout;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            self.tls = None;
+            exchange.phases = Phases::default();
+            let place = match shared.place(connector, deadline, clock).await {
+                Ok(place) => place,
+                Err((failure, phases)) => {
+                    add_phases(&mut exchange.phases, &phases);
+                    exchange.done = clock.now();
+                    exchange.outcome = Err(failure);
+                    return false;
+                }
+            };
+            if self.has_details || self.plan.expectations.needs_certificate() {
+                self.tls = place.tls();
+            }
+            exchange.peer = place.peer();
+            let begun = if place.is_immediate() && attempt == 1 {
+                exchange.started
+            } else {
+                clock.now()
+            };
+            if place.has_waited {
+                let blocked = begun.saturating_duration_since(exchange.started);
+                let blocked = blocked.saturating_sub(place.phases.total());
+                exchange.phases.set(Phase::Blocked, blocked);
+            }
+            add_phases(&mut exchange.phases, &place.phases);
+            let Some(request) = self.plan.request.http2() else {
+                exchange.done = begun;
+                exchange.outcome = Err(not_encoded());
+                return place.reused;
+            };
+            let made = shared.exchange(&place, request, begun, deadline, &mut self.observer);
+            match made.await {
+                Ok(completed) => {
+                    add_phases(&mut exchange.phases, &completed.phases);
+                    exchange.bytes_sent = completed.bytes_sent;
+                    exchange.bytes_received = completed.bytes_received;
+                    exchange.done = completed.done;
+                    exchange.outcome = Ok(completed.status);
+                }
+                Err(incomplete) => {
+                    let failure = incomplete.failure;
+                    if attempt < MOST_ATTEMPTS
+                        && place.reused
+                        && was_left(&failure, &self.plan.request)
+                    {
+                        self.observer.clear();
+                        continue;
+                    }
+                    add_phases(&mut exchange.phases, &incomplete.phases);
+                    exchange.bytes_sent = incomplete.bytes_sent;
+                    exchange.bytes_received = incomplete.bytes_received;
+                    exchange.done = incomplete.done;
+                    exchange.outcome = Err(failure);
+                }
+            }
+            return place.reused;
+        }
+    }
+
     async fn connect(
         &mut self,
         connector: &Connector,
         clock: &impl Clock,
         exchange: &mut Exchange,
-    ) -> Result<Open, Failure> {
+    ) -> Result<Box<Open>, Failure> {
         self.tls = None;
         exchange.peer = None;
         if self.plan.request.protocol() == Protocol::Http3 {
@@ -241,7 +345,7 @@ impl Checker {
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = connection.stream.tls_session();
                 }
-                let opened = Open::new(&self.plan, connection, clock.now());
+                let opened = Open::new(&self.plan, connection, clock.now()).map(Box::new);
                 opened.inspect_err(|_| exchange.done = clock.now())
             }
             Err(error) => {
@@ -257,7 +361,7 @@ impl Checker {
         connector: &Connector,
         clock: &impl Clock,
         exchange: &mut Exchange,
-    ) -> Result<Open, Failure> {
+    ) -> Result<Box<Open>, Failure> {
         let (endpoint, limits) = (&self.plan.endpoint, self.plan.limits);
         let connecting = connector.connect_http3(endpoint, limits, clock);
         match Box::pin(connecting).await {
@@ -266,10 +370,10 @@ impl Checker {
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = Some(http.tls_session());
                 }
-                Ok(Open {
+                Ok(Box::new(Open {
                     peer: Some(http.peer()),
                     http: Http::Three(http),
-                })
+                }))
             }
             Err(error) => {
                 add_phases(&mut exchange.phases, &error.phases);
@@ -281,7 +385,7 @@ impl Checker {
 
     async fn send(
         &mut self,
-        mut open: Open,
+        mut open: Box<Open>,
         buffer: &ReadBuffer,
         clock: &impl Clock,
         exchange: &mut Exchange,
@@ -451,6 +555,23 @@ impl ResponseSink for Observing<'_> {
     fn content(&mut self, piece: &[u8]) {
         self.0.content(piece);
     }
+}
+
+/// How often a check is begun on connections that their server leaves.
+const MOST_ATTEMPTS: u32 = 4;
+
+/// Whether the failure says that the connection was left, and the request can be sent on another.
+fn was_left(failure: &Failure, request: &Request) -> bool {
+    match failure.retry {
+        Retry::Safe => failure.kind == FailureKind::Closed,
+        Retry::IfReused => request.is_idempotent(),
+        Retry::Never => false,
+    }
+}
+
+fn not_encoded() -> Failure {
+    Failure::new(Phase::Send, FailureKind::Protocol)
+        .because("the request was not encoded for the protocol of its connection")
 }
 
 fn add_phases(all: &mut Phases, more: &Phases) {

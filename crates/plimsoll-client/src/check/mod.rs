@@ -3,7 +3,7 @@
 //! `status == 200`, `body.json($.ok) == true`, `cert.days > 14`. A [`Condition`] is parsed once and
 //! judged against values: that part is pure and shared by load tests, checks and monitors. Only a
 //! [`Checker`] sends anything: one exchange at a time, on a connection that it keeps or on a fresh
-//! one. Redirects are not followed.
+//! one; over HTTP/2 many can share a few ([`SharedConnections`]). Redirects are not followed.
 
 mod condition;
 
@@ -15,6 +15,8 @@ mod observer;
 
 mod plan;
 
+mod shared;
+
 mod checker;
 
 pub use crate::check::checker::{Checker, Outcome, Reuse, check};
@@ -23,3 +25,4 @@ pub use crate::check::expectations::Expectations;
 pub use crate::check::observed::{Facts, Observed};
 pub use crate::check::observer::Observer;
 pub use crate::check::plan::CheckPlan;
+pub use crate::check::shared::SharedConnections;

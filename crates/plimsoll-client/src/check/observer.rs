@@ -6,7 +6,7 @@ use plimsoll_wire::h2;
 
 use crate::check::{Facts, Observed};
 
-/// Keeps of a response what conditions look at, and its size.
+/// Keeps of a response what conditions look at, and its size; by default nothing else.
 #[derive(Debug, Clone)]
 pub struct Observer {
     keep_body: bool,
@@ -60,6 +60,12 @@ impl Observer {
 
     pub(super) fn observed(&self, facts: Facts) -> Observed<'_> {
         Observed::new(facts, &self.headers, &self.body, self.size)
+    }
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self::new(false, Vec::new())
     }
 }
 

@@ -187,6 +187,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         Ok(())
     }
 
+    /// Gives the exchange of `token` up: the peer is told, and the token is free.
+    ///
+    /// False if there is none.
+    pub fn cancel(&mut self, token: u32) -> bool {
+        let exchange = self.exchanges.get_mut(token as usize);
+        let stream = exchange.and_then(|exchange| exchange.stream.take());
+        stream.is_some_and(|stream| self.codec.cancel(stream))
+    }
+
     /// Writes what is to be sent, reads what came, and gives up what is overdue.
     ///
     /// Pending once there is nothing to be done until the transport or a deadline says so; the

@@ -4,6 +4,8 @@
 
 mod checks;
 
+mod shared_checks;
+
 mod connecting;
 
 mod exchanges;

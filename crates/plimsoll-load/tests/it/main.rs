@@ -18,3 +18,5 @@ mod http3;
 mod window;
 
 mod websocket;
+
+mod harness;

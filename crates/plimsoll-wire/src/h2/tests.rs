@@ -19,6 +19,7 @@ enum Told {
 struct Keep {
     wants_fields: bool,
     told: Vec<Told>,
+    traffic: Vec<(u32, Traffic)>,
 }
 
 fn text(fields: &Fields) -> String {
@@ -53,6 +54,10 @@ impl Events for Keep {
 
     fn trailers(&mut self, token: u32, fields: &Fields) {
         self.told.push(Told::Trailers(token, text(fields)));
+    }
+
+    fn traffic(&mut self, token: u32, traffic: Traffic) {
+        self.traffic.push((token, traffic));
     }
 
     fn complete(&mut self, token: u32) {
@@ -962,4 +967,61 @@ proptest! {
         let begin = if has_settings { settings(&[]) } else { Vec::new() };
         prop_assert_eq!(outcome([&input[..]], &begin), outcome(input.chunks(3), &begin));
     }
+}
+
+#[test]
+fn traffic_is_that_of_the_exchanges_own_frames() {
+    let mut connection = established(&[]);
+    let id = connection.open(&post(600), 1).unwrap();
+    connection.open(&get(), 2).unwrap();
+    assert!(connection.is_sent(id));
+    let sent = frames(&drain(&mut connection));
+    let bytes_of = |stream: u32| -> u64 {
+        let frames = sent.iter().filter(|frame| frame.2 == stream);
+        frames.map(|frame| 9 + frame.3.len() as u64).sum()
+    };
+    let sent = connection.traffic(id).unwrap();
+    assert_eq!((sent.sent, sent.received), (bytes_of(1), 0));
+    let (first, second) = (
+        headers(1, 0, OK),
+        data(1, PADDED | END_STREAM, b"\x03llo\0\0\0"),
+    );
+    let reset = raw(frame::RST_STREAM, 0, 3, &[0, 0, 0, 7]);
+    let input = [&first[..], &window_update(1, 9), &second, &reset].concat();
+    let mut keep = Keep::default();
+    // Cut in the middle of a frame, which changes nothing.
+    let (before, after) = input.split_at(first.len() + 4);
+    connection.receive(before, &mut keep).unwrap();
+    connection.receive(after, &mut keep).unwrap();
+    let received = (first.len() + second.len()) as u64;
+    let expected = [
+        (
+            1,
+            Traffic {
+                sent: bytes_of(1),
+                received,
+            },
+        ),
+        (
+            2,
+            Traffic {
+                sent: bytes_of(3),
+                received: 0,
+            },
+        ),
+    ];
+    assert_eq!(keep.traffic, expected);
+    assert_eq!(connection.traffic(id), None);
+}
+
+#[test]
+fn a_request_is_sent_when_its_last_piece_is_in_the_output() {
+    let mut connection = established(&[(4, 100)]);
+    let id = connection.open(&post(150), 1).unwrap();
+    drain(&mut connection);
+    assert!(!connection.is_sent(id));
+    let update = window_update(1, 50);
+    connection.receive(&update, &mut Keep::default()).unwrap();
+    drain(&mut connection);
+    assert!(connection.is_sent(id));
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use plimsoll_server::Origin;
+use plimsoll_server::{Origin, Speaks};
 use plimsoll_wire::process;
 
 use crate::exit::Exit;
@@ -14,6 +14,10 @@ pub(crate) struct Args {
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    /// Speak HTTP/2 by prior knowledge instead of HTTP/1.1.
+    #[arg(long)]
+    http2: bool,
 
     /// End when the process that started it does.
     #[arg(long)]
@@ -28,7 +32,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         process::end_with_parent().map_err(|error| fail(&error))?;
     }
     plimsoll_wire::descriptors::raise().map_err(|error| fail(&error))?;
+    let speaks = if args.http2 {
+        Speaks::Http2
+    } else {
+        Speaks::Http1
+    };
     let origin = Origin::bind(args.port, BODY).map_err(|error| fail(&error))?;
+    let origin = origin.speaking(speaks);
     // Whoever started it reads this line to know that and where it serves.
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "listening on http://{}/", origin.address()).map_err(|error| fail(&error))?;

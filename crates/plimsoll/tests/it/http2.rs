@@ -1,6 +1,7 @@
 //! HTTP/2 against servers that are not ours: nginx and nghttpd.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 
@@ -149,4 +150,48 @@ fn the_summary_names_protocol_and_streams() {
     let expected = "2 connections of HTTP/2 with 8 streams each";
     assert!(said.stdout.contains(expected), "{said}");
     assert_eq!(origin.requests(), 500);
+}
+
+#[test]
+fn without_a_url_the_embedded_origin_speaks_it_too() {
+    let said = plimsoll(&[
+        "load",
+        "--json",
+        "--http2",
+        "-n",
+        "3000",
+        "-c",
+        "2",
+        "-p",
+        "50",
+        "--expect",
+        "body == 'hello, load\n'",
+    ]);
+    let summary = said.exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 3000, "{summary}");
+    assert_eq!(summary["target"]["name"], "embedded origin");
+    let said = plimsoll(&[
+        "load",
+        "--json",
+        "--http2",
+        "-n",
+        "100",
+        "-c",
+        "1",
+        "-p",
+        "8",
+        "-m",
+        "HEAD",
+        "--expect",
+        "size == 0B",
+    ]);
+    assert_eq!(said.exits(0).json()["counts"]["ok"], 100);
+    // More than the windows that a connection begins with.
+    let mut body = tempfile::NamedTempFile::new().unwrap();
+    body.write_all(&vec![b'b'; 300_000]).unwrap();
+    let path = body.path().to_str().unwrap();
+    let said = plimsoll(&[
+        "load", "--json", "--http2", "-n", "20", "-c", "1", "-p", "4", "-D", path,
+    ]);
+    assert_eq!(said.exits(0).json()["counts"]["ok"], 20);
 }

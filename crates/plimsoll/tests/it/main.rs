@@ -20,6 +20,8 @@ mod cost;
 
 mod http2;
 
+mod loadtest;
+
 mod http3;
 
 mod view;

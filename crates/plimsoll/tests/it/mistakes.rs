@@ -85,10 +85,6 @@ fn what_http2_does_not_go_with() {
     exit 2
     "
     );
-    assert_snapshot!(plimsoll(&["load", "--http2"]), @"
-    error: --http2: needs a URL: the embedded origin speaks HTTP/1.1 only
-    exit 2
-    ");
     let proxied = [
         "load",
         "--http2",

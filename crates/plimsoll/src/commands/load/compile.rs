@@ -344,10 +344,10 @@ impl Compiler<'_> {
                     .hint("the connections (-c) times their streams (-p) are under way at most"),
             );
         }
-        if args.is_embedded() {
+        if protocol == Protocol::Http3 && args.is_embedded() {
             self.problem(
                 flag,
-                "needs a URL: the embedded origin speaks HTTP/1.1 only",
+                "needs a URL: the embedded origin speaks HTTP/1.1 and HTTP/2 only",
             );
         }
         if !(1..=MOST_STREAMS).contains(&streams) {

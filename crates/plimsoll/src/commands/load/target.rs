@@ -76,11 +76,7 @@ pub(super) fn start(
         },
         None if is_embedded => SpawnedPlan {
             name: Some("embedded origin".to_owned()),
-            argv: vec![
-                own_program()?,
-                "origin".to_owned(),
-                "--end-with-parent".to_owned(),
-            ],
+            argv: origin_command(args)?,
             cores: origin_cores(args),
             ready: Readiness::Announces,
             timeout: args.server.spawn_timeout,
@@ -109,11 +105,13 @@ fn split(command: &str) -> Result<Vec<String>, Failed> {
     }
 }
 
-fn own_program() -> Result<String, Failed> {
-    let path = std::env::current_exe().map_err(|error| {
-        Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
-    })?;
-    Ok(path.to_string_lossy().into_owned())
+fn origin_command(args: &Args) -> Result<Vec<String>, Failed> {
+    let mut command = vec![super::super::own_program()?, "origin".to_owned()];
+    command.push("--end-with-parent".to_owned());
+    if args.connection.http2 {
+        command.push("--http2".to_owned());
+    }
+    Ok(command)
 }
 
 /// Where the command to be started will accept connections.

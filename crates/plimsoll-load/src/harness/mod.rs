@@ -1,0 +1,14 @@
+//! The harness of `plimsoll loadtest`: very many workers, each of which makes one check after the
+//! other with the check of the monitor.
+//!
+//! A [`HarnessPlan`] goes in and a [`HarnessOutcome`] comes out of [`run`], for the workers of one
+//! process. It starts no origins and no processes.
+
+mod plan;
+
+mod run;
+
+mod worker;
+
+pub use self::plan::HarnessPlan;
+pub use self::run::{HarnessOutcome, run};

@@ -1,0 +1,190 @@
+//! One thread of the harness, and the workers that it carries.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_client::check::{Checker, Outcome, Reuse, SharedConnections};
+use plimsoll_client::{Connector, ReadBuffer};
+use plimsoll_model::{Clock, LoadtestConnections, LoadtestFound, Phase};
+use plimsoll_wire::{SystemClock, h2};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
+
+use super::HarnessPlan;
+use crate::Interrupt;
+use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF};
+use crate::progress::{Progress, Told};
+use crate::run::RunError;
+
+/// How often a thread looks up from its workers.
+const BEAT: Duration = Duration::from_millis(20);
+
+/// What a thread is given.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) plan: HarnessPlan,
+    /// Which thread this is, of how many.
+    pub(super) index: usize,
+    pub(super) of: usize,
+    pub(super) start: Instant,
+    pub(super) progress: Arc<Progress>,
+    pub(super) interrupt: Arc<Interrupt>,
+}
+
+/// What the workers of a thread have in common.
+struct Common {
+    connector: Connector,
+    buffer: ReadBuffer,
+    found: RefCell<LoadtestFound>,
+    progress: Arc<Progress>,
+    end: Instant,
+    stopped: Cell<bool>,
+    /// When the last check came to its end.
+    last: Cell<Instant>,
+}
+
+/// Runs the workers of one thread to their end; tells when the last check was done.
+pub(super) fn work(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(RunError::Runtime)?;
+    runtime.block_on(drive(setup))
+}
+
+async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
+    let plan = &setup.plan;
+    let common = Rc::new(Common {
+        connector: Connector::new(Arc::clone(&plan.connect)),
+        buffer: ReadBuffer::new(),
+        found: RefCell::default(),
+        progress: Arc::clone(&setup.progress),
+        end: setup.start + plan.duration,
+        stopped: Cell::new(false),
+        last: Cell::new(setup.start),
+    });
+    let shared = shared_connections(plan, setup.of);
+    let mut drivers = JoinSet::new();
+    for connections in &shared {
+        let (connections, common) = (connections.clone(), Rc::clone(&common));
+        drivers.spawn_local(async move { connections.drive(&common.buffer, &SystemClock).await });
+    }
+    let mut workers = JoinSet::new();
+    for number in (setup.index..plan.workers).step_by(setup.of) {
+        // Evenly over the endpoints within each thread too.
+        let check = (number / setup.of + setup.index) % plan.checks.len();
+        let checker = match shared.get(check) {
+            Some(connections) => {
+                Checker::sharing(Arc::clone(&plan.checks[check]), connections.clone())
+            }
+            None => Checker::new(
+                Arc::clone(&plan.checks[check]),
+                match plan.connections {
+                    LoadtestConnections::Fresh => Reuse::Fresh,
+                    _ => Reuse::Keep,
+                },
+            ),
+        };
+        let fraction = number as f64 / plan.workers as f64;
+        let begin = setup.start + plan.ramp.mul_f64(fraction);
+        workers.spawn_local(check_on(Rc::clone(&common), checker, begin));
+    }
+    let mut beat = tokio::time::interval(BEAT);
+    let mut stopped_at = None;
+    loop {
+        tokio::select! {
+            biased;
+            _ = beat.tick() => {
+                let now = SystemClock.now();
+                common.tell();
+                if now >= common.end || setup.interrupt.is_asked() {
+                    common.stopped.set(true);
+                    stopped_at.get_or_insert(now);
+                }
+                let is_idle = common.progress.in_flight() == 0;
+                let is_over = stopped_at.is_some_and(|at| is_idle || now >= at + plan.grace);
+                if is_over || setup.interrupt.is_urgent() {
+                    break;
+                }
+            }
+            ended = workers.join_next() => match ended {
+                None => break,
+                Some(Ok(())) => {}
+                Some(Err(error)) => return Err(RunError::Panicked(error.to_string())),
+            },
+        }
+    }
+    // Whoever is still under way is aborted by being dropped.
+    drop(workers);
+    common.tell();
+    let mut found = common.found.take();
+    let counts = &mut found.counts;
+    counts.aborted = counts.started - counts.ok - counts.failed;
+    Ok((found, common.last.get()))
+}
+
+/// One for each endpoint, if connections are shared at all.
+fn shared_connections(plan: &HarnessPlan, threads: usize) -> Vec<SharedConnections> {
+    if plan.connections != LoadtestConnections::Shared {
+        return Vec::new();
+    }
+    let at_a_time = plan.workers.div_ceil(plan.checks.len() * threads);
+    let settings = h2::Settings {
+        streams: u32::try_from(at_a_time).unwrap_or(u32::MAX),
+        ..h2::Settings::default()
+    };
+    let share = |check: &Arc<plimsoll_client::check::CheckPlan>| {
+        SharedConnections::new(check.endpoint.clone(), 1, settings)
+    };
+    plan.checks.iter().map(share).collect()
+}
+
+/// One worker: a check, and when it is done the next one.
+async fn check_on(common: Rc<Common>, mut checker: Checker, begin: Instant) {
+    tokio::time::sleep_until(begin.into()).await;
+    let mut back_off = Duration::ZERO;
+    let mut now = begin;
+    while !common.stopped.get() && now < common.end {
+        common.progress.begin();
+        common.found.borrow_mut().counts.started += 1;
+        let outcome = checker
+            .check(&common.connector, &common.buffer, &SystemClock)
+            .await;
+        common.record(&outcome);
+        now = outcome.exchange.done;
+        if is_unconnected(&outcome) {
+            back_off = (back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+            now += back_off;
+            tokio::time::sleep_until(now.into()).await;
+        } else {
+            back_off = Duration::ZERO;
+        }
+    }
+}
+
+/// Whether no connection could be opened, so that the next attempt has to wait a little.
+fn is_unconnected(outcome: &Outcome) -> bool {
+    let failure = outcome.exchange.outcome.as_ref().err();
+    failure.is_some_and(|failure| matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls))
+}
+
+impl Common {
+    fn record(&self, outcome: &Outcome) {
+        self.progress.complete();
+        let mut found = self.found.borrow_mut();
+        found.record(&outcome.exchange, outcome.verdict);
+        self.last.set(self.last.get().max(outcome.exchange.done));
+    }
+
+    /// Lets others see what was counted until now.
+    fn tell(&self) {
+        let counts = &self.found.borrow().counts;
+        self.progress.tell(Told {
+            ok: counts.ok,
+            errors: counts.errors(),
+            ..Told::default()
+        });
+    }
+}

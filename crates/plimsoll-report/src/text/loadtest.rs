@@ -1,0 +1,187 @@
+//! What a person reads of a run of the harness: a line each second, the summary at the end.
+
+use plimsoll_model::{LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick};
+
+use super::WIDTH;
+use super::numbers::{NOTHING, bytes, count, duration, optional, rate, share};
+use super::page::{Page, shortened};
+use super::style::{Emphasis, Style};
+
+/// One line of at most 80 columns for the second that has just gone by, without a line feed.
+///
+/// - `before`: the state a second ago.
+pub fn loadtest_line(tick: &LoadtestTick, before: &LoadtestTick, style: Style) -> String {
+    let seconds = tick.at.saturating_sub(before.at).as_secs_f64();
+    let per_second = if seconds > 0.0 {
+        tick.ok.saturating_sub(before.ok) as f64 / seconds
+    } else {
+        0.0
+    };
+    let figures = format!(
+        "{:>5} {:>9} req/s {:>13} in all {:>8} in flight {:>7}",
+        format!("{}s", tick.at.as_secs()),
+        rate(per_second),
+        count(tick.ok),
+        count(tick.in_flight),
+        tick.memory_bytes.map_or_else(|| NOTHING.to_owned(), bytes),
+    );
+    let errors = match tick.errors {
+        0 => String::new(),
+        errors => format!("  {} failed", count(errors)),
+    };
+    let figures = shortened(&figures, WIDTH - errors.chars().count().min(WIDTH));
+    format!("{figures}{}", style.apply(Emphasis::Error, &errors))
+}
+
+/// The summary, with a line feed at its end.
+pub fn loadtest(summary: &LoadtestSummary, style: Style) -> String {
+    let mut page = Page::new(style);
+    title(&mut page, summary);
+    checks(&mut page, summary);
+    latency(&mut page, summary);
+    failures(&mut page, summary);
+    page.finish()
+}
+
+fn title(page: &mut Page, summary: &LoadtestSummary) {
+    let shape = &summary.shape;
+    let title = format!(
+        "{} over {}",
+        plural(shape.workers as u64, "worker", "workers"),
+        shape.protocol
+    );
+    let title = page.style().apply(Emphasis::Strong, &title);
+    page.line(&title);
+    page.wrapped(Emphasis::Faint, &layout(shape));
+    if summary.interrupted {
+        page.line("");
+        page.marked(
+            "!",
+            Emphasis::Warning,
+            "interrupted: what was measured until then follows",
+        );
+    }
+}
+
+fn layout(shape: &LoadtestShape) -> String {
+    let connections = match shape.connections {
+        LoadtestConnections::Kept => "a connection kept by each",
+        LoadtestConnections::Fresh => "a fresh connection for each check",
+        LoadtestConnections::Shared => "connections shared",
+    };
+    let network = if shape.own_network {
+        ", in a network namespace of its own"
+    } else {
+        ""
+    };
+    format!(
+        "closed loop, {connections}, {}, {} with a ramp of {}, timeout {}{network}",
+        plural(shape.listeners as u64, "listener", "listeners"),
+        duration(shape.duration),
+        duration(shape.ramp),
+        duration(shape.timeout),
+    )
+}
+
+fn checks(page: &mut Page, summary: &LoadtestSummary) {
+    let shape = &summary.shape;
+    let counts = &summary.found.counts;
+    page.heading("checks", &format!("in {}", duration(summary.elapsed)));
+    let success = counts.ok - counts.unmet;
+    let of_all = share(success, counts.started);
+    let processes = match shape.processes {
+        1 => "checks and answers".to_owned(),
+        _ => format!(
+            "{} that check, {} that answer, and the first",
+            shape.client_processes, shape.origin_processes
+        ),
+    };
+    let mut rows = vec![
+        ("total", count(counts.started), ""),
+        ("success", count(success), of_all.as_str()),
+        ("rps", rate(summary.requests_per_second()), ""),
+    ];
+    for (label, number, remark) in [
+        ("failed", counts.failed, "no complete response"),
+        ("unmet", counts.unmet, "not with status 200"),
+        ("aborted", counts.aborted, "under way at the end"),
+    ] {
+        if number > 0 {
+            rows.push((label, count(number), remark));
+        }
+    }
+    let opened = count(summary.found.connections_opened);
+    rows.push(("connections", opened, "opened"));
+    rows.push(("processes", count(shape.processes as u64), &processes));
+    let memory = summary
+        .peak_memory_bytes
+        .map_or_else(|| NOTHING.to_owned(), bytes);
+    rows.push(("rss", memory, "at its peak, all processes"));
+    page.remarks(&rows);
+}
+
+fn latency(page: &mut Page, summary: &LoadtestSummary) {
+    let latency = &summary.found.latency;
+    page.heading("latency", "of a check, opening a connection included");
+    let quantile = |fraction| optional(latency.quantile(fraction));
+    page.remarks(&[
+        ("p50", quantile(0.5), ""),
+        ("p95", quantile(0.95), ""),
+        ("p99", quantile(0.99), ""),
+        ("max", optional(latency.max()), ""),
+    ]);
+}
+
+fn failures(page: &mut Page, summary: &LoadtestSummary) {
+    if summary.found.failures.is_empty() {
+        return;
+    }
+    page.heading("failures", "with the first cause of each");
+    for failure in &summary.found.failures {
+        let text = format!("{} during {}", failure.kind, failure.phase);
+        let text = page.style().apply(Emphasis::Error, &text);
+        page.line(&format!("  {:>15}  {text}", count(failure.count)));
+        if let Some(cause) = &failure.example.cause {
+            let cause = shortened(cause, WIDTH - 19);
+            page.line(&format!("{:19}{cause}", ""));
+        }
+    }
+}
+
+fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::loadtests;
+
+    #[test]
+    fn summaries() {
+        for (name, summary) in loadtests::all() {
+            insta::assert_snapshot!(name, loadtest(&summary, Style::Plain));
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let tick = loadtests::tick;
+        let idle = LoadtestTick::default();
+        let lines = [
+            loadtest_line(&tick(1), &idle, Style::Plain),
+            loadtest_line(&tick(2), &tick(1), Style::Plain),
+            loadtest_line(&idle, &idle, Style::Plain),
+        ];
+        insta::assert_snapshot!(lines.join("\n"));
+        let most = LoadtestTick {
+            ok: u64::MAX,
+            errors: u64::MAX,
+            in_flight: u64::MAX,
+            memory_bytes: Some(u64::MAX),
+            ..tick(1_000_000)
+        };
+        let line = loadtest_line(&most, &idle, Style::Plain);
+        assert!(line.chars().count() <= WIDTH, "{line}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `loadtest`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    plimsoll::loadtest()
+}

@@ -1,0 +1,116 @@
+//! The flags of `plimsoll loadtest`; each has an environment variable of the harness it follows.
+
+use std::time::Duration;
+
+use clap::ArgAction;
+use clap::builder::FalseyValueParser;
+use plimsoll_model::{UnitError, parse_duration};
+
+/// Runs very many workers, each making one check after the other, on origins of its own.
+///
+/// Over HTTP/2 all of it is one process, and the workers share a few connections. Over HTTP/1 each
+/// has a connection of its own; clients and origins are processes, as many as their limits on open
+/// files ask for.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Workers: each makes one check after the other
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        env = "CONCURRENCY",
+        default_value_t = 50_000
+    )]
+    pub(super) concurrency: usize,
+
+    /// How long workers start new checks; a number alone is seconds
+    #[arg(short = 'z', long, visible_alias = "duration-secs", value_name = "TIME", env = "DURATION_SECS",
+          value_parser = parse_duration, default_value = "30")]
+    pub(super) duration: Duration,
+
+    /// How long one check may take; a number alone is milliseconds
+    #[arg(long, visible_alias = "timeout-ms", value_name = "TIME", env = "TIMEOUT_MS",
+          value_parser = parse_milliseconds, default_value = "5000")]
+    pub(super) timeout: Duration,
+
+    /// Listeners of the origins, each at an address of its own; over HTTP/1 more if outgoing ports
+    /// would run out
+    #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16)]
+    pub(super) mock_ports: usize,
+
+    /// Over which time workers begin, one after the other; a number alone is seconds [default: 2, or
+    /// the duration if that is shorter]
+    #[arg(long = "ramp-up", visible_alias = "ramp-secs", value_name = "TIME", env = "RAMP_SECS",
+          value_parser = parse_duration)]
+    pub(super) ramp: Option<Duration>,
+
+    /// Speak HTTP/2 by prior knowledge; the workers share a few connections
+    #[arg(long, env = "HTTP2", action = ArgAction::SetTrue, value_parser = FalseyValueParser::new())]
+    pub(super) http2: bool,
+
+    /// Open a fresh connection for each check, and close it
+    #[arg(long)]
+    pub(super) disable_keepalive: bool,
+
+    /// Threads of each process that checks [default: half of the cores in one process, 1 in several]
+    #[arg(short, long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+
+    /// Run in a network namespace of its own: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
+    #[arg(long)]
+    pub(super) netns: bool,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// No line each second while it runs
+    #[arg(long)]
+    pub(super) no_tui: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll loadtest --http2
+  HTTP2=1 CONCURRENCY=100000 DURATION_SECS=15 plimsoll loadtest
+  plimsoll loadtest -c 10000 -z 10s --netns
+  plimsoll loadtest -c 200 -z 10s --disable-keepalive --json";
+
+const RAMP: Duration = Duration::from_secs(2);
+
+impl Args {
+    /// Over which time workers begin.
+    pub(super) fn ramp(&self) -> Duration {
+        self.ramp.unwrap_or(RAMP.min(self.duration))
+    }
+}
+
+/// A duration; without a unit it is milliseconds.
+fn parse_milliseconds(text: &str) -> Result<Duration, UnitError> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        parse_duration(&format!("{text}ms"))
+    } else {
+        parse_duration(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_alone_is_milliseconds() {
+        assert_eq!(parse_milliseconds("5000"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_milliseconds("2s"), Ok(Duration::from_secs(2)));
+        assert!(parse_milliseconds("").is_err());
+        assert!(parse_milliseconds("-1").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! The processes that the harness starts: origins, and clients that check them.
+//!
+//! Each is this program by a hidden command, ends with the process that started it, and tells it on
+//! standard output what it has to say.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plimsoll_load::harness;
+use plimsoll_model::{LoadtestConnections, LoadtestTick, parse_duration};
+use plimsoll_report::LoadtestPart;
+use plimsoll_server::Origin;
+use plimsoll_wire::{descriptors, process};
+
+use super::local::bind;
+use super::plan::Part;
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::signals;
+
+/// Before the addresses of origins that serve.
+pub(super) const LISTENING: &str = "listening on ";
+/// Before the state of clients.
+pub(super) const STATE: &str = "state ";
+/// Before the result of clients.
+pub(super) const RESULT: &str = "result ";
+
+/// How often clients tell their state: the sum of all is as old as this at most.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Answers on loopback addresses for `plimsoll loadtest`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OriginsArgs {
+    /// Number of the first listener
+    #[arg(long)]
+    first: usize,
+
+    /// Listeners
+    #[arg(long)]
+    count: usize,
+
+    /// Speak HTTP/2 by prior knowledge
+    #[arg(long)]
+    http2: bool,
+}
+
+/// Checks such origins for `plimsoll loadtest`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClientsArgs {
+    /// Where the origins listen
+    #[arg(long, value_delimiter = ',', required = true)]
+    origins: Vec<SocketAddr>,
+
+    /// Workers
+    #[arg(long)]
+    workers: usize,
+
+    /// Threads
+    #[arg(long)]
+    threads: usize,
+
+    /// How long workers start new checks
+    #[arg(long, value_parser = parse_duration)]
+    duration: Duration,
+
+    /// Over which time workers begin
+    #[arg(long, value_parser = parse_duration)]
+    ramp_up: Duration,
+
+    /// How long one check may take
+    #[arg(long, value_parser = parse_duration)]
+    timeout: Duration,
+
+    /// Speak HTTP/2 by prior knowledge
+    #[arg(long)]
+    http2: bool,
+
+    /// Open a fresh connection for each check
+    #[arg(long)]
+    disable_keepalive: bool,
+}
+
+/// Serves until it is stopped.
+pub(crate) fn serve(args: &OriginsArgs) -> Result<Exit, Failed> {
+    begin()?;
+    let origins = bind(args.first, args.count, args.http2).map_err(|error| failed(&error))?;
+    let addresses: Vec<_> = origins
+        .iter()
+        .map(|origin| origin.address().to_string())
+        .collect();
+    say(&format!("{LISTENING}{}", addresses.join(",")))?;
+    Origin::serve_all(origins).map_err(|error| failed(&error))?;
+    Ok(Exit::Fine)
+}
+
+/// Checks until the time is over or it is asked to end.
+pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
+    begin()?;
+    let interrupt = signals::watch().map_err(|error| failed(&error))?;
+    let part = Part {
+        origins: &args.origins,
+        is_http2: args.http2,
+        connections: if args.disable_keepalive {
+            LoadtestConnections::Fresh
+        } else {
+            LoadtestConnections::Kept
+        },
+        workers: args.workers,
+        threads: args.threads,
+        duration: args.duration,
+        ramp: args.ramp_up,
+        timeout: args.timeout,
+        tick: TELL_EVERY,
+    };
+    let mut on_tick = |tick: LoadtestTick| {
+        let LoadtestTick {
+            ok,
+            errors,
+            in_flight,
+            ..
+        } = tick;
+        // Whoever no longer listens has ended, and this process is about to.
+        say(&format!("{STATE}{ok} {errors} {in_flight}")).ok();
+    };
+    let outcome = harness::run(&part.plan(), &interrupt, &mut on_tick);
+    let outcome = outcome.map_err(|error| failed(&error))?;
+    let part = LoadtestPart {
+        found: outcome.found,
+        elapsed: outcome.elapsed,
+    };
+    say(&format!("{RESULT}{}", part.to_line()))?;
+    Ok(Exit::Fine)
+}
+
+fn begin() -> Result<(), Failed> {
+    process::end_with_parent().map_err(|error| failed(&error))?;
+    descriptors::raise().map_err(|error| failed(&error))?;
+    Ok(())
+}
+
+fn say(line: &str) -> Result<(), Failed> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(|error| failed(&error))
+}
+
+fn failed(error: &dyn std::error::Error) -> Failed {
+    Problem::caused_by(error).could_not_run()
+}
