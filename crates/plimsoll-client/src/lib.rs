@@ -34,6 +34,8 @@ mod http3;
 
 pub mod check;
 
+pub mod grpc;
+
 pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};

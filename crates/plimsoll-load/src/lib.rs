@@ -44,8 +44,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
-    StatusSetError, StopRule, ThinkTime,
+    GrpcPlan, Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing,
+    StatusSet, StatusSetError, StopRule, ThinkTime,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -53,6 +53,8 @@ pub struct RunPlan {
     /// How HTTP/3 is spoken; absent unless it is. Requests must be encoded for it, and `connect` must
     /// have settings of QUIC.
     pub http3: Option<Http3Plan>,
+    /// How responses are judged as those of gRPC, if they are; requests must be calls over HTTP/2.
+    pub grpc: Option<GrpcPlan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -81,6 +83,13 @@ pub struct Http3Plan {
     pub streams: u32,
     /// The UDP payload of packets in bytes, if it was set.
     pub udp_payload: Option<u16>,
+}
+
+/// What is called by gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrpcPlan {
+    /// Whether the method answers with a stream of messages, not with exactly one.
+    pub is_server_streaming: bool,
 }
 
 impl Http2Plan {

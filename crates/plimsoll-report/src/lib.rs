@@ -43,8 +43,8 @@ pub use crate::check_document::{
 };
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
-    LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument, SummaryDocument,
-    TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
+    GrpcDocument, LatencyDocument, LoadDocument, PhaseDocument, SaturationDocument,
+    SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::record::{RecordError, RunRecord};

@@ -96,6 +96,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         limits: Limits::default(),
         http2: None,
         http3: None,
+        grpc: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

@@ -71,6 +71,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         limits: Limits::default(),
         http2: None,
         http3: None,
+        grpc: None,
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,

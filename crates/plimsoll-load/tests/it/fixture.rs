@@ -35,6 +35,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         limits: Limits::default(),
         http2: None,
         http3: None,
+        grpc: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

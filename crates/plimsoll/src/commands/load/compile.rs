@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
+use plimsoll_formats::grpc::{Descriptors, MethodName};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
@@ -15,9 +16,10 @@ use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
 
 use super::args::{self, Args};
+use super::grpc::{self, Wanted};
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, Way};
+use crate::flags::{Problems, RequestParts, Way};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -56,32 +58,48 @@ pub(super) struct Compiled {
     pub(super) left_out: Vec<Problem>,
     /// Where figures are sent to.
     pub(super) destinations: Vec<Destination>,
+    /// The method to be called, as long as only its server can tell of it; the plan is then one that
+    /// reaches the server and no more.
+    pub(super) unknown_method: Option<UnknownMethod>,
+}
+
+/// A method that its server has to be asked about.
+#[derive(Debug)]
+pub(super) struct UnknownMethod {
+    pub(super) name: MethodName,
+    /// What all requests to the server carry.
+    pub(super) parts: RequestParts,
 }
 
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
+/// - `told`: what the server said of the method of `--grpc`, once it was asked.
 pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
+    told: Option<&Descriptors>,
 ) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
         most_exchanges: None,
+        unknown_method: None,
     };
-    let plan = compiler.plan(url, surroundings);
+    let plan = compiler.plan(url, surroundings, told);
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
     let variables = &surroundings.variables;
     let destinations = Destination::compile(args, variables, &mut compiler.problems);
+    let unknown_method = compiler.unknown_method.take();
     let whole = plan.map(|(plan, left_out)| Compiled {
         plan,
         thresholds,
         left_out,
         destinations,
+        unknown_method,
     });
     compiler.problems.unless_any(whole)
 }
@@ -117,6 +135,7 @@ struct Compiler<'a> {
     problems: Problems,
     /// Exchanges for which there are values.
     most_exchanges: Option<u64>,
+    unknown_method: Option<UnknownMethod>,
 }
 
 impl Compiler<'_> {
@@ -124,7 +143,14 @@ impl Compiler<'_> {
         &mut self,
         url: Option<&str>,
         surroundings: &Surroundings,
+        told: Option<&Descriptors>,
     ) -> Option<(RunPlan, Vec<Problem>)> {
+        let grpc = Wanted::compile(&self.args.grpc, told, &mut self.problems);
+        let url = match (&grpc, url) {
+            (Some(grpc), Some(url)) => Some(self.value("URL", grpc::url(url, &grpc.name))?),
+            (_, url) => url.map(str::to_owned),
+        };
+        let url = url.as_deref();
         let described = requests::describe(&self.args.requests, url, &mut self.problems);
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
@@ -142,6 +168,13 @@ impl Compiler<'_> {
         let mut parts = self.args.request.parts(closes, &mut self.problems);
         if let Some(described) = &described {
             described.fill(&mut parts, &mut self.problems);
+        }
+        if let Some(grpc) = &grpc {
+            grpc.fill(&mut parts, &mut self.problems);
+            self.unknown_method = grpc.is_unknown().then(|| UnknownMethod {
+                name: grpc.name.clone(),
+                parts: parts.clone(),
+            });
         }
         let connect = self.args.connection.plan(
             &described
@@ -178,6 +211,7 @@ impl Compiler<'_> {
             limits: Limits::default(),
             http2,
             http3,
+            grpc: grpc.as_ref().map(Wanted::plan),
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -220,8 +254,17 @@ impl Compiler<'_> {
                         "needs --http2 or --http3: over HTTP/1.1 it is always 1",
                     );
                 }
+                for (flag, given) in [
+                    ("--h2-window", args.http2.h2_window),
+                    ("--h2-connection-window", args.http2.h2_connection_window),
+                ] {
+                    if given.is_some() {
+                        self.problem(flag, "needs --http2");
+                    }
+                }
                 return streams;
             }
+            Protocol::Http2 if args.grpc.grpc.is_some() => "--grpc",
             Protocol::Http2 => "--http2",
             Protocol::Http3 => "--http3",
         };
