@@ -50,10 +50,11 @@ pub async fn call<S: AsyncRead + AsyncWrite + Unpin, C: Clock>(
     }
     let fault = |fault: GrpcFault| fault.failure();
     let answer = taking.reading.finish(false).map_err(fault)?;
-    let messages = match answer.status.is_ok() {
-        true => framing::messages(&taking.content)
-            .map_err(|error| GrpcFault::Framing(error).failure())?,
-        false => Vec::new(),
+    let messages = if answer.status.is_ok() {
+        let found = framing::messages(&taking.content);
+        found.map_err(|error| GrpcFault::Framing(error).failure())?
+    } else {
+        Vec::new()
     };
     Ok(GrpcReply {
         status: answer.status,

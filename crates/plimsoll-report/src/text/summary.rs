@@ -434,24 +434,26 @@ fn calls(page: &mut Page, run: &RunSummary, grpc: &GrpcFigures) {
     page.heading("grpc statuses", "");
     for counted in &grpc.statuses {
         let status = format!("grpc {} {}", counted.status, counted.status.code());
-        let emphasis = match counted.status.is_ok() {
-            true => Emphasis::Strong,
-            false => Emphasis::Error,
+        let emphasis = if counted.status.is_ok() {
+            Emphasis::Strong
+        } else {
+            Emphasis::Error
         };
         page.line(&format!(
-            "  {:>15}  {:>7}  {}",
+            "  {:>15}  {:>8}  {}",
             count(counted.count),
             share(counted.count, run.counts.ok),
             page.style().apply(emphasis, &status)
         ));
         if let Some(example) = &counted.example {
             let example: String = example.chars().filter(|c| !c.is_control()).collect();
-            page.line(&format!("{:28}{}", "", shortened(&example, WIDTH - 28)));
+            page.line(&format!("{:29}{}", "", shortened(&example, WIDTH - 29)));
         }
     }
-    let per_second = match run.window.is_zero() {
-        true => 0.0,
-        false => grpc.messages_received as f64 / run.window.as_secs_f64(),
+    let per_second = if run.window.is_zero() {
+        0.0
+    } else {
+        grpc.messages_received as f64 / run.window.as_secs_f64()
     };
     page.line(&format!(
         "  {:>15}  messages received, {}/s",

@@ -20,6 +20,10 @@ mod http2;
 
 mod http3;
 
+mod grpc;
+
+mod tonic_server;
+
 mod view;
 
 mod push;
