@@ -40,6 +40,8 @@ mod websocket;
 
 pub mod check;
 
+pub mod grpc;
+
 pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;

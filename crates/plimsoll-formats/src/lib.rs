@@ -31,6 +31,8 @@ mod template;
 
 mod table;
 
+pub mod grpc;
+
 #[cfg(test)]
 mod fixture;
 

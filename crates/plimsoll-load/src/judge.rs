@@ -249,11 +249,14 @@ struct Sum {
 
 impl Sum {
     fn of(interval: &Interval) -> Self {
-        let unexpected = interval
-            .statuses()
-            .filter(|(status, _)| !(200..400).contains(status))
-            .map(|(_, count)| count)
-            .sum::<u64>();
+        let unexpected = match interval.grpc() {
+            Some(grpc) => grpc.errors(),
+            None => interval
+                .statuses()
+                .filter(|(status, _)| !(200..400).contains(status))
+                .map(|(_, count)| count)
+                .sum::<u64>(),
+        };
         Self {
             counts: interval.counts,
             unexpected: unexpected + interval.counts.failed,

@@ -48,8 +48,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
-    StatusSetError, StopRule, ThinkTime, WebSocketPlan,
+    GrpcPlan, Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing,
+    StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -57,6 +57,8 @@ pub struct RunPlan {
     pub http3: Option<Http3Plan>,
     /// What is sent over WebSockets; absent if requests are. Requests are then handshakes.
     pub websocket: Option<WebSocketPlan>,
+    /// How responses are judged as those of gRPC, if they are; requests must be calls over HTTP/2.
+    pub grpc: Option<GrpcPlan>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -96,6 +98,13 @@ pub struct WebSocketPlan {
     pub message: Arc<[u8]>,
     /// Bounds on the messages that come back.
     pub limits: ws::Limits,
+}
+
+/// What is called by gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrpcPlan {
+    /// Whether the method answers with a stream of messages, not with exactly one.
+    pub is_server_streaming: bool,
 }
 
 impl Http2Plan {

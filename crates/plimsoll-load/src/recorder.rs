@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
-    Counts, Exchange, Failure, FailureCount, FailureKind, Histogram, Messages, Phase, Trend,
+    Counts, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus, GrpcStatusCount,
+    Histogram, Messages, Phase, Trend,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -12,6 +14,8 @@ pub(crate) struct Interval {
     pub(crate) counts: Counts,
     /// Responses by status, from [`LOWEST_STATUS`].
     statuses: Box<[u64]>,
+    /// Made when the first call of gRPC is recorded.
+    grpc: Option<Box<GrpcCounts>>,
     pub(crate) failures: Vec<FailureCount>,
     /// Unmet conditions by their position.
     pub(crate) unmet: Vec<u64>,
@@ -44,6 +48,7 @@ impl Interval {
         Self {
             counts: Counts::default(),
             statuses: vec![0; STATUSES].into_boxed_slice(),
+            grpc: None,
             failures: Vec::new(),
             unmet: vec![0; conditions],
             bytes_sent: 0,
@@ -86,6 +91,17 @@ impl Interval {
         }
     }
 
+    /// Counts what a response says to a call of gRPC.
+    pub(crate) fn record_grpc(&mut self, answer: &GrpcAnswer<'_>) {
+        let grpc = self.grpc.get_or_insert_default();
+        grpc.messages_received += answer.messages;
+        let counted = &mut grpc.statuses[usize::from(answer.status.code())];
+        counted.0 += 1;
+        if counted.1.is_none() && !answer.status.is_ok() {
+            counted.1 = answer.message();
+        }
+    }
+
     #[inline]
     fn record_latency(&mut self, exchange: &Exchange) {
         let latency = exchange.latency_from_started();
@@ -115,6 +131,9 @@ impl Interval {
         self.counts.merge(&other.counts);
         for (count, more) in self.statuses.iter_mut().zip(&other.statuses) {
             *count += more;
+        }
+        if let Some(theirs) = &other.grpc {
+            self.grpc.get_or_insert_default().merge(theirs);
         }
         for failure in &other.failures {
             let same = |count: &&mut FailureCount| {
@@ -150,6 +169,9 @@ impl Interval {
     pub(crate) fn clear(&mut self) {
         self.counts = Counts::default();
         self.statuses.fill(0);
+        if let Some(grpc) = &mut self.grpc {
+            **grpc = GrpcCounts::default();
+        }
         self.failures.clear();
         self.unmet.fill(0);
         self.bytes_sent = 0;
@@ -175,6 +197,11 @@ impl Interval {
             .filter(|(_, count)| *count > 0)
     }
 
+    /// What calls of gRPC came to, if there were any.
+    pub(crate) fn grpc(&self) -> Option<GrpcFigures> {
+        self.grpc.as_deref().map(GrpcCounts::figures)
+    }
+
     /// The phases, empty where none was recorded.
     pub(crate) fn into_phases(self) -> [Histogram; Phase::ALL.len()] {
         self.phases.map(Option::unwrap_or_default)
@@ -197,6 +224,40 @@ impl Interval {
     /// Counts how late a timer fired.
     pub(crate) fn record_lag(&mut self, lag: Duration) {
         self.lag.record(lag);
+    }
+}
+
+/// Calls by the code of their status, each with what the server said first.
+#[derive(Debug, Clone, Default)]
+struct GrpcCounts {
+    statuses: [(u64, Option<String>); GrpcStatus::COUNT],
+    messages_received: u64,
+}
+
+impl GrpcCounts {
+    fn merge(&mut self, other: &Self) {
+        self.messages_received += other.messages_received;
+        for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {
+            mine.0 += theirs.0;
+            if mine.1.is_none() {
+                mine.1.clone_from(&theirs.1);
+            }
+        }
+    }
+
+    fn figures(&self) -> GrpcFigures {
+        let counted = GrpcStatus::all().zip(&self.statuses);
+        GrpcFigures {
+            statuses: counted
+                .filter(|(_, (count, _))| *count > 0)
+                .map(|(status, (count, example))| GrpcStatusCount {
+                    status,
+                    count: *count,
+                    example: example.clone(),
+                })
+                .collect(),
+            messages_received: self.messages_received,
+        }
     }
 }
 

@@ -537,6 +537,7 @@ fn summarise(
         window,
         counts: total.counts,
         statuses: total.statuses().collect(),
+        grpc: total.grpc(),
         failures: std::mem::take(&mut total.failures),
         unmet,
         thresholds: Vec::new(),

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plimsoll_client::check::{Facts, Observer};
+use plimsoll_client::grpc::GrpcReading;
 use plimsoll_client::{
     Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Request, Responses, Session,
     Stream, require_http2,
@@ -20,6 +21,7 @@ use plimsoll_client::{
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::ResponseSink as _;
+use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{ResponseHead, Settings};
 use tokio::time::Sleep;
 
@@ -72,6 +74,8 @@ struct Place {
     /// The turn in which it was taken up.
     taken_in: u64,
     observer: Option<Observer>,
+    /// Only where gRPC is spoken.
+    grpc: Option<Box<GrpcReading>>,
 }
 
 /// The way to one endpoint.
@@ -146,6 +150,7 @@ impl StreamsUser {
             bytes_sent: 0,
             bytes_received: 0,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
+            grpc: plan.grpc.map(|_| Box::default()),
         });
         Self {
             places: places.collect(),
@@ -511,13 +516,18 @@ impl Responses for Taking<'_> {
         let Place {
             observer, session, ..
         } = &self.places[0];
-        session.is_some() || observer.as_ref().is_some_and(Observer::needs_fields)
+        self.plan.grpc.is_some()
+            || session.is_some()
+            || observer.as_ref().is_some_and(Observer::needs_fields)
     }
 
     #[inline]
     fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
         let Place {
-            observer, session, ..
+            observer,
+            session,
+            grpc,
+            ..
         } = &mut self.places[token as usize];
         if let Some(session) = session {
             let site = &self.plan.endpoints[self.endpoint];
@@ -527,12 +537,26 @@ impl Responses for Taking<'_> {
         if let Some(observer) = observer {
             observer.http2_head(head);
         }
+        if let Some(grpc) = grpc {
+            grpc.head(head);
+        }
     }
 
     #[inline]
     fn content(&mut self, token: u32, piece: &[u8]) {
-        if let Some(observer) = &mut self.places[token as usize].observer {
+        let place = &mut self.places[token as usize];
+        if let Some(observer) = &mut place.observer {
             observer.content(piece);
+        }
+        if let Some(grpc) = &mut place.grpc {
+            grpc.content(piece);
+        }
+    }
+
+    #[inline]
+    fn trailers(&mut self, token: u32, fields: &Fields) {
+        if let Some(grpc) = &mut self.places[token as usize].grpc {
+            grpc.trailers(fields);
         }
     }
 
@@ -548,17 +572,25 @@ impl Responses for Taking<'_> {
             self.news.again.push(token);
             return;
         }
-        let exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
+        let mut exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
+        let mut answer = None;
+        if let (Some(grpc), Some(plan)) = (&place.grpc, self.plan.grpc) {
+            match grpc.finish(!plan.is_server_streaming) {
+                Ok(answered) => answer = Some(answered),
+                Err(fault) => exchange.outcome = Err(fault.failure()),
+            }
+        }
         let judged = place.observer.as_ref().and_then(|observer| {
             let facts = Facts::of(&exchange, self.certificate_days)?;
             Some((observer, facts))
         });
-        match judged {
-            Some((observer, facts)) => {
-                let unmet = self.plan.expectations.unmet(observer, facts);
-                self.recorder.finish_judged(&place.start, &exchange, unmet);
-            }
-            None => self.recorder.finish(&place.start, &exchange),
+        let start = &place.start;
+        let unmet = judged
+            .into_iter()
+            .flat_map(|(observer, facts)| self.plan.expectations.unmet(observer, facts));
+        match &answer {
+            Some(answer) => self.recorder.finish_call(start, &exchange, answer, unmet),
+            None => self.recorder.finish_judged(start, &exchange, unmet),
         }
         let finished = Finished {
             done: completed.done,

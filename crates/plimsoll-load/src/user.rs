@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{Exchange, Messages};
 
 use crate::pace::{Finished, Pacer, Start};
@@ -77,6 +78,30 @@ impl Recorder {
         exchange: &Exchange,
         unmet: impl Iterator<Item = usize>,
     ) {
+        self.count(start, exchange, None, unmet);
+    }
+
+    /// Counts a call of gRPC that was answered.
+    ///
+    /// - `unmet`: as for [`finish_judged`](Self::finish_judged).
+    pub(crate) fn finish_call(
+        &self,
+        start: &Start,
+        exchange: &Exchange,
+        answer: &GrpcAnswer<'_>,
+        unmet: impl Iterator<Item = usize>,
+    ) {
+        self.count(start, exchange, Some(answer), unmet);
+    }
+
+    #[inline]
+    fn count(
+        &self,
+        start: &Start,
+        exchange: &Exchange,
+        answer: Option<&GrpcAnswer<'_>>,
+        unmet: impl Iterator<Item = usize>,
+    ) {
         self.progress.complete();
         let mut interval = self.interval.borrow_mut();
         if !start.in_window {
@@ -90,7 +115,12 @@ impl Recorder {
                 interval.unmet[position] += 1;
                 is_unmet = true;
             }
-            if self.fail_statuses.contains(status) {
+            let mut is_error = self.fail_statuses.contains(status);
+            if let Some(answer) = answer {
+                interval.record_grpc(answer);
+                is_error |= !answer.status.is_ok();
+            }
+            if is_error {
                 interval.counts.failed_status += 1;
             } else if is_unmet {
                 interval.counts.unmet += 1;

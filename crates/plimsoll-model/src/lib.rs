@@ -15,6 +15,8 @@ mod failure;
 
 mod exchange;
 
+mod grpc;
+
 mod check;
 
 mod histogram;
@@ -44,6 +46,7 @@ pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::failure::{Failure, FailureKind, Retry, Side};
 pub use crate::figures::{grouped, three_figures};
+pub use crate::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
 pub use crate::histogram::{Bucket, Histogram};
 pub use crate::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Conditions, Cost, Failure, FailureKind, Histogram, JudgedThreshold, Memory, Phase, Protocol,
-    Rate, ResourceSample,
+    Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold, Memory, Phase,
+    Protocol, Rate, ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -19,6 +19,8 @@ pub struct RunSummary {
     pub counts: Counts,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// What gRPC says of them, if that was spoken.
+    pub grpc: Option<GrpcFigures>,
     /// Failures by kind and phase, most frequent first.
     pub failures: Vec<FailureCount>,
     /// Unmet `--expect` conditions by their text.
@@ -142,7 +144,7 @@ pub struct Counts {
     pub failed: u64,
     /// Those still under way when the grace period ended.
     pub aborted: u64,
-    /// Of `ok`: a status that `--fail-status` names.
+    /// Of `ok`: a status that `--fail-status` names, or one of gRPC that is not `OK`.
     pub failed_status: u64,
     /// Of `ok`: a response that did not meet `--expect`, and whose status is not in `failed_status`.
     pub unmet: u64,

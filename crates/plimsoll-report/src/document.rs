@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, FailureCount, Generator, Histogram, JudgedThreshold, LoadModel,
-    LoadShape, Phase, ResourceSample, RunSummary, Saturation, ServerCost, Tick,
+    Conditions, Cost, Counts, FailureCount, Generator, GrpcFigures, GrpcStatusCount, Histogram,
+    JudgedThreshold, LoadModel, LoadShape, Phase, ResourceSample, RunSummary, Saturation,
+    ServerCost, Tick,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub struct SummaryDocument {
     pub phases: Vec<PhaseDocument>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// What gRPC says of them; null unless that was spoken.
+    #[serde(default)]
+    pub grpc: Option<GrpcDocument>,
     /// Failures by kind and phase, most frequent first.
     pub failures: Vec<FailureDocument>,
     /// Unmet `--expect` conditions by their text.
@@ -107,6 +111,7 @@ impl SummaryDocument {
                 })
                 .collect(),
             statuses: run.statuses.clone(),
+            grpc: run.grpc.as_ref().map(GrpcDocument::of),
             failures: run.failures.iter().map(FailureDocument::of).collect(),
             unmet: run.unmet.clone(),
             thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),
@@ -122,6 +127,35 @@ impl SummaryDocument {
     /// The document as indented JSON with a line feed at its end.
     pub fn to_json(&self) -> String {
         to_json(self)
+    }
+}
+
+/// What calls of gRPC came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GrpcDocument {
+    /// Calls by the name of their status.
+    pub statuses: BTreeMap<String, u64>,
+    /// What the server said first to each status that is not `OK`, where it said anything.
+    pub messages: BTreeMap<String, String>,
+    /// Messages of all complete responses.
+    pub messages_received: u64,
+}
+
+impl GrpcDocument {
+    fn of(grpc: &GrpcFigures) -> Self {
+        let name = |counted: &GrpcStatusCount| counted.status.name().to_owned();
+        let statuses = grpc.statuses.iter();
+        let said = statuses.clone().filter_map(|counted| {
+            let example = counted.example.clone()?;
+            Some((name(counted), example))
+        });
+        Self {
+            messages: said.collect(),
+            statuses: statuses
+                .map(|counted| (name(counted), counted.count))
+                .collect(),
+            messages_received: grpc.messages_received,
+        }
     }
 }
 

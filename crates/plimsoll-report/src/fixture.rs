@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, Histogram,
-    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Moment, Phase, Pinning,
-    Protocol, Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
+    Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, GrpcFigures,
+    GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold, Latency, LoadAverage, LoadModel,
+    LoadShape, Memory, Moment, Phase, Pinning, Protocol, Rate, ResourceSample, RunSummary,
+    Saturation, ServerCost, Threshold, Tick,
 };
 
 /// Each kind of run by name.
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
         ("saturated", saturated()),
         ("empty", empty()),
         ("interrupted", interrupted()),
+        ("called", called()),
     ]
 }
 
@@ -64,6 +66,7 @@ fn make_closed() -> RunSummary {
             ..Counts::default()
         },
         statuses: BTreeMap::from([(200, 482_130)]),
+        grpc: None,
         failures: Vec::new(),
         unmet: BTreeMap::new(),
         thresholds: thresholds(&[
@@ -256,6 +259,34 @@ pub(crate) fn saturated() -> RunSummary {
     let mut run = closed();
     run.generator.busiest_worker_percent = 99.42;
     run.generator.saturated = Some(Saturation::Cpu { percent: 99.42 });
+    run
+}
+
+/// Calls of gRPC.
+pub(crate) fn called() -> RunSummary {
+    let mut run = closed();
+    run.load.url = "http://127.0.0.1:50051/shop.Cart/Add".into();
+    run.load.method = "POST".into();
+    run.load.protocol = Protocol::Http2;
+    run.load.streams = 8;
+    run.counts.failed_status = 1_204;
+    let counted = |code, count, example: Option<&str>| GrpcStatusCount {
+        status: GrpcStatus::from_code(code),
+        count,
+        example: example.map(str::to_owned),
+    };
+    run.grpc = Some(GrpcFigures {
+        statuses: vec![
+            counted(0, 480_926, None),
+            counted(9, 4, None),
+            counted(
+                14,
+                1_200,
+                Some("the cart is being moved to another shelf; come back in a minute"),
+            ),
+        ],
+        messages_received: 480_926,
+    });
     run
 }
 

@@ -48,8 +48,9 @@ pub use crate::check_document::{
 };
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
-    LatencyDocument, LoadDocument, MessagesDocument, PhaseDocument, SaturationDocument,
-    SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument,
+    GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument, PhaseDocument,
+    SaturationDocument, SummaryDocument, TargetDocument, ThresholdDocument, TickDocument,
+    TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

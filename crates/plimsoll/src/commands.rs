@@ -40,7 +40,7 @@ pub(crate) enum Command {
 /// Does what was asked for.
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
-        Command::Load(args) => load::run(&args),
+        Command::Load(mut args) => load::run(&mut args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),

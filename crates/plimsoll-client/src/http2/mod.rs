@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry};
+use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{
     Connection as Codec, EncodedRequest, OpenError, ResponseHead, Settings, StreamId,
 };
@@ -47,7 +48,7 @@ pub struct Http2<S> {
 
 /// Takes what becomes of the exchanges of a connection, which are interleaved.
 pub trait Responses {
-    /// Whether header fields are to be decoded for `head`.
+    /// Whether header fields are to be decoded for `head` and `trailers`.
     fn wants_fields(&self) -> bool {
         false
     }
@@ -57,6 +58,9 @@ pub trait Responses {
 
     /// A piece of its content.
     fn content(&mut self, _token: u32, _piece: &[u8]) {}
+
+    /// The fields behind it; empty unless `wants_fields`.
+    fn trailers(&mut self, _token: u32, _fields: &Fields) {}
 
     /// The response is complete; the token is free.
     fn completed(&mut self, token: u32, completed: Completed);
@@ -80,6 +84,9 @@ pub trait ResponseParts {
 
     /// A piece of the content.
     fn content(&mut self, piece: &[u8]);
+
+    /// The fields behind it; empty unless `wants_fields`.
+    fn trailers(&mut self, _fields: &Fields) {}
 }
 
 /// What driving a connection came to.
@@ -478,6 +485,10 @@ impl<K: ResponseParts> Responses for Only<'_, K> {
 
     fn content(&mut self, _token: u32, piece: &[u8]) {
         self.sink.content(piece);
+    }
+
+    fn trailers(&mut self, _token: u32, fields: &Fields) {
+        self.sink.trailers(fields);
     }
 
     fn completed(&mut self, _token: u32, completed: Completed) {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use plimsoll_model::{Phase, Phases};
+use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{ConnectionError, Events, ResponseHead, StreamError, Traffic};
 
 use super::{Responses, UnderWay, transport_failure};
@@ -39,6 +40,11 @@ impl<K: Responses> Events for Telling<'_, K> {
     #[inline]
     fn content(&mut self, token: u32, piece: &[u8]) {
         self.sink.content(token, piece);
+    }
+
+    #[inline]
+    fn trailers(&mut self, token: u32, fields: &Fields) {
+        self.sink.trailers(token, fields);
     }
 
     #[inline]

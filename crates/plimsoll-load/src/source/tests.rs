@@ -100,6 +100,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         http2: None,
         http3: None,
         websocket: None,
+        grpc: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

@@ -73,6 +73,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         http2: None,
         http3: None,
         websocket: None,
+        grpc: None,
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,

@@ -37,6 +37,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         http2: None,
         http3: None,
         websocket: None,
+        grpc: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

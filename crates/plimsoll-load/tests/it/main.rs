@@ -13,6 +13,8 @@ mod counts;
 mod faults;
 
 mod http2;
+
+mod grpc;
 mod http3;
 
 mod window;

@@ -87,7 +87,8 @@ pub trait Measured {
     fn length(&self) -> Duration;
     /// How many exchanges came to what.
     fn counts(&self) -> Counts;
-    /// Exchanges without a response or with a status outside 200 to 399.
+    /// Exchanges without a response or with a status outside 200 to 399; for gRPC, one that is not
+    /// `OK`.
     fn unexpected(&self) -> u64;
     /// Bytes handed to the transport.
     fn bytes_sent(&self) -> u64;
@@ -124,6 +125,10 @@ impl Measured for RunSummary {
     }
 
     fn unexpected(&self) -> u64 {
+        // Every response has a status of gRPC then, which follows from that of HTTP if need be.
+        if let Some(grpc) = &self.grpc {
+            return self.counts.failed + grpc.errors();
+        }
         let unexpected = self.statuses.iter();
         let unexpected = unexpected.filter(|(status, _)| !(200..400).contains(*status));
         self.counts.failed + unexpected.map(|(_, count)| count).sum::<u64>()

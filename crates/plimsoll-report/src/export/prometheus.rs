@@ -58,7 +58,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 15] = [
+pub(crate) const FAMILIES: [Family; 16] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -105,6 +105,12 @@ pub(crate) const FAMILIES: [Family; 15] = [
         let statuses = run.summary.statuses.iter();
         statuses
             .map(|(status, count)| (vec![("status", status.to_string())], *count as f64))
+            .collect()
+    }),
+    ("grpc_responses", "calls by status of gRPC", |run| {
+        let grpc = run.summary.grpc.iter();
+        grpc.flat_map(|grpc| &grpc.statuses)
+            .map(|(status, count)| (vec![("status", status.clone())], *count as f64))
             .collect()
     }),
     ("failures", "exchanges without a complete response", |run| {

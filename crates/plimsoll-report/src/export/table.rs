@@ -57,6 +57,12 @@ pub(super) fn details(runs: &[RunRecord]) -> Vec<Table> {
             .map(|(status, count)| (status.to_string(), grouped(*count)))
             .collect()
     }));
+    tables.push(by_name("gRPC statuses", runs, |run| {
+        let grpc = run.summary.grpc.iter();
+        grpc.flat_map(|grpc| &grpc.statuses)
+            .map(|(status, count)| (status.clone(), grouped(*count)))
+            .collect()
+    }));
     tables.push(by_name("Failures", runs, |run| {
         let failures = run.summary.failures.iter();
         failures

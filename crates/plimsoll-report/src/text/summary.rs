@@ -1,8 +1,8 @@
 //! The summary after a run.
 
 use plimsoll_model::{
-    Conditions, Cost, Generator, Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, Protocol,
-    RunSummary, Saturation, ServerCost, ThresholdVerdict, three_figures,
+    Conditions, Cost, Generator, GrpcFigures, Histogram, JudgedThreshold, LoadModel, LoadShape,
+    Phase, Protocol, RunSummary, Saturation, ServerCost, ThresholdVerdict, three_figures,
 };
 
 use super::WIDTH;
@@ -24,6 +24,9 @@ pub fn summary(run: &RunSummary, style: Style) -> String {
     latency(&mut page, run);
     phases(&mut page, run);
     statuses(&mut page, run);
+    if let Some(grpc) = &run.grpc {
+        calls(&mut page, run, grpc);
+    }
     failures(&mut page, run);
     generator(&mut page, &run.generator);
     conditions(&mut page, &run.conditions);
@@ -296,7 +299,10 @@ fn requests(page: &mut Page, run: &RunSummary) {
         (
             "failed status",
             counts.failed_status,
-            "of ok: named by --fail-status",
+            match run.grpc {
+                Some(_) => "of ok: not OK, or named by --fail-status",
+                None => "of ok: named by --fail-status",
+            },
         ),
         ("unmet", counts.unmet, "of ok: an --expect did not hold"),
         ("dropped", counts.dropped, "never begun: nothing was free"),
@@ -440,6 +446,39 @@ fn statuses(page: &mut Page, run: &RunSummary) {
         })
         .collect();
     page.table(&rows);
+}
+
+/// Statuses of gRPC, each with what the server said first, and messages.
+fn calls(page: &mut Page, run: &RunSummary, grpc: &GrpcFigures) {
+    page.heading("grpc statuses", "");
+    for counted in &grpc.statuses {
+        let status = format!("grpc {} {}", counted.status, counted.status.code());
+        let emphasis = if counted.status.is_ok() {
+            Emphasis::Strong
+        } else {
+            Emphasis::Error
+        };
+        page.line(&format!(
+            "  {:>15}  {:>8}  {}",
+            count(counted.count),
+            share(counted.count, run.counts.ok),
+            page.style().apply(emphasis, &status)
+        ));
+        if let Some(example) = &counted.example {
+            let example: String = example.chars().filter(|c| !c.is_control()).collect();
+            page.line(&format!("{:29}{}", "", shortened(&example, WIDTH - 29)));
+        }
+    }
+    let per_second = if run.window.is_zero() {
+        0.0
+    } else {
+        grpc.messages_received as f64 / run.window.as_secs_f64()
+    };
+    page.line(&format!(
+        "  {:>15}  messages received, {}/s",
+        count(grpc.messages_received),
+        rate(per_second)
+    ));
 }
 
 fn failures(page: &mut Page, run: &RunSummary) {

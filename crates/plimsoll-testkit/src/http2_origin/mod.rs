@@ -24,6 +24,18 @@ use crate::origin::{Io, Script, Shared as ScriptShared, follow};
 pub enum Http2Answer {
     /// This status with this content; none in an answer to HEAD.
     Content(u16, Vec<u8>),
+    /// This status with these header fields, this content and these trailers; an empty part is
+    /// left out.
+    Parts {
+        /// The status.
+        status: u16,
+        /// Names and values of header fields.
+        head: Vec<(&'static str, &'static str)>,
+        /// The content.
+        content: Vec<u8>,
+        /// Names and values of fields behind it.
+        trailers: Vec<(&'static str, &'static str)>,
+    },
     /// What the request's body was.
     Echo,
     /// No answer before [`Http2Origin::release`], then that of [`Http2Origin::hello`].
@@ -332,6 +344,15 @@ impl Service {
                 received.extend_from_slice(&piece);
             }
         }
+        if let Http2Answer::Parts {
+            status,
+            head,
+            content,
+            trailers,
+        } = answer
+        {
+            return send_parts(&mut respond, status, &head, content, &trailers);
+        }
         let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, content, breaks_off) = match answer {
             Http2Answer::Content(status, content) => (status, content, false),
@@ -366,6 +387,33 @@ impl Service {
         }
         stream.send_data(content.into(), true)
     }
+}
+
+fn send_parts(
+    respond: &mut SendResponse<Bytes>,
+    status: u16,
+    head: &[(&'static str, &'static str)],
+    content: Vec<u8>,
+    trailers: &[(&'static str, &'static str)],
+) -> Result<(), h2::Error> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in head {
+        response = response.header(*name, *value);
+    }
+    let response = response.body(()).expect("a status that exists");
+    let is_head_only = content.is_empty() && trailers.is_empty();
+    let mut stream = respond.send_response(response, is_head_only)?;
+    if !content.is_empty() {
+        stream.send_data(content.into(), trailers.is_empty())?;
+    }
+    if !trailers.is_empty() {
+        let mut fields = http::HeaderMap::new();
+        for (name, value) in trailers {
+            fields.append(*name, http::HeaderValue::from_static(value));
+        }
+        stream.send_trailers(fields)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ mod compile;
 
 mod requests;
 
+mod grpc;
+
 mod target;
 
 mod output;
@@ -29,7 +31,9 @@ use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
+    args.imply();
+    let args = &*args;
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
@@ -47,11 +51,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     // Everything that can be told without the target is told before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
-    let mut compiled = compile::compile(args, url, &surroundings)?;
+    let mut compiled = compile::compile(args, url, &surroundings, None)?;
     terminal::print_notes(&compiled.left_out);
     let started = target::start(args, is_embedded, &compiled.plan, &interrupt)?;
     if let Some(url) = &started.url {
-        compiled = compile::compile(args, Some(url), &surroundings)?;
+        compiled = compile::compile(args, Some(url), &surroundings, None)?;
+    }
+    if let (Some(unknown), Some(url)) = (&compiled.unknown_method, url) {
+        check_reachable(&compiled.plan).map_err(|error| failed(&error))?;
+        let told = grpc::reflect(&compiled.plan, url, &unknown.name, &unknown.parts)?;
+        compiled = compile::compile(args, Some(url), &surroundings, Some(&told))?;
     }
     let Compiled {
         plan,

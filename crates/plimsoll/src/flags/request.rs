@@ -93,7 +93,7 @@ impl From<Coding> for ContentCoding {
 }
 
 /// What all requests of a command have in common.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RequestParts {
     method: Option<String>,
     /// Fields that flags give.
@@ -311,6 +311,27 @@ impl RequestParts {
             coding: None,
             is_digest: false,
         }
+    }
+
+    /// What flags give as the body.
+    pub(crate) fn body(&self) -> Option<&Template> {
+        self.body.as_ref()
+    }
+
+    /// Makes them those of a call of gRPC.
+    ///
+    /// - `body`: its messages, framed.
+    pub(crate) fn set_call(&mut self, body: Vec<u8>) {
+        let defaults = [
+            ("user-agent", USER_AGENT),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+        ];
+        self.method = Some("POST".to_owned());
+        self.defaults = defaults
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
+        self.body = Some(Template::literal(body));
     }
 
     /// The request for `url` as it goes `way`.

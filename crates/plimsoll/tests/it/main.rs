@@ -24,6 +24,10 @@ mod loadtest;
 
 mod http3;
 
+mod grpc;
+
+mod tonic_server;
+
 mod view;
 
 mod push;

@@ -21,6 +21,11 @@ fn failing() {
 }
 
 #[test]
+fn called() {
+    insta::assert_snapshot!(plain(&fixture::called()));
+}
+
+#[test]
 fn saturated() {
     insta::assert_snapshot!(plain(&fixture::saturated()));
 }

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
+use super::grpc::GrpcArgs;
 use crate::flags::{ConnectionArgs, RequestArgs};
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     pub(super) websocket: WebSocketArgs,
 
     #[command(flatten)]
+    pub(super) grpc: GrpcArgs,
+
+    #[command(flatten)]
     pub(super) output: OutputArgs,
 }
 
@@ -59,10 +63,16 @@ Examples:
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
+  plimsoll load --grpc shop.Cart/Add -d '{\"item\": 7}' -p 32 http://127.0.0.1:50051
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 
 impl Args {
+    /// Sets what follows from other flags.
+    pub(super) fn imply(&mut self) {
+        self.connection.http2 |= self.grpc.grpc.is_some();
+    }
+
     /// Whether neither the command line nor a file says where requests go.
     pub(super) fn is_embedded(&self) -> bool {
         let has_file = self.requests.urls.is_some() || self.requests.from.is_some();
@@ -292,12 +302,12 @@ pub(crate) struct ServerArgs {
 #[command(next_help_heading = "HTTP/2")]
 pub(crate) struct Http2Args {
     /// How much of one response may be on its way to us: `64KiB` [default: 1 GiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size, requires = "http2")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
     pub(super) h2_window: Option<ByteSize>,
 
     /// How much of all responses of a connection may be on its way, at least 65535 bytes
     /// [default: 1 GiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size, requires = "http2")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
     pub(super) h2_connection_window: Option<ByteSize>,
 }
 

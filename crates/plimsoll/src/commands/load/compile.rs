@@ -8,6 +8,7 @@ use std::time::Duration;
 use plimsoll_client::SessionPlan;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectPlan, RequestForm, Upgrade};
+use plimsoll_formats::grpc::{Descriptors, MethodName};
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
@@ -19,9 +20,10 @@ use plimsoll_wire::h2;
 use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
+use super::grpc::{self, Wanted};
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, Way};
+use crate::flags::{Problems, RequestParts, Way};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -66,32 +68,48 @@ pub(super) struct Compiled {
     pub(super) left_out: Vec<Problem>,
     /// Where figures are sent to.
     pub(super) destinations: Vec<Destination>,
+    /// The method to be called, as long as only its server can tell of it; the plan is then one that
+    /// reaches the server and no more.
+    pub(super) unknown_method: Option<UnknownMethod>,
+}
+
+/// A method that its server has to be asked about.
+#[derive(Debug)]
+pub(super) struct UnknownMethod {
+    pub(super) name: MethodName,
+    /// What all requests to the server carry.
+    pub(super) parts: RequestParts,
 }
 
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
+/// - `told`: what the server said of the method of `--grpc`, once it was asked.
 pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
+    told: Option<&Descriptors>,
 ) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
         most_exchanges: None,
+        unknown_method: None,
     };
-    let plan = compiler.plan(url, surroundings);
+    let plan = compiler.plan(url, surroundings, told);
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
     let variables = &surroundings.variables;
     let destinations = Destination::compile(args, variables, &mut compiler.problems);
+    let unknown_method = compiler.unknown_method.take();
     let whole = plan.map(|(plan, left_out)| Compiled {
         plan,
         thresholds,
         left_out,
         destinations,
+        unknown_method,
     });
     compiler.problems.unless_any(whole)
 }
@@ -127,6 +145,7 @@ struct Compiler<'a> {
     problems: Problems,
     /// Exchanges for which there are values.
     most_exchanges: Option<u64>,
+    unknown_method: Option<UnknownMethod>,
 }
 
 impl Compiler<'_> {
@@ -134,7 +153,14 @@ impl Compiler<'_> {
         &mut self,
         url: Option<&str>,
         surroundings: &Surroundings,
+        told: Option<&Descriptors>,
     ) -> Option<(RunPlan, Vec<Problem>)> {
+        let grpc = Wanted::compile(&self.args.grpc, told, &mut self.problems);
+        let url = match (&grpc, url) {
+            (Some(grpc), Some(url)) => Some(self.value("URL", grpc::url(url, &grpc.name))?),
+            (_, url) => url.map(str::to_owned),
+        };
+        let url = url.as_deref();
         let described = requests::describe(&self.args.requests, url, &mut self.problems);
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
@@ -169,6 +195,13 @@ impl Compiler<'_> {
             cookies: self.args.requests.cookies,
             digest: self.args.request.digest(&mut self.problems),
         };
+        if let Some(grpc) = &grpc {
+            grpc.fill(&mut parts, &mut self.problems);
+            self.unknown_method = grpc.is_unknown().then(|| UnknownMethod {
+                name: grpc.name.clone(),
+                parts: parts.clone(),
+            });
+        }
         let connect = self.args.connection.plan(
             &described
                 .as_ref()
@@ -209,6 +242,7 @@ impl Compiler<'_> {
             http2,
             http3,
             websocket,
+            grpc: grpc.as_ref().map(Wanted::plan),
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -231,6 +265,7 @@ impl Compiler<'_> {
         for (flag, given) in [
             ("--http2", args.connection.http2),
             ("--http3", args.connection.http3),
+            ("--grpc", args.grpc.grpc.is_some()),
             ("--cookies", args.requests.cookies),
             ("--digest", args.request.has_digest()),
             ("--feeder", !args.requests.feeder.is_empty()),
@@ -325,8 +360,17 @@ impl Compiler<'_> {
                         "needs --http2 or --http3: over HTTP/1.1 it is always 1",
                     );
                 }
+                for (flag, given) in [
+                    ("--h2-window", args.http2.h2_window),
+                    ("--h2-connection-window", args.http2.h2_connection_window),
+                ] {
+                    if given.is_some() {
+                        self.problem(flag, "needs --http2");
+                    }
+                }
                 return streams;
             }
+            Protocol::Http2 if args.grpc.grpc.is_some() => "--grpc",
             Protocol::Http2 => "--http2",
             Protocol::Http3 => "--http3",
         };
@@ -343,6 +387,9 @@ impl Compiler<'_> {
                 Problem::with("--max-in-flight", format!("does not go with {flag}"))
                     .hint("the connections (-c) times their streams (-p) are under way at most"),
             );
+        }
+        if args.grpc.grpc.is_some() && args.is_embedded() {
+            self.problem("--grpc", "needs a URL: the embedded origin has no methods");
         }
         if protocol == Protocol::Http3 && args.is_embedded() {
             self.problem(

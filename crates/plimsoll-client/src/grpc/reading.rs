@@ -1,0 +1,165 @@
+//! What a response says to a call, as it comes in.
+
+use plimsoll_model::{Failure, FailureKind, GrpcStatus, Phase};
+use plimsoll_wire::h2::ResponseHead;
+use plimsoll_wire::h2::hpack::Fields;
+
+use super::framing::{FramingError, MessageCounter};
+
+/// Of what the server says to a status, what is kept.
+const MOST_OF_MESSAGE: usize = 1024;
+
+/// Of a content type that is not gRPC's, what is kept.
+const MOST_OF_TYPE: usize = 100;
+
+/// Reads one response after the other; keeps its memory from one to the next.
+#[derive(Debug, Default)]
+pub struct GrpcReading {
+    http_status: u16,
+    is_grpc: bool,
+    /// What it says to be, if that is not gRPC.
+    content_type: Vec<u8>,
+    status: Option<GrpcStatus>,
+    /// Percent-encoded.
+    message: Vec<u8>,
+    messages: MessageCounter,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrpcAnswer<'a> {
+    /// How the server says that it ended.
+    pub status: GrpcStatus,
+    /// Messages in the response.
+    pub messages: u64,
+    /// What the server says to the status, percent-encoded; empty if nothing.
+    message: &'a [u8],
+}
+
+impl GrpcAnswer<'_> {
+    /// What the server says to the status, if anything.
+    pub fn message(&self) -> Option<String> {
+        if self.message.is_empty() {
+            return None;
+        }
+        let decoded = percent_encoding::percent_decode(self.message);
+        Some(decoded.decode_utf8_lossy().into_owned())
+    }
+}
+
+/// Why a complete response of HTTP is no answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrpcFault {
+    /// Something else than gRPC answered.
+    #[error("the content type is {0}, not application/grpc")]
+    ContentType(String),
+    /// Neither the trailers nor the head have a status.
+    #[error("the response ended without grpc-status")]
+    NoStatus,
+    /// The content is not messages.
+    #[error(transparent)]
+    Framing(FramingError),
+    /// A method that answers with one message said that it did, and did not.
+    #[error("the status is OK, with {0} messages instead of one")]
+    Messages(u64),
+}
+
+impl GrpcFault {
+    /// The failure that it is for an exchange.
+    pub fn failure(&self) -> Failure {
+        let kind = match self {
+            Self::Framing(FramingError::Compressed) => FailureKind::Decode,
+            _ => FailureKind::Protocol,
+        };
+        Failure::new(Phase::Receive, kind).because(self.to_string())
+    }
+}
+
+impl GrpcReading {
+    /// The head of the next response; its fields must have been decoded.
+    pub fn head(&mut self, head: &ResponseHead<'_>) {
+        let content_type = head.fields.field("content-type").unwrap_or_default();
+        self.http_status = head.status;
+        self.is_grpc = is_grpc(content_type);
+        self.content_type.clear();
+        if !self.is_grpc {
+            let shown = content_type.iter().take(MOST_OF_TYPE);
+            self.content_type.extend(shown);
+        }
+        self.status = None;
+        self.message.clear();
+        self.messages = MessageCounter::default();
+        // A response that is nothing but its status has it here.
+        self.take_status(head.fields);
+    }
+
+    /// A piece of its content.
+    #[inline]
+    pub fn content(&mut self, piece: &[u8]) {
+        if self.is_grpc {
+            self.messages.push(piece);
+        }
+    }
+
+    /// Its trailers; their fields must have been decoded.
+    pub fn trailers(&mut self, fields: &Fields) {
+        self.take_status(fields);
+    }
+
+    /// What the response, now complete, came to.
+    ///
+    /// - `one`: whether the method answers with exactly one message if it succeeds.
+    pub fn finish(&self, one: bool) -> Result<GrpcAnswer<'_>, GrpcFault> {
+        let answer = |status, messages| GrpcAnswer {
+            status,
+            messages,
+            message: &self.message,
+        };
+        if !self.is_grpc && self.http_status == 200 {
+            let shown = match self.content_type.as_slice() {
+                b"" => "missing".to_owned(),
+                content_type => String::from_utf8_lossy(content_type).into_owned(),
+            };
+            return Err(GrpcFault::ContentType(shown));
+        }
+        let Some(status) = self.status else {
+            if self.http_status == 200 {
+                return Err(GrpcFault::NoStatus);
+            }
+            return Ok(answer(GrpcStatus::from_http(self.http_status), 0));
+        };
+        if !status.is_ok() {
+            // It may well have been in the middle of a message when things went wrong.
+            return Ok(answer(status, self.messages.complete()));
+        }
+        match self.messages.finish().map_err(GrpcFault::Framing)? {
+            messages if one && messages != 1 => Err(GrpcFault::Messages(messages)),
+            messages => Ok(answer(status, messages)),
+        }
+    }
+
+    fn take_status(&mut self, fields: &Fields) {
+        let Some(status) = fields.field("grpc-status") else {
+            return;
+        };
+        let code = std::str::from_utf8(status)
+            .ok()
+            .and_then(|text| text.trim().parse::<u64>().ok());
+        // What is no number is no status that exists.
+        self.status = Some(GrpcStatus::from_code(code.unwrap_or(u64::MAX)));
+        let message = fields.field("grpc-message").unwrap_or_default();
+        self.message.clear();
+        self.message
+            .extend_from_slice(&message[..message.len().min(MOST_OF_MESSAGE)]);
+    }
+}
+
+/// `application/grpc`, perhaps with a format behind `+` or parameters; not `application/grpc-web`.
+fn is_grpc(content_type: &[u8]) -> bool {
+    const NAME: &[u8] = b"application/grpc";
+
+    let Some((name, rest)) = content_type.split_at_checked(NAME.len()) else {
+        return false;
+    };
+    name.eq_ignore_ascii_case(NAME) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+}

@@ -1,0 +1,121 @@
+//! Services and the types of their messages, as a descriptor set holds them.
+
+use prost_reflect::DescriptorPool;
+
+use super::method::{Method, MethodName};
+
+/// What is known of services and of the types of their messages.
+#[derive(Debug, Clone)]
+pub struct Descriptors {
+    pool: DescriptorPool,
+}
+
+/// Why bytes are no descriptor set that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DescriptorsError {
+    /// They are something else.
+    #[error("is not a descriptor set, as `protoc --descriptor_set_out` writes it")]
+    NotASet,
+    /// Something that they refer to is not among them.
+    #[error("the descriptors are not complete: {0}")]
+    Incomplete(String),
+}
+
+/// Why a method cannot be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownMethod {
+    /// There is no such service.
+    #[error("there is no service {service}")]
+    Service {
+        /// What was asked for.
+        service: String,
+        /// Those that there are.
+        known: Vec<String>,
+        /// What may have been meant.
+        similar: Option<String>,
+    },
+    /// The service has no such method.
+    #[error("{service} has no method {method}")]
+    Method {
+        /// Whose method.
+        service: String,
+        /// What was asked for.
+        method: String,
+        /// Those that it has.
+        known: Vec<String>,
+        /// What may have been meant.
+        similar: Option<String>,
+    },
+}
+
+impl UnknownMethod {
+    /// What could be asked for instead.
+    pub fn hint(&self) -> String {
+        let (similar, known) = match self {
+            Self::Service { similar, known, .. } | Self::Method { similar, known, .. } => {
+                (similar, known)
+            }
+        };
+        match similar {
+            Some(similar) => format!("did you mean {similar}?"),
+            None if known.is_empty() => "there is none at all".to_owned(),
+            None => format!("there are {}", known.join(", ")),
+        }
+    }
+}
+
+impl Descriptors {
+    /// Reads a `FileDescriptorSet`, which must have all that its files import.
+    pub fn decode(set: &[u8]) -> Result<Self, DescriptorsError> {
+        let pool = DescriptorPool::decode(set).map_err(|error| {
+            // The only problem that lies in the bytes and not in what they say.
+            if error.to_string().starts_with("failed to decode") {
+                return DescriptorsError::NotASet;
+            }
+            DescriptorsError::Incomplete(error.to_string())
+        })?;
+        Ok(Self { pool })
+    }
+
+    /// The method called `name`.
+    pub fn method(&self, name: &MethodName) -> Result<Method, UnknownMethod> {
+        let services = || self.pool.services();
+        let Some(service) = self.pool.get_service_by_name(name.service()) else {
+            let known: Vec<_> = services()
+                .map(|service| service.full_name().to_owned())
+                .collect();
+            return Err(UnknownMethod::Service {
+                service: name.service().to_owned(),
+                similar: similar(name.service(), &known),
+                known,
+            });
+        };
+        let found = service
+            .methods()
+            .find(|method| method.name() == name.method());
+        if let Some(method) = found {
+            return Ok(Method::new(&method));
+        }
+        let methods = service.methods();
+        let known: Vec<_> = methods.map(|method| method.name().to_owned()).collect();
+        Err(UnknownMethod::Method {
+            service: name.service().to_owned(),
+            method: name.method().to_owned(),
+            similar: similar(name.method(), &known),
+            known,
+        })
+    }
+}
+
+/// The one that looks most like `text`, unless none does. A package may have been left out.
+fn similar(text: &str, known: &[String]) -> Option<String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
+    let likeness = |name: &str| {
+        let whole = strsim::jaro_winkler(text, name);
+        whole.max(strsim::jaro_winkler(&last(text), &last(name)))
+    };
+    let rated = known.iter().map(|name| (likeness(name), name));
+    let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness > 0.8)
+        .map(|(_, name)| name.clone())
+}

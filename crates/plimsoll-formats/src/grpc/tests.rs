@@ -1,0 +1,176 @@
+use std::collections::BTreeMap;
+use std::error::Error as _;
+
+use prost::Message as _;
+
+use super::reflection::{Imports, Refusal, Response, Set};
+use super::*;
+
+/// `plimsoll.test.Echo`, and `duration.proto`, which it imports.
+const SET: &[u8] = include_bytes!("../../../plimsoll/tests/data/echo.binpb");
+
+fn method(name: &str) -> Result<Method, UnknownMethod> {
+    let descriptors = Descriptors::decode(SET).unwrap();
+    descriptors.method(&name.parse().unwrap())
+}
+
+/// Says why `json` is no message of a method, with the cause.
+fn refusal(name: &str, json: &str) -> String {
+    let error = method(name).unwrap().messages(json.as_bytes()).unwrap_err();
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}
+
+#[test]
+fn names_have_a_service_and_a_method() {
+    for text in ["a.b.C/D", "/a.b.C/D"] {
+        let name: MethodName = text.parse().unwrap();
+        assert_eq!((name.service(), name.method()), ("a.b.C", "D"));
+        assert_eq!(name.to_string(), "a.b.C/D");
+    }
+    for wrong in ["", "a.b.C", "a/b/C", "/", "a./B", "a b/C", "a/B?c"] {
+        assert!(wrong.parse::<MethodName>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn json_becomes_messages() {
+    let say = method("plimsoll.test.Echo/Say").unwrap();
+    assert!(!say.is_client_streaming() && !say.is_server_streaming());
+    let messages = say.messages(br#"{"text": "hi", "took": "1.5s"}"#).unwrap();
+    // Field 1 is text, field 2 a message of seconds and nanoseconds.
+    let expected = b"\x0a\x02hi\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
+    assert_eq!(messages, [expected]);
+    assert_eq!(say.messages(b"{}").unwrap(), [b""]);
+}
+
+#[test]
+fn a_list_is_several_messages_where_the_method_takes_them() {
+    let gather = method("plimsoll.test.Echo/Gather").unwrap();
+    assert!(gather.is_client_streaming());
+    let messages = gather.messages(br#" [{"text": "a"}, {}]"#).unwrap();
+    assert_eq!(messages, [b"\x0a\x01a".as_slice(), b""]);
+    assert_eq!(gather.messages(b"[]").unwrap().len(), 0);
+    assert_eq!(gather.messages(b"{}").unwrap().len(), 1);
+    assert!(
+        method("plimsoll.test.Echo/Repeat")
+            .unwrap()
+            .is_server_streaming()
+    );
+}
+
+#[test]
+fn what_is_no_message_is_told_with_its_place() {
+    assert_eq!(
+        refusal("plimsoll.test.Echo/Say", r#"{"txt": 1}"#),
+        "is not a plimsoll.test.Line: unrecognized field name 'txt' at line 1 column 6"
+    );
+    assert_eq!(
+        refusal("plimsoll.test.Echo/Say", "[{}]"),
+        "is a list of messages, but the method takes one plimsoll.test.Line"
+    );
+    let second = refusal("plimsoll.test.Echo/Gather", r#"[{}, {"text": 1}]"#);
+    assert!(
+        second.starts_with("message 2 is not a plimsoll.test.Line: "),
+        "{second}"
+    );
+    for wrong in ["", "{", "{} {}", "1"] {
+        let told = refusal("plimsoll.test.Echo/Say", wrong);
+        assert!(told.starts_with("is not a plimsoll.test.Line: "), "{told}");
+    }
+}
+
+#[test]
+fn what_there_is_instead_is_hinted_at() {
+    let hint = |name| method(name).unwrap_err().hint();
+    assert_eq!(hint("Echo/Say"), "did you mean plimsoll.test.Echo?");
+    assert_eq!(hint("plimsoll.test.Echo/Sai"), "did you mean Say?");
+    assert_eq!(
+        hint("plimsoll.test.Echo/Zzz"),
+        "there are Say, Repeat, Gather, Chat, Fail"
+    );
+}
+
+#[test]
+fn what_is_no_set_and_what_is_half_of_one_are_told_apart() {
+    assert!(matches!(
+        Descriptors::decode(b"syntax = \"proto3\";"),
+        Err(DescriptorsError::NotASet)
+    ));
+    let mut set = Set::decode(SET).unwrap();
+    set.files
+        .retain(|file| Imports::decode(file.as_slice()).unwrap().name == "echo.proto");
+    let error = Descriptors::decode(&set.encode_to_vec()).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("google/protobuf/duration.proto"), "{told}");
+}
+
+fn answer(files: Vec<Vec<u8>>) -> Vec<u8> {
+    let files = Some(Set { files });
+    let response = Response { files, error: None };
+    response.encode_to_vec()
+}
+
+#[test]
+fn files_that_the_server_left_out_are_asked_for() {
+    let set = Set::decode(SET).unwrap();
+    let named = |file: Vec<u8>| (Imports::decode(file.as_slice()).unwrap().name, file);
+    let files: BTreeMap<String, Vec<u8>> = set.files.into_iter().map(named).collect();
+    let mut reflection = Reflection::new("plimsoll.test.Echo");
+    // Field 4 is the symbol, field 3 a file.
+    assert_eq!(
+        reflection.next_request().unwrap(),
+        b"\x22\x12plimsoll.test.Echo"
+    );
+    reflection
+        .answer(&answer(vec![files["echo.proto"].clone()]))
+        .unwrap();
+    let duration = "google/protobuf/duration.proto";
+    let asked = reflection.next_request().unwrap();
+    assert_eq!(asked, [b"\x1a\x1e", duration.as_bytes()].concat());
+    reflection
+        .answer(&answer(vec![files[duration].clone()]))
+        .unwrap();
+    assert_eq!(reflection.next_request(), None);
+    let descriptors = reflection.finish().unwrap();
+    let name = "plimsoll.test.Echo/Say".parse().unwrap();
+    assert!(descriptors.method(&name).is_ok());
+}
+
+#[test]
+fn a_server_that_answers_with_something_else_is_not_asked_for_ever() {
+    let set = Set::decode(SET).unwrap();
+    let echo = set.files.into_iter().max_by_key(Vec::len).unwrap();
+    let mut reflection = Reflection::new("plimsoll.test.Echo");
+    let mut questions = 0;
+    while reflection.next_request().is_some() {
+        reflection.answer(&answer(vec![echo.clone()])).unwrap();
+        questions += 1;
+    }
+    assert_eq!(questions, 2);
+    assert!(matches!(
+        reflection.finish(),
+        Err(ReflectionError::Descriptors(_))
+    ));
+}
+
+#[test]
+fn refusals_are_passed_on() {
+    let mut reflection = Reflection::new("a.B");
+    let error = Some(Refusal {
+        code: 5,
+        message: "symbol not found".to_owned(),
+    });
+    let response = Response { files: None, error };
+    let refused = reflection.answer(&response.encode_to_vec()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the server has no description of a.B: symbol not found (code 5)"
+    );
+    for wrong in [b"".as_slice(), b"\xff\xff"] {
+        assert!(matches!(
+            Reflection::new("a.B").answer(wrong),
+            Err(ReflectionError::NotAnAnswer(_))
+        ));
+    }
+}

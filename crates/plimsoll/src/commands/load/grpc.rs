@@ -1,0 +1,280 @@
+//! `--grpc`: which method is called, with which messages, and how its server is asked about it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::grpc::{GrpcReply, call, frame};
+use plimsoll_client::{Connection, Connector, Endpoint, Http2, ReadBuffer, Stream, require_http2};
+use plimsoll_formats::Template;
+use plimsoll_formats::grpc::{Descriptors, Method, MethodName, Reflection};
+use plimsoll_load::{GrpcPlan, RunPlan};
+use plimsoll_model::{Clock, Failure, GrpcStatus, Protocol};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::h2::Settings;
+
+use crate::flags::{Problems, RequestParts, Way};
+use crate::problem::{Failed, Problem};
+
+/// How long one answer of reflection may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of one answer of reflection at most.
+const MOST_OF_ANSWER: usize = 64 << 20;
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "gRPC")]
+pub(crate) struct GrpcArgs {
+    /// Call this method over HTTP/2; -d or -D gives its message as JSON, or a list of messages for
+    /// a method that takes a stream
+    #[arg(long, value_name = "PACKAGE.SERVICE/METHOD",
+          conflicts_with_all = ["http3", "method", "form", "content_type", "from", "urls"])]
+    pub(super) grpc: Option<String>,
+
+    /// Descriptor set that describes the method, as `protoc --include_imports
+    /// --descriptor_set_out=FILE` writes it [default: the server is asked, by reflection]
+    #[arg(long, value_name = "FILE", requires = "grpc")]
+    pub(super) proto_set: Option<PathBuf>,
+}
+
+/// The method of `--grpc`.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) name: MethodName,
+    /// `None` as long as only the server could tell.
+    method: Option<Method>,
+}
+
+impl Wanted {
+    /// The method that the flags name.
+    ///
+    /// - `told`: what the server said of it, once it was asked.
+    pub(super) fn compile(
+        args: &GrpcArgs,
+        told: Option<&Descriptors>,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let text = args.grpc.as_deref()?;
+        let name: MethodName = problems.value("--grpc", text.parse())?;
+        let from_file;
+        let descriptors = match &args.proto_set {
+            None => told,
+            Some(path) => {
+                let content = problems.file("--proto-set", path)?;
+                let decoded = Descriptors::decode(&content)
+                    .map_err(|error| Problem::caused_by(&error))
+                    .map_err(|problem| {
+                        problem.about(&format!("--proto-set {}", path.display())).hint(
+                            "write it with `protoc --include_imports --descriptor_set_out=FILE`",
+                        )
+                    });
+                from_file = decoded.map_err(|problem| problems.push(problem)).ok()?;
+                Some(&from_file)
+            }
+        };
+        let Some(descriptors) = descriptors else {
+            return Some(Self { name, method: None });
+        };
+        match descriptors.method(&name) {
+            Ok(method) => Some(Self {
+                name,
+                method: Some(method),
+            }),
+            Err(unknown) => {
+                problems.push(Problem::with("--grpc", &unknown).hint(unknown.hint()));
+                None
+            }
+        }
+    }
+
+    /// Whether the server has to be asked about it.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.method.is_none()
+    }
+
+    /// How its responses are judged.
+    pub(super) fn plan(&self) -> GrpcPlan {
+        GrpcPlan {
+            is_server_streaming: self
+                .method
+                .as_ref()
+                .is_some_and(Method::is_server_streaming),
+        }
+    }
+
+    /// Makes a call of what flags give; their body is JSON.
+    pub(super) fn fill(&self, parts: &mut RequestParts, problems: &mut Problems) {
+        let json = match parts.body().map(Template::as_text) {
+            None => b"{}".to_vec(),
+            Some(Some(json)) => json.to_vec(),
+            Some(None) => {
+                problems.push(
+                    Problem::with("-d", "has a place for a value that is not always the same")
+                        .hint(
+                            "with --grpc all exchanges carry the same messages; give it by --var",
+                        ),
+                );
+                return;
+            }
+        };
+        let Some(method) = &self.method else {
+            parts.set_call(Vec::new());
+            return;
+        };
+        let Some(messages) = problems.value("-d", method.messages(&json)) else {
+            return;
+        };
+        if let Some(body) = problems.value("-d", frame(&messages)) {
+            parts.set_call(body);
+        }
+    }
+}
+
+/// The URL of a method whose server is at `base`.
+pub(super) fn url(base: &str, method: &impl std::fmt::Display) -> Result<String, String> {
+    if base.contains(['?', '#']) {
+        return Err("the URL of a server of gRPC has no query and no fragment".to_owned());
+    }
+    Ok(format!("{}/{method}", base.trim_end_matches('/')))
+}
+
+/// Asks the server of `plan` about the service of `name`.
+///
+/// - `base`: the URL of the command line.
+/// - `parts`: what all requests to it carry.
+pub(super) fn reflect(
+    plan: &RunPlan,
+    base: &str,
+    name: &MethodName,
+    parts: &RequestParts,
+) -> Result<Descriptors, Failed> {
+    let problem = |message: String| {
+        Problem::with("--grpc", message)
+            .hint("describe the method with --proto-set FILE")
+            .could_not_run()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Problem::new(format!("cannot start a runtime: {error}")).could_not_run()
+        })?;
+    runtime
+        .block_on(async {
+            let mut asking = Asking::connect(plan, base, parts).await?;
+            let mut reflection = Reflection::new(name.service());
+            let mut services = Reflection::SERVICES.iter().peekable();
+            let mut service = services.next().ok_or("there is nothing to ask")?;
+            while let Some(request) = reflection.next_request() {
+                let method = format!("{service}/{}", Reflection::METHOD);
+                let reply = asking.call(&method, &request).await?;
+                match (reply.status, reply.messages.as_slice()) {
+                    (GrpcStatus::OK, [answer]) => {
+                        reflection
+                            .answer(answer)
+                            .map_err(|error| Problem::caused_by(&error).message)?;
+                    }
+                    (GrpcStatus::OK, answers) => {
+                        return Err(format!(
+                            "reflection gave {} answers instead of one",
+                            answers.len()
+                        ));
+                    }
+                    (GrpcStatus::UNIMPLEMENTED, _) if services.peek().is_some() => {
+                        service = services.next().unwrap_or(service);
+                    }
+                    (GrpcStatus::UNIMPLEMENTED, _) => {
+                        return Err("the server does not tell of itself (no reflection)".to_owned());
+                    }
+                    (status, _) => {
+                        let said = reply.message.map(|said| format!(": {said}"));
+                        let said = said.unwrap_or_default();
+                        return Err(format!("reflection was answered with {status}{said}"));
+                    }
+                }
+            }
+            reflection
+                .finish()
+                .map_err(|error| Problem::caused_by(&error).message)
+        })
+        .map_err(problem)
+}
+
+/// A connection that carries calls of reflection.
+struct Asking<'a> {
+    plan: &'a RunPlan,
+    base: &'a str,
+    parts: &'a RequestParts,
+    http: Http2<Stream>,
+    buffer: ReadBuffer,
+}
+
+impl<'a> Asking<'a> {
+    async fn connect(
+        plan: &'a RunPlan,
+        base: &'a str,
+        parts: &'a RequestParts,
+    ) -> Result<Self, String> {
+        let endpoint = &plan.endpoints[0];
+        let failed = |failure: &Failure| Problem::caused_by(failure).message;
+        let connector = Connector::new(Arc::clone(&plan.connect));
+        let connecting = connector.connect(endpoint, &SystemClock);
+        let connection: Connection = Box::pin(connecting)
+            .await
+            .map_err(|error| failed(&error.failure))?;
+        require_http2(&connection, endpoint).map_err(|failure| failed(&failure))?;
+        let http = Http2::new(connection.stream, Settings::default(), SystemClock.now());
+        Ok(Self {
+            plan,
+            base,
+            parts,
+            http,
+            buffer: ReadBuffer::new(),
+        })
+    }
+
+    async fn call(&mut self, method: &str, message: &[u8]) -> Result<GrpcReply, String> {
+        let endpoint =
+            Endpoint::parse(&url(self.base, &method)?).map_err(|error| error.to_string())?;
+        let mut parts = self.parts.clone();
+        parts.set_call(frame(&[message]).map_err(|error| error.to_string())?);
+        let way = Way {
+            connect: &self.plan.connect,
+            protocol: Protocol::Http2,
+        };
+        let request = parts
+            .encode(&endpoint, way)
+            .map_err(|error| error.to_string())?;
+        let request = request
+            .http2()
+            .ok_or("the request was not encoded for HTTP/2")?;
+        let deadline = SystemClock.now() + TIMEOUT;
+        let calling = call(
+            &mut self.http,
+            request,
+            MOST_OF_ANSWER,
+            deadline,
+            &self.buffer,
+            &SystemClock,
+        );
+        let reply = Box::pin(calling).await;
+        reply.map_err(|failure| {
+            format!(
+                "reflection failed: {}",
+                Problem::caused_by(&failure).message
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url;
+
+    #[test]
+    fn a_method_stands_behind_the_url_of_its_server() {
+        assert_eq!(url("http://h:1", &"a.B/C").unwrap(), "http://h:1/a.B/C");
+        assert_eq!(url("h/prefix/", &"a.B/C").unwrap(), "h/prefix/a.B/C");
+        assert!(url("http://h/?a", &"a.B/C").is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! gRPC against tonic, which is not ours, and what is told of a method that cannot be called.
+
+use std::fs;
+
+use plimsoll_testkit::{Authority, Http2Answer, Http2Origin, refused_address};
+use serde_json::{Value, json};
+
+use crate::plimsoll::plimsoll;
+use crate::tonic_server::{Tells, TonicServer};
+
+const SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/echo.binpb");
+
+/// What that was made from, which is no descriptor set itself.
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/echo.proto");
+
+/// Makes two hundred calls, and gives the summary.
+fn called(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Value {
+    let method = format!("plimsoll.test.Echo/{method}");
+    let mut arguments = vec![
+        "load", "--json", "-n", "200", "-c", "2", "-p", "8", "--grpc", &method, "-d", json,
+    ];
+    arguments.extend(flags);
+    arguments.push(url);
+    let summary = plimsoll(&arguments).exits(exit).json();
+    assert_eq!(summary["counts"]["ok"], 200, "{summary}");
+    assert_eq!(summary["load"]["protocol"], "HTTP/2");
+    assert_eq!(summary["load"]["method"], "POST");
+    summary
+}
+
+#[test]
+fn each_kind_of_method_is_called_by_what_the_server_tells_of_itself() {
+    let server = TonicServer::start(Tells::V1);
+    for (method, json, answers) in [
+        ("Say", r#"{"text": "hello", "took": "1.5s"}"#, 1),
+        ("Repeat", r#"{"line": {"text": "a"}, "times": 7}"#, 7),
+        ("Repeat", r#"{"times": 0}"#, 0),
+        ("Gather", r#"[{"text": "one"}, {}, {"text": "two"}]"#, 1),
+        ("Chat", r#"[{"text": "a"}, {"text": "b"}]"#, 2),
+    ] {
+        let before = server.calls();
+        let summary = called(&server.url(), method, json, &[], 0);
+        assert_eq!(server.calls() - before, 200);
+        let expected = json!({
+            "statuses": { "OK": 200 },
+            "messages": {},
+            "messages_received": 200 * answers,
+        });
+        assert_eq!(summary["grpc"], expected, "{method}");
+    }
+}
+
+#[test]
+fn what_is_sent_is_what_the_json_says() {
+    let server = TonicServer::start(Tells::V1Alpha);
+    let thirteen = format!("[{}]", [r#"{"text": "abc"}"#; 13].join(","));
+    for (json, status, said) in [
+        ("[]", "INVALID_ARGUMENT", "0 lines, 0 letters"),
+        (thirteen.as_str(), "OUT_OF_RANGE", "13 lines, 39 letters"),
+    ] {
+        let summary = called(&server.url(), "Gather", json, &[], 1);
+        assert_eq!(summary["grpc"]["statuses"], json!({ status: 200 }));
+        assert_eq!(summary["grpc"]["messages"], json!({ status: said }));
+        assert_eq!(summary["counts"]["failed_status"], 200);
+    }
+}
+
+#[test]
+fn statuses_are_shown_by_name() {
+    let server = TonicServer::start(Tells::Nothing);
+    let json = r#"{"code": 14, "message": "{{why}}, come back\n"}"#;
+    let said = plimsoll(&[
+        "load",
+        "-n",
+        "50",
+        "-c",
+        "1",
+        "--grpc",
+        "/plimsoll.test.Echo/Fail",
+        "--proto-set",
+        SET,
+        "--var",
+        "why=zu voll für dich",
+        "-d",
+        json,
+        "--threshold",
+        "http_req_failed:rate<1%",
+        &server.url(),
+    ]);
+    let said = said.exits(1);
+    for expected in [
+        "grpc UNAVAILABLE 14",
+        "zu voll für dich, come back",
+        "0  messages received",
+        "errors           50 (100 %)",
+    ] {
+        assert!(said.stdout.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn calls_go_over_tls() {
+    let authority = Authority::new();
+    let server = authority.issue(&["127.0.0.1"]);
+    let directory = tempfile::tempdir().unwrap();
+    let roots = directory.path().join("roots.pem");
+    fs::write(&roots, authority.pem()).unwrap();
+    let origin = Http2Origin::builder()
+        .tls(server.server_config())
+        .answer(|_, _| Http2Answer::Parts {
+            status: 200,
+            head: vec![("content-type", "application/grpc")],
+            content: vec![0, 0, 0, 0, 0],
+            trailers: vec![("grpc-status", "0")],
+        })
+        .start();
+    let flags = ["--cacert", roots.to_str().unwrap(), "--proto-set", SET];
+    let summary = called(&origin.url("/prefix/"), "Say", "{}", &flags, 0);
+    assert_eq!(summary["grpc"]["statuses"], json!({ "OK": 200 }));
+    assert_eq!(
+        origin.heads()[0],
+        format!("POST {}", origin.url("/prefix/plimsoll.test.Echo/Say"))
+    );
+}
+
+#[test]
+fn what_cannot_be_called_is_told_before_anything_is_sent() {
+    let server = TonicServer::start(Tells::Nothing);
+    let url = server.url();
+    let nobody = format!("http://{}", refused_address());
+    let gather = "plimsoll.test.Echo/Gather";
+    for (flags, exit, told) in [
+        (
+            vec!["--grpc", "Echo", &url],
+            2,
+            "not of the form `package.Service/Method`",
+        ),
+        (vec!["--grpc", "a.B/C"], 2, "needs a URL"),
+        (
+            vec!["--grpc", "a.B/C", "--http3", &url],
+            2,
+            "cannot be used with",
+        ),
+        (
+            vec!["--grpc", "a.B/C", "-m", "GET", &url],
+            2,
+            "cannot be used with",
+        ),
+        (
+            vec!["--grpc", "a.B/C", "--proto-set", SET, &url],
+            2,
+            "there is no service a.B",
+        ),
+        (
+            vec!["--grpc", "plimsoll.test.Echo/Sai", "--proto-set", SET, &url],
+            2,
+            "did you mean Say?",
+        ),
+        (
+            vec![
+                "--grpc",
+                gather,
+                "--proto-set",
+                SET,
+                "-d",
+                "[{}, {\"txt\": 1}]",
+                &url,
+            ],
+            2,
+            "message 2 is not a plimsoll.test.Line: unrecognized field name 'txt'",
+        ),
+        (
+            vec!["--grpc", gather, "--proto-set", SOURCE, &url],
+            2,
+            "is not a descriptor set",
+        ),
+        (
+            vec!["--grpc", gather, &url],
+            3,
+            "the server does not tell of itself",
+        ),
+        (vec!["--grpc", gather, &nobody], 3, "refused during connect"),
+        (vec!["--h2-window", "64KiB", &url], 2, "needs --http2"),
+    ] {
+        let mut arguments = vec!["load", "-n", "2", "-c", "1"];
+        arguments.extend(&flags);
+        let said = plimsoll(&arguments).exits(exit);
+        assert!(said.stderr.contains(told), "{told}: {said}");
+    }
+    assert_eq!(server.calls(), 0);
+}
