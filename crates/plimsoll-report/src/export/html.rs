@@ -197,14 +197,14 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     );
     // Of several runs each has one line; of one run there is room for all percentiles.
     let percentiles: &[Series] = &[
-        ("p99", |tick| tick.p99_us),
         ("p50", |tick| tick.p50_us),
         ("p90", |tick| tick.p90_us),
+        ("p99", |tick| tick.p99_us),
         ("p99.9", |tick| tick.p99_9_us),
         ("max", |tick| tick.max_us),
     ];
     let (percentiles, title) = if runs.len() > 1 {
-        (&percentiles[..1], "Latency over time, p99")
+        (&percentiles[2..3], "Latency over time, p99")
     } else {
         (percentiles, "Latency over time")
     };

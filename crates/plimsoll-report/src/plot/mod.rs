@@ -10,8 +10,9 @@ use self::scale::Mapped;
 /// The drawing's own units; it is scaled to the width that there is.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 210.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = 22.0;
+// Wide enough for `150,000` and half of `99.9999%` in the larger type of narrow screens.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
 
