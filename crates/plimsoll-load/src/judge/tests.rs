@@ -56,6 +56,8 @@ impl Run {
             p99: None,
             p99_9: None,
             max: None,
+            spread: Vec::new(),
+            phases: [Duration::ZERO; Phase::ALL.len()],
         };
         let sample = ResourceSample {
             at: tick.at,
