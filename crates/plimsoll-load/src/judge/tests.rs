@@ -1,4 +1,4 @@
-use plimsoll_model::{Clock, Exchange, Memory, Phases, Protocol};
+use plimsoll_model::{Clock, Exchange, Memory, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
 use super::*;

@@ -280,11 +280,12 @@ fn phases(run: &RunRecord, title: String) -> Stack {
     let ticks = &run.summary.ticks;
     let lines = Phase::ALL
         .iter()
-        .filter(|phase| {
+        .enumerate()
+        .filter(|(_, phase)| {
             let mut times = ticks.iter().map(|tick| &tick.phases_us);
             times.any(|times| times.contains_key(phase.name()))
         })
-        .map(|phase| {
+        .map(|(colour, phase)| {
             let points: Vec<_> = ticks
                 .iter()
                 .map(|tick| {
@@ -292,10 +293,11 @@ fn phases(run: &RunRecord, title: String) -> Stack {
                     (tick.at_us / 1e6, time)
                 })
                 .collect();
-            Line {
+            let line = Line {
                 label: phase.name().to_owned(),
                 points: thinned(&points),
-            }
+            };
+            (colour, line)
         })
         .collect();
     Stack {

@@ -49,7 +49,11 @@ impl Plot {
 
     /// A `figure` element with its legend.
     pub(crate) fn html(&self) -> String {
-        let labels = self.lines.iter().map(|line| line.label.as_str());
+        let labels = self
+            .lines
+            .iter()
+            .map(|line| line.label.as_str())
+            .enumerate();
         figure(&self.title, labels, &self.svg())
     }
 
@@ -88,14 +92,18 @@ pub(crate) const COLOURS: usize = 7;
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
-/// A `figure` element around a drawing; the legend is left out where one label says nothing.
-fn figure<'a>(title: &str, labels: impl ExactSizeIterator<Item = &'a str>, svg: &str) -> String {
+/// A `figure` element around a drawing; labels have the number of their colour, and the legend is left out where one label says nothing.
+fn figure<'a>(
+    title: &str,
+    labels: impl ExactSizeIterator<Item = (usize, &'a str)>,
+    svg: &str,
+) -> String {
     let mut html = String::from("<figure class=\"plot\">");
     write!(html, "<figcaption>{}", escaped(title)).expect(IN_MEMORY);
     if labels.len() > 1 {
         html.push_str("<span class=\"legend\">");
-        for (number, label) in labels.enumerate() {
-            let colour = number % COLOURS;
+        for (colour, label) in labels {
+            let colour = colour % COLOURS;
             write!(html, "<span class=\"k{colour}\">{}</span> ", escaped(label)).expect(IN_MEMORY);
         }
         html.push_str("</span>");

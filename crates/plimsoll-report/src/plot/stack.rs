@@ -14,8 +14,8 @@ pub(crate) struct Stack {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// From the bottom to the top; a missing value adds nothing.
-    pub(crate) lines: Vec<Line>,
+    /// From the bottom to the top, each with the number of its colour; a missing value adds nothing.
+    pub(crate) lines: Vec<(usize, Line)>,
     /// Stretches of x to be shaded: the warm-up.
     pub(crate) shaded: Vec<(f64, f64)>,
 }
@@ -23,13 +23,14 @@ pub(crate) struct Stack {
 impl Stack {
     /// Whether there is nothing to draw.
     pub(crate) fn is_empty(&self) -> bool {
-        let mut points = self.lines.iter().flat_map(|line| &line.points);
+        let mut points = self.lines.iter().flat_map(|(_, line)| &line.points);
         points.all(|(_, y)| y.is_none())
     }
 
     /// A `figure` element with its legend.
     pub(crate) fn html(&self) -> String {
-        let labels = self.lines.iter().map(|line| line.label.as_str());
+        let labels = self.lines.iter();
+        let labels = labels.map(|(colour, line)| (*colour, line.label.as_str()));
         figure(&self.title, labels, &self.svg())
     }
 
@@ -38,10 +39,10 @@ impl Stack {
         let positions: Vec<f64> = self
             .lines
             .first()
-            .map(|line| line.points.iter().map(|(x, _)| *x).collect())
+            .map(|(_, line)| line.points.iter().map(|(x, _)| *x).collect())
             .unwrap_or_default();
         let mut edges = vec![vec![0.0; positions.len()]];
-        for line in &self.lines {
+        for (_, line) in &self.lines {
             let below = edges.last().expect("there is the ground at least");
             let values = line.points.iter().map(|(_, y)| y.unwrap_or(0.0).max(0.0));
             let above = below.iter().zip(values).map(|(below, value)| below + value);
@@ -54,7 +55,7 @@ impl Stack {
         let mut svg = opening(&self.title);
         shade(&mut svg, &self.shaded, &x);
         let stretches = self.stretches(positions.len());
-        for (number, pair) in edges.windows(2).enumerate() {
+        for ((colour, _), pair) in self.lines.iter().zip(edges.windows(2)) {
             let mut path = String::new();
             for stretch in &stretches {
                 let part = |edge: &[f64]| -> Vec<(f64, f64)> {
@@ -66,7 +67,7 @@ impl Stack {
                 };
                 outline(&mut path, &part(&pair[0]), &part(&pair[1]));
             }
-            let colour = number % COLOURS;
+            let colour = colour % COLOURS;
             write!(svg, "<path class=\"area f{colour}\" d=\"{path}\"/>").expect(IN_MEMORY);
         }
         grid(&mut svg, &x, &y);
@@ -80,7 +81,7 @@ impl Stack {
             let mut values = self
                 .lines
                 .iter()
-                .filter_map(|line| line.points.get(position));
+                .filter_map(|(_, line)| line.points.get(position));
             values.any(|(_, value)| value.is_some())
         };
         let mut stretches: Vec<Range<usize>> = Vec::new();

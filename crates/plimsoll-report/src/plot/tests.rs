@@ -55,8 +55,14 @@ fn areas_lie_on_one_another() {
         x: Axis::Time(number),
         y: Axis::Linear(number),
         lines: vec![
-            line("below", [Some(1.0), Some(2.0), Some(1.0), None, Some(1.0)]),
-            line("above", [Some(3.0), None, Some(3.0), None, Some(1.0)]),
+            (
+                2,
+                line("below", [Some(1.0), Some(2.0), Some(1.0), None, Some(1.0)]),
+            ),
+            (
+                5,
+                line("above", [Some(3.0), None, Some(3.0), None, Some(1.0)]),
+            ),
         ],
         shaded: Vec::new(),
     };
