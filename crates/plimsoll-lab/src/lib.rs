@@ -3,12 +3,14 @@
 //! [`compare`] runs two or more commands in turns, one trial after another, and says by how much the
 //! first differs from each of the others: processor time per request, rate, latency, memory. What a
 //! trial did is read from the tool's own output ([`counts`]) or from the server; what it cost is
-//! asked of the kernel. [`statistics`] holds the estimators and nothing else.
+//! asked of the kernel. [`profile`] tells where processor time goes. [`statistics`] holds the estimators and nothing else.
 //!
 //! The crate starts processes and stops every one of them; it prints nothing and handles no signal:
 //! the caller hands in an [`Interrupt`](plimsoll_load::Interrupt) and receives [`compare::Event`]s.
 
 pub mod compare;
+
+pub mod profile;
 
 pub mod statistics;
 

@@ -6,6 +6,8 @@ mod load;
 
 mod check;
 
+mod profile;
+
 mod report;
 
 mod loadtest;
@@ -28,6 +30,7 @@ pub(crate) enum Command {
     Check(Box<check::Args>),
     Compare(Box<compare::Args>),
     Loadtest(loadtest::Args),
+    Profile(profile::Args),
     Report(report::Args),
     #[command(hide = true)]
     Origin(origin::Args),
@@ -43,6 +46,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Load(mut args) => load::run(&mut args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),

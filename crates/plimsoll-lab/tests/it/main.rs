@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod compare;
+#[cfg(target_os = "linux")]
+mod profile;
 mod schema;

@@ -1,0 +1,182 @@
+//! `plimsoll profile`: where the processor time of running processes goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_lab::profile::{Profile, ProfileError, ProfilePlan, flame, pprof, take, text};
+use plimsoll_model::parse_duration;
+use plimsoll_wire::process::{Output, Process, ProcessSpec};
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::{signals, terminal};
+
+/// Shows where the processor time of running processes goes
+///
+/// Samples the call chains of every thread of a process and of its descendants by the kernel's perf
+/// events, as frame pointers tell them, and lists threads and functions. With --out the stacks are
+/// also written as a flame graph, as folded stacks and for pprof.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A running process; may be repeated
+    #[arg(
+        long,
+        value_name = "PID",
+        required_unless_present = "spawn",
+        conflicts_with = "spawn"
+    )]
+    pid: Vec<u32>,
+
+    /// A command to start, profile and stop
+    #[arg(long, value_name = "COMMAND")]
+    spawn: Option<String>,
+
+    /// How long; it ends early with the processes
+    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    duration: Duration,
+
+    /// Samples per second of processor time and thread
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
+        value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    frequency: u64,
+
+    /// Functions to list
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    top: usize,
+
+    /// Folder for profile.svg, profile.folded and profile.pb.gz
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Folder of an earlier profile; difference.svg shows what has changed since
+    #[arg(long, value_name = "DIR", requires = "out")]
+    before: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll profile --pid $(pidof -s nginx) -z 5s
+  plimsoll profile --spawn './server --port 8080' --out after --before before
+
+Programs have frame pointers if they are built so: Go always, Rust with
+RUSTFLAGS='-C force-frame-pointers=yes', C with -fno-omit-frame-pointer.";
+
+/// Columns of the table; names of functions are long.
+const WIDTH: usize = 100;
+
+const SVG: &str = "profile.svg";
+const FOLDED: &str = "profile.folded";
+const PPROF: &str = "profile.pb.gz";
+const DIFFERENCE: &str = "difference.svg";
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let before = args.before.as_deref().map(earlier).transpose()?;
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let (process, name) = match &args.spawn {
+        Some(command) => {
+            let (process, name) = start(command)?;
+            (Some(process), name)
+        }
+        None => {
+            let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
+            (None, format!("process {}", pids.join(", ")))
+        }
+    };
+    let plan = ProfilePlan {
+        pids: match &process {
+            Some(process) => vec![process.id()],
+            None => args.pid.clone(),
+        },
+        duration: args.duration,
+        frequency: args.frequency,
+    };
+    let profile = take(&plan, &interrupt);
+    let stderr = process.map(|process| {
+        let stderr = process.stderr_tail();
+        process.stop(Duration::from_secs(5));
+        stderr
+    });
+    let profile = profile.map_err(|error| failed(&error))?;
+    if let Some(out) = &args.out {
+        write(&profile, out, &name, before.as_deref())?;
+    }
+    let table = text::table(&profile, args.top, WIDTH);
+    terminal::print(table.trim_end()).map_err(|error| {
+        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+    })?;
+    if profile.samples() == 0
+        && let Some(stderr) = stderr.filter(|stderr| !stderr.is_empty())
+    {
+        let message = format!("the command did nothing; it wrote: {}", stderr.trim_end());
+        return Err(Problem::with("--spawn", message).could_not_run());
+    }
+    Ok(if interrupt.is_asked() {
+        Exit::Interrupted
+    } else {
+        Exit::Fine
+    })
+}
+
+fn start(command: &str) -> Result<(Process, String), Failed> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    let argv = words.ok_or_else(|| {
+        let message =
+            format!("`{command}` is not a command: a quote is not closed, or it is empty");
+        Problem::with("--spawn", message).usage()
+    })?;
+    let name = argv[0].clone();
+    let process = Process::spawn(&ProcessSpec {
+        argv,
+        stderr: Output::Captured,
+        ..ProcessSpec::default()
+    })
+    .map_err(|error| Problem::with("--spawn", error.to_string()).could_not_run())?;
+    Ok((process, name))
+}
+
+/// The folded stacks of an earlier profile.
+fn earlier(folder: &Path) -> Result<String, Failed> {
+    let path = folder.join(FOLDED);
+    fs::read_to_string(&path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Problem::with("--before", message).usage()
+    })
+}
+
+fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Result<(), Failed> {
+    let cannot = |what: &str, error: &dyn std::fmt::Display| {
+        Problem::with("--out", format!("cannot write {what}: {error}")).could_not_run()
+    };
+    let save = |file: &str, content: std::io::Result<Vec<u8>>| {
+        let path = out.join(file);
+        content
+            .and_then(|content| fs::write(&path, content))
+            .map_err(|error| cannot(&path.display().to_string(), &error))
+    };
+    fs::create_dir_all(out).map_err(|error| cannot(&out.display().to_string(), &error))?;
+    let folded = profile.folded();
+    save(PPROF, pprof::encode(profile))?;
+    // Nothing cannot be drawn.
+    if !folded.is_empty() {
+        save(SVG, flame::svg(profile, name))?;
+        if let Some(before) = before.filter(|before| !before.is_empty()) {
+            save(DIFFERENCE, flame::difference(before, &folded, name))?;
+        }
+    }
+    save(FOLDED, Ok(folded.into_bytes()))
+}
+
+fn failed(error: &ProfileError) -> Failed {
+    let problem = Problem::caused_by(error);
+    let problem = match error {
+        ProfileError::NotPermitted { .. } => problem
+            .hint("be root, or lower kernel.perf_event_paranoid to 1 for processes of your own"),
+        _ => problem,
+    };
+    problem.could_not_run()
+}
