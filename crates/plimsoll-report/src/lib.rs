@@ -6,6 +6,7 @@
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
 //! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
 //! several of them; [`push`] does the same for databases of time series.
+//! [`plot`] and [`page`] are what other pages of figures are made of.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
 //! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness.
 
@@ -33,7 +34,9 @@ pub mod files;
 
 mod record;
 
-mod plot;
+pub mod plot;
+
+pub mod page;
 
 pub mod export;
 

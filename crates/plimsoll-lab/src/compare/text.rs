@@ -6,9 +6,7 @@ use plimsoll_model::{grouped, three_figures};
 
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, MetricResult, OperandResult};
-
-/// Widest line.
-const WIDTH: usize = 90;
+use crate::wording::{WIDTH, write_machine, write_wrapped};
 
 /// The table of operands, the ratios and the conditions; ends with a line break.
 pub fn to_text(comparison: &Comparison) -> String {
@@ -129,55 +127,12 @@ fn verdict(result: &MetricResult) -> String {
 
 fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {
     let conditions = &comparison.conditions;
-    let unknown = || "unknown".to_owned();
-    let cores = |cores: &[usize]| {
-        if cores.is_empty() {
-            "any core".to_owned()
-        } else {
-            let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
-            format!("core {}", cores.join(","))
-        }
-    };
     writeln!(out)?;
-    writeln!(
-        out,
-        "{}, {} cores, {}",
-        conditions.cpu_model.clone().unwrap_or_else(unknown),
-        conditions.cores,
-        conditions.kernel.clone().unwrap_or_else(unknown),
-    )?;
-    writeln!(
-        out,
-        "generator on {}, server on {}, {} connections, load before {}",
-        cores(&conditions.pinning.generator),
-        cores(&conditions.pinning.target),
-        comparison.connections,
-        conditions
-            .load_before
-            .map_or_else(unknown, |load| format!("{:.2}", load.one)),
-    )?;
+    write_machine(out, conditions)?;
     for warning in &conditions.warnings {
         write_wrapped(out, &format!("warning: {warning}"))?;
     }
     Ok(())
-}
-
-fn write_wrapped(out: &mut String, text: &str) -> fmt::Result {
-    let mut column = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            write!(out, "\n  {word}")?;
-            column = 2 + length;
-        } else if column > 0 {
-            write!(out, " {word}")?;
-            column += 1 + length;
-        } else {
-            write!(out, "{word}")?;
-            column = length;
-        }
-    }
-    writeln!(out)
 }
 
 /// `value` in the unit of `metric`, in at most nine characters for all but absurd values.

@@ -12,6 +12,7 @@ fn plot(points: Vec<(f64, Option<f64>)>, x: Axis, y: Axis) -> Plot {
         lines: vec![Line {
             label: "line".to_owned(),
             points,
+            ..Line::default()
         }],
         shaded: vec![(0.0, 1.5)],
     }
