@@ -70,6 +70,8 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     rps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    mean_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     p50_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_us: Option<f64>,
@@ -112,6 +114,7 @@ struct Row {
     ratio: f64,
     interval: Bounds,
     paired: bool,
+    could_have_seen: f64,
     verdict: &'static str,
 }
 
@@ -184,6 +187,7 @@ impl Figures {
         Self {
             cpu_us_per_request: value(Metric::CpuUsPerRequest),
             rps: value(Metric::RequestsPerSecond),
+            mean_us: value(Metric::MeanUs),
             p50_us: value(Metric::P50Us),
             p99_us: value(Metric::P99Us),
             peak_rss_bytes: value(Metric::PeakRssBytes),
@@ -242,6 +246,7 @@ impl From<&MetricResult> for Row {
             ratio: result.estimate.ratio,
             interval: result.estimate.interval.into(),
             paired: result.estimate.pairing == Pairing::Blocks,
+            could_have_seen: result.estimate.could_have_seen(),
             verdict: result.verdict.name(),
         }
     }

@@ -253,7 +253,7 @@ fn scaling(line: &Line) -> Option<Plot> {
 }
 
 fn table(page: &mut String, line: &Line) {
-    page.push_str("<section class=\"t\"><h2>By rate</h2><div class=\"wide\"><table><tr>");
+    page.push_str("<section class=\"n\"><h2>By rate</h2><div class=\"wide\"><table><tr>");
     for heading in HEADINGS {
         write!(page, "<th>{heading}</th>").expect(IN_MEMORY);
     }

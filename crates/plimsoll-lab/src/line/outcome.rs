@@ -125,7 +125,9 @@ impl Window {
             .any(|pair| !is_met(pair) && pair.0.unit() == Unit::Microseconds);
         let throughput = run.requests_per_second();
         let busy = run.latency.from_started.mean();
-        let in_flight = busy.map(|mean| throughput * mean.as_secs_f64());
+        // Answers of the grace period count in the mean, but there are never more than places.
+        let places = (asked.connections * run.load.streams) as f64;
+        let in_flight = busy.map(|mean| (throughput * mean.as_secs_f64()).min(places));
         let tried = counts.started + counts.dropped;
         Self {
             asked,
@@ -133,10 +135,8 @@ impl Window {
             seen: Seen {
                 held,
                 generator_limited: run.generator.saturated.is_some() && (!kept_rate || blames_time),
-                connections_full: in_flight.is_some_and(|in_flight| {
-                    let places = (asked.connections * run.load.streams) as f64;
-                    in_flight >= FULL_SHARE * places
-                }),
+                connections_full: in_flight
+                    .is_some_and(|in_flight| in_flight >= FULL_SHARE * places),
             },
             kept_rate,
             values,
