@@ -56,6 +56,24 @@ pub(crate) fn write_conditions(page: &mut String, conditions: &Conditions) {
             .memory_bytes
             .map(|bytes| ByteSize(bytes).to_string()),
     );
+    add(
+        "cpu limit",
+        conditions
+            .limits
+            .cpus
+            .map(|cpus| format!("{cpus:.2} cores")),
+    );
+    add(
+        "memory limit",
+        conditions
+            .limits
+            .memory_bytes
+            .map(|bytes| ByteSize(bytes).to_string()),
+    );
+    add(
+        "local ports",
+        conditions.local_ports.map(plimsoll_model::grouped),
+    );
     add("generator on", Some(cores(&conditions.pinning.generator)));
     add("target on", Some(cores(&conditions.pinning.target)));
     add(

@@ -62,6 +62,11 @@ pub(crate) fn write_wrapped(out: &mut String, text: &str) -> fmt::Result {
     writeln!(out)
 }
 
+/// A sentence without its figures, by which it is the same as one with others.
+pub(crate) fn without_figures(sentence: &str) -> String {
+    sentence.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

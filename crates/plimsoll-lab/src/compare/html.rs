@@ -30,7 +30,7 @@ pub fn to_html(comparison: &Comparison) -> String {
     commands(&mut page, comparison);
     write_marks(&mut page, &comparison.conditions.warnings);
     page.push_str("</header>\n");
-    let cards: Vec<(&str, String)> = comparison
+    let cards: Vec<(String, String)> = comparison
         .pairs
         .iter()
         .map(|pair| {
@@ -41,10 +41,14 @@ pub fn to_html(comparison: &Comparison) -> String {
                 _ => verdict(result),
             };
             (
-                comparison.operands[pair.peer].label.as_str(),
-                format!("{:.decimals$} {word}", result.estimate.ratio),
+                format!("beside {}: {word}", comparison.operands[pair.peer].label),
+                format!("{:.decimals$}", result.estimate.ratio),
             )
         })
+        .collect();
+    let cards: Vec<(&str, String)> = cards
+        .iter()
+        .map(|(label, ratio)| (label.as_str(), ratio.clone()))
         .collect();
     write_cards(&mut page, &cards);
     medians(&mut page, comparison);
@@ -212,7 +216,7 @@ fn medians(page: &mut String, comparison: &Comparison) {
         if cells.iter().all(Option::is_none) {
             continue;
         }
-        write!(page, "<tr><th>{metric}</th>").expect(IN_MEMORY);
+        write!(page, "<tr><th scope=\"row\">{metric}</th>").expect(IN_MEMORY);
         for cell in cells {
             let text = cell.map_or_else(|| "–".to_owned(), |value| figure(metric, value));
             write!(page, "<td>{text}</td>").expect(IN_MEMORY);
@@ -242,7 +246,7 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         };
         write!(
             page,
-            "<tr><th>{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
              <td class=\"{class}\">{}</td></tr>",
             result.metric,
             result.estimate.ratio,

@@ -128,6 +128,9 @@ struct Machine<'a> {
     cores: usize,
     governor: Option<&'a str>,
     memory_bytes: Option<u64>,
+    cpu_limit: Option<f64>,
+    memory_limit_bytes: Option<u64>,
+    local_ports: Option<u32>,
     load_average_before: Option<[f64; 3]>,
     steal_percent: Option<f64>,
     generator_cores: &'a [usize],
@@ -263,6 +266,9 @@ impl<'a> From<&'a plimsoll_model::Conditions> for Machine<'a> {
             cores: conditions.cores,
             governor: conditions.governor.as_deref(),
             memory_bytes: conditions.memory_bytes,
+            cpu_limit: conditions.limits.cpus,
+            memory_limit_bytes: conditions.limits.memory_bytes,
+            local_ports: conditions.local_ports,
             load_average_before: conditions
                 .load_before
                 .map(|load| [load.one, load.five, load.fifteen]),

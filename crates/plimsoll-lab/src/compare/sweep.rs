@@ -10,7 +10,7 @@ use super::outcome::Comparison;
 use super::plan::{CompareOptions, ComparePlan, PlanError};
 use super::run::{CompareError, Event, compare};
 use super::text::{figure, letter};
-use crate::wording::{write_machine, write_wrapped};
+use crate::wording::{without_figures, write_machine, write_wrapped};
 
 /// Name and major version of the document.
 pub const SWEEP_SCHEMA: &str = "plimsoll.compare.rates/1";
@@ -196,16 +196,11 @@ pub(super) fn warnings(sweep: &Sweep) -> Vec<String> {
     for (_, comparison) in &sweep.comparisons {
         for warning in &comparison.conditions.warnings {
             // The same thing with another figure is said once.
-            let is_new = |known: &String| words(known) != words(warning);
+            let is_new = |known: &String| without_figures(known) != without_figures(warning);
             if warnings.iter().all(is_new) && !warning.contains("no interval covers") {
                 warnings.push(warning.clone());
             }
         }
     }
     warnings
-}
-
-/// A sentence without its figures.
-fn words(sentence: &str) -> String {
-    sentence.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -8,6 +8,7 @@ use super::knee::{Operating, knee};
 use super::plan::LinePlan;
 use super::search::{Asked, Ended, Found, Purpose, Seen};
 use super::usl::{Usl, fit_usl};
+use crate::wording::without_figures;
 
 /// More arrivals than this share were due but not begun when the window ended: the rate was not kept.
 const MISSED_SHARE: f64 = 0.01;
@@ -94,6 +95,8 @@ pub struct Window {
     pub generator_cpu_us_per_request: Option<f64>,
     /// Why the generator was the limit, if it was.
     pub saturated: Option<Saturation>,
+    /// What a reader of this window should know.
+    pub warnings: Vec<String>,
 }
 
 impl Window {
@@ -163,6 +166,7 @@ impl Window {
             peak_memory_bytes: run.target.as_ref().map(|target| target.peak_memory_bytes),
             generator_cpu_us_per_request: run.generator.cost.cpu_us_per_request(),
             saturated: run.generator.saturated,
+            warnings: run.conditions.warnings.clone(),
         }
     }
 }
@@ -225,6 +229,19 @@ impl Line {
                 "the generator was at its limit in {limited} window{s} that broke; those of the rounds \
                  were left out"
             ));
+        }
+        // Those that only a window can tell; with other figures they are the same.
+        for warning in self.windows.iter().flat_map(|window| &window.warnings) {
+            let is_same = |known: &String| without_figures(known) == without_figures(warning);
+            if !self
+                .conditions
+                .warnings
+                .iter()
+                .chain(&warnings)
+                .any(is_same)
+            {
+                warnings.push(warning.clone());
+            }
         }
         for gap in &self.found.gaps {
             warnings.push(format!(

@@ -568,6 +568,12 @@ fn conditions(page: &mut Page, conditions: &Conditions) {
             place.push(format!("{who} on {}", core_list(cores)));
         }
     }
+    if let Some(cpus) = conditions.limits.cpus {
+        place.push(format!("limited to {} cores", three_figures(cpus)));
+    }
+    if let Some(limit) = conditions.limits.memory_bytes {
+        place.push(format!("to {} of memory", bytes(limit)));
+    }
     place.extend(
         conditions
             .load_before
