@@ -300,7 +300,7 @@ pub struct TimesDocument {
 }
 
 impl TimesDocument {
-    fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         let quantile = |fraction| histogram.quantile(fraction).map(microseconds);
         Self {
             count: histogram.len(),

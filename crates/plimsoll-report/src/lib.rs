@@ -34,6 +34,8 @@ pub mod files;
 
 mod record;
 
+mod merge;
+
 pub mod plot;
 
 pub mod page;
@@ -61,6 +63,7 @@ pub use crate::loadtest_document::{
     LoadtestTickDocument,
 };
 pub use crate::loadtest_part::{LoadtestPart, LoadtestPartError};
+pub use crate::merge::{MergeError, merged};
 pub use crate::record::{RecordError, RunRecord};
 pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

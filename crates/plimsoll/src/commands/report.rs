@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
-use plimsoll_report::{RunRecord, files};
+use plimsoll_report::{RunRecord, files, merged};
 
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -24,6 +24,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
+    /// Make one result of all: those of generators that loaded the same target at the same time
+    #[arg(long)]
+    merge: bool,
+
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,6 +37,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll report before after
   plimsoll report --format html --output comparison.html before after
+  plimsoll report --merge --format json from-machine-1 from-machine-2
   plimsoll report --format markdown result";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,6 +52,8 @@ enum Format {
     Junit,
     /// Gauges in the text format of Prometheus
     Prometheus,
+    /// The summary, as load --json prints it; of a single result, or of merged ones
+    Json,
 }
 
 /// Runs the command.
@@ -57,25 +64,46 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .iter()
         .filter_map(|folder| record(folder, &name(folder, &args.folders), &mut problems))
         .collect();
-    let records = problems.unless_any(Some(records))?;
-    let exporter: &dyn Exporter = match args.format {
-        Format::Text => &PlainText,
-        Format::Html => &Html,
-        Format::Markdown => &Markdown,
-        Format::Junit => &Junit,
-        Format::Prometheus => &Prometheus,
+    let mut records = problems.unless_any(Some(records))?;
+    if args.merge {
+        let name = args.folders.len();
+        let merged = merged(&format!("{name} generators"), &records)
+            .map_err(|error| Problem::caused_by(&error).about("--merge").usage())?;
+        records = vec![merged];
+    }
+    let bytes = match args.format {
+        Format::Text => PlainText.export(&records),
+        Format::Html => Html.export(&records),
+        Format::Markdown => Markdown.export(&records),
+        Format::Junit => Junit.export(&records),
+        Format::Prometheus => Prometheus.export(&records),
+        Format::Json => json(&records)?,
     };
-    let bytes = exporter.export(&records);
+    write(args, &bytes)?;
+    Ok(Exit::Fine)
+}
+
+/// The summary of a single result.
+fn json(records: &[RunRecord]) -> Result<Vec<u8>, Failed> {
+    let [record] = records else {
+        return Err(Problem::with("--format", "json shows a single result")
+            .hint("name one folder, or merge those of several generators with --merge")
+            .usage());
+    };
+    Ok(record.summary.to_json().into_bytes())
+}
+
+fn write(args: &Args, bytes: &[u8]) -> Result<(), Failed> {
     match &args.output {
         Some(path) => fs::write(path, bytes).map_err(|error| {
             let message = format!("cannot write {}: {error}", path.display());
             Problem::with("--output", message).could_not_run()
         })?,
-        None => terminal::print(String::from_utf8_lossy(&bytes).trim_end()).map_err(|error| {
+        None => terminal::print(String::from_utf8_lossy(bytes).trim_end()).map_err(|error| {
             Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
         })?,
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn record(folder: &Path, name: &str, problems: &mut Problems) -> Option<RunRecord> {
