@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use plimsoll_lab::trend::{self, ChangeOptions, trend};
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
 use plimsoll_report::{RunRecord, files, merged};
 
@@ -28,6 +29,11 @@ pub(crate) struct Args {
     #[arg(long)]
     merge: bool,
 
+    /// Follow each figure over the results, oldest first, and tell the steps that changed it; a folder
+    /// of results stands for all of them
+    #[arg(long, conflicts_with = "merge")]
+    trend: bool,
+
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -38,6 +44,7 @@ Examples:
   plimsoll report before after
   plimsoll report --format html --output comparison.html before after
   plimsoll report --merge --format json from-machine-1 from-machine-2
+  plimsoll report --trend --format html --output trend.html results/
   plimsoll report --format markdown result";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,12 +66,28 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let mut problems = Problems::default();
-    let records: Vec<_> = args
-        .folders
+    let folders = if args.trend {
+        expanded(&args.folders)
+    } else {
+        args.folders.clone()
+    };
+    let records: Vec<_> = folders
         .iter()
-        .filter_map(|folder| record(folder, &name(folder, &args.folders), &mut problems))
+        .filter_map(|folder| record(folder, &name(folder, &folders), &mut problems))
         .collect();
     let mut records = problems.unless_any(Some(records))?;
+    if args.trend {
+        let trend = trend(&records, ChangeOptions::default());
+        let text = match args.format {
+            Format::Text => trend::to_text(&trend),
+            Format::Html => trend::to_html(&trend),
+            Format::Json => trend::to_json(&trend),
+            Format::Markdown | Format::Junit | Format::Prometheus => {
+                return Err(Problem::with("--format", "a trend is text, html or json").usage());
+            }
+        };
+        return write(args, text.as_bytes()).map(|()| Exit::Fine);
+    }
     if args.merge {
         let name = args.folders.len();
         let merged = merged(&format!("{name} generators"), &records)
@@ -81,6 +104,28 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     };
     write(args, &bytes)?;
     Ok(Exit::Fine)
+}
+
+/// The folders of results, those within a folder that is none itself in place of it.
+fn expanded(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let is_result = |folder: &Path| folder.join(files::SUMMARY_JSON).is_file();
+    let mut expanded = Vec::new();
+    for folder in folders {
+        let mut within: Vec<PathBuf> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| is_result(path))
+            .collect();
+        if is_result(folder) || within.is_empty() {
+            // What is neither is told when it is read.
+            expanded.push(folder.clone());
+        } else {
+            within.sort();
+            expanded.append(&mut within);
+        }
+    }
+    expanded
 }
 
 /// The summary of a single result.

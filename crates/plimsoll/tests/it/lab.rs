@@ -142,3 +142,49 @@ fn drivers_are_checked_before_anything_runs() {
     "
     );
 }
+
+#[test]
+fn a_trend_tells_the_step_that_changed_a_figure() {
+    let origin = Origin::hello();
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let results = results.to_str().unwrap();
+    let url = origin.url("/");
+    // A figure that does not vary by chance: all of the later ones fail their condition.
+    for number in 0..12 {
+        let out = format!("{results}/{number:02}");
+        let mut arguments = vec!["load", "-n", "10", "-c", "1", "--out", &out];
+        if number >= 6 {
+            arguments.extend(["--expect", "status == 404"]);
+        }
+        arguments.push(&url);
+        plimsoll(&arguments).exits(i32::from(number >= 6));
+    }
+    let document = plimsoll(&["report", "--trend", "--format", "json", results])
+        .exits(0)
+        .json();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/trend.v1.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    assert!(validator.is_valid(&document), "{document}");
+    let figures = document["figures"].as_array().unwrap();
+    let errors = figures
+        .iter()
+        .find(|figure| figure["figure"] == "error_share")
+        .unwrap();
+    let steps = errors["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 1, "{errors}");
+    assert_eq!(steps[0]["name"], "06");
+    assert_eq!(steps[0]["better"], false);
+    let text = plimsoll(&["report", "--trend", results]).exits(0).stdout;
+    assert!(text.contains("worse, from 06 on"), "{text}");
+    let page = plimsoll(&["report", "--trend", "--format", "html", results])
+        .exits(0)
+        .stdout;
+    assert!(page.contains("Trend over 12 results"), "{page}");
+    let said = plimsoll(&["report", "--trend", "--format", "junit", results]).exits(2);
+    assert!(
+        said.stderr.contains("a trend is text, html or json"),
+        "{said}"
+    );
+}
