@@ -1,4 +1,4 @@
-//! Experiments: interleaved comparisons and the load line, with their statistics.
+//! Experiments: interleaved comparisons, the load line and trends, with their statistics.
 //!
 //! [`compare`] runs two or more commands in turns, one trial after another, and says by how much the
 //! first differs from each of the others: processor time per request, rate, latency, memory. What a

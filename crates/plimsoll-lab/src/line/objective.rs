@@ -45,7 +45,24 @@ pub fn parse_objective(text: &str) -> Result<Threshold, ObjectiveError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*") {
+            drop(parse_objective(&text));
+        }
+
+        #[test]
+        fn an_objective_is_its_threshold(quantile in 0_u8..=100, millis in 1_u32..100_000) {
+            let objective = parse_objective(&format!("p{quantile}<{millis}ms")).unwrap();
+            prop_assert!((objective.limit() - f64::from(millis) * 1e3).abs() < 1e-6);
+            prop_assert!(objective.is_met(f64::from(millis) * 1e3 - 1.0));
+            prop_assert!(!objective.is_met(f64::from(millis) * 1e3 + 1.0));
+        }
+    }
 
     #[test]
     fn short_forms_are_thresholds() {

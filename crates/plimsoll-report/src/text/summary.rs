@@ -568,11 +568,21 @@ fn conditions(page: &mut Page, conditions: &Conditions) {
             place.push(format!("{who} on {}", core_list(cores)));
         }
     }
-    if let Some(cpus) = conditions.limits.cpus {
-        place.push(format!("limited to {} cores", three_figures(cpus)));
-    }
-    if let Some(limit) = conditions.limits.memory_bytes {
-        place.push(format!("to {} of memory", bytes(limit)));
+    let limits: Vec<String> = [
+        conditions
+            .limits
+            .cpus
+            .map(|cpus| format!("{} cores", three_figures(cpus))),
+        conditions
+            .limits
+            .memory_bytes
+            .map(|limit| format!("{} of memory", bytes(limit))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !limits.is_empty() {
+        place.push(format!("limited to {}", limits.join(" and ")));
     }
     place.extend(
         conditions
