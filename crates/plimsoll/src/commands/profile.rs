@@ -77,15 +77,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let (process, name) = match &args.spawn {
-        Some(command) => {
-            let (process, name) = start(command)?;
-            (Some(process), name)
-        }
-        None => {
-            let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
-            (None, format!("process {}", pids.join(", ")))
-        }
+    let (process, name) = if let Some(command) = &args.spawn {
+        let (process, name) = start(command)?;
+        (Some(process), name)
+    } else {
+        let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
+        (None, format!("process {}", pids.join(", ")))
     };
     let plan = ProfilePlan {
         pids: match &process {
