@@ -20,13 +20,19 @@ fn planted_cold_function(state: u64) -> u64 {
     black_box(state ^ 1)
 }
 
+/// Does something after the call, which so cannot become a jump.
+#[inline(never)]
+fn planted_caller(state: u64) -> u64 {
+    planted_cold_function(planted_hot_function(state)).wrapping_add(1)
+}
+
 fn main() {
     let worker = std::thread::Builder::new()
         .name("hot-thread".to_owned())
         .spawn(|| {
             let mut state = 1;
             loop {
-                state = planted_cold_function(planted_hot_function(black_box(state)));
+                state = planted_caller(black_box(state));
             }
         });
     if let Ok(worker) = worker {

@@ -1,6 +1,6 @@
 //! What a process has mapped where: `/proc/PID/maps`, as proc(5) describes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A stretch of executable memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,21 @@ pub(super) struct Mapping {
     pub(super) offset: u64,
     /// The file, or a name in brackets such as `[vdso]`; empty for anonymous memory.
     pub(super) path: PathBuf,
+}
+
+impl Mapping {
+    /// The file as process `pid` sees it, which may have another root; as it is called here, if that
+    /// process has ended. None for memory that is no file.
+    pub(super) fn file(&self, pid: u32) -> Option<PathBuf> {
+        let relative = self.path.strip_prefix("/").ok()?;
+        let root = Path::new("/proc").join(pid.to_string()).join("root");
+        let seen = root.join(relative);
+        Some(if seen.exists() {
+            seen
+        } else {
+            self.path.clone()
+        })
+    }
 }
 
 /// The executable mappings that a file of `/proc/PID/maps` lists; lines of another shape are skipped.

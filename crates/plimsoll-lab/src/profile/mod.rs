@@ -1,12 +1,11 @@
 //! On-CPU profiles of running processes: where their processor time goes.
 //!
 //! [`take`] samples every thread of a process and of its descendants by the kernel's perf events
-//! (`perf_event_open(2)`): so and so often per second of processor time a thread's call chain is noted, as
-//! frame pointers tell it. A [`Profile`] holds the stacks with the names of their functions; [`flame`]
-//! draws them, [`folded`](Profile::folded) is the text that most other tools read.
+//! (`perf_event_open(2)`): so and so often per second of processor time a thread's stack is noted. A
+//! [`Profile`] holds the stacks with the names of their functions; [`flame`] draws them,
+//! [`folded`](Profile::folded) is the text that most other tools read.
 //!
-//! Programs built without frame pointers show short or broken stacks; their innermost function is right
-//! all the same.
+//! How callers are found is said by [`CallGraph`]. The innermost function is right either way.
 
 pub mod flame;
 
@@ -18,8 +17,20 @@ pub mod pprof;
 
 mod result;
 
-#[cfg_attr(target_os = "linux", path = "sampling/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "sampling/other.rs")]
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ),
+    path = "sampling/linux.rs"
+)]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    path = "sampling/other.rs"
+)]
 mod sampling;
 
 mod symbols;
@@ -42,6 +53,20 @@ pub struct ProfilePlan {
     /// Samples per second of processor time and thread; at most what
     /// `kernel.perf_event_max_sample_rate` allows.
     pub frequency: u64,
+    /// How callers are found; if not said, for each process as its program needs it: by its unwind tables
+    /// if it has any, else by frame pointers.
+    pub call_graph: Option<CallGraph>,
+}
+
+/// How the callers of a function are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallGraph {
+    /// By frame pointers, which the kernel follows: to any depth and at little cost, if everything was built
+    /// with them.
+    FramePointers,
+    /// By unwind tables (`.eh_frame`), which compilers write for exceptions, panics and debuggers: the top
+    /// 16 KiB of the stack are copied with each sample. Code without tables is passed by frame pointers.
+    UnwindTables,
 }
 
 /// Why no profile could be taken.
@@ -66,8 +91,16 @@ pub enum ProfileError {
         /// What the kernel says.
         source: std::io::Error,
     },
+    /// The memory that the kernel writes samples into may not be had.
+    #[error("the kernel gives no memory for samples of process {pid}")]
+    NoMemory {
+        /// The process.
+        pid: u32,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
     /// The platform has none.
-    #[error("profiles are taken by perf events, which only Linux has")]
+    #[error("profiles are taken by perf events: on Linux, on x86-64 or aarch64")]
     NoPerfEvents,
 }
 

@@ -15,6 +15,8 @@ pub struct Profile {
     pub has_kernel: bool,
     /// Samples that the kernel could not hand over.
     pub lost: u64,
+    /// Threads that could not be watched, because there was no permission, descriptor or memory left.
+    pub unwatched: usize,
     /// Threads by process and number.
     pub(super) threads: BTreeMap<(u32, u32), Thread>,
 }

@@ -59,7 +59,7 @@ impl Symbols {
         let binary = self
             .files
             .entry(mapping.path.clone())
-            .or_insert_with(|| Binary::open(pid, &mapping.path));
+            .or_insert_with(|| Binary::read(&mapping.file(pid)?));
         let frames = binary
             .as_ref()
             .and_then(|binary| binary.frames(offset))
@@ -82,16 +82,6 @@ impl Symbols {
 }
 
 impl Binary {
-    /// The file as the process sees it, which may have another root.
-    fn open(pid: u32, path: &Path) -> Option<Self> {
-        let relative = path.strip_prefix("/").ok()?;
-        let seen = Path::new("/proc")
-            .join(pid.to_string())
-            .join("root")
-            .join(relative);
-        Self::read(&seen).or_else(|| Self::read(path))
-    }
-
     fn read(path: &Path) -> Option<Self> {
         let cache = ReadCache::new(File::open(path).ok()?);
         let object = object::File::parse(&cache).ok()?;
@@ -99,9 +89,14 @@ impl Binary {
             let (offset, length) = segment.file_range();
             (offset, length, segment.address())
         });
+        let separate = object.build_id().ok().flatten().and_then(debug_file);
+        let separate = separate.and_then(|path| Loader::new(path).ok());
         Some(Self {
             segments: segments.collect(),
-            loader: Loader::new(path).ok()?,
+            loader: match separate {
+                Some(loader) => loader,
+                None => Loader::new(path).ok()?,
+            },
         })
     }
 
@@ -122,12 +117,28 @@ impl Binary {
                 }
             }
         }
-        if frames.is_empty() {
-            let name = self.loader.find_symbol(address)?;
-            frames.push(Frame::user(&demangle_auto(name.into(), None)));
+        let symbol = self.loader.find_symbol(address);
+        let symbol = symbol.map(|name| demangle_auto(name.into(), None));
+        match (frames.last_mut(), symbol) {
+            // Line tables alone may leave out the path.
+            (Some(frame), Some(symbol)) if symbol.ends_with(&frame.name) => {
+                frame.name = symbol.into_owned();
+            }
+            (None, Some(symbol)) => frames.push(Frame::user(&symbol)),
+            (None, None) => return None,
+            _ => {}
         }
         Some(frames)
     }
+}
+
+/// Where distributions put the symbols that they strip from programs.
+fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first()?;
+    let mut rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    rest.push_str(".debug");
+    let folder = Path::new("/usr/lib/debug/.build-id").join(format!("{first:02x}"));
+    Some(folder.join(rest))
 }
 
 /// What a just-in-time compiler tells of its code: `/tmp/perf-PID.map`, lines of `START LENGTH NAME` in
@@ -185,6 +196,13 @@ mod tests {
         let frames = Symbols::default().user(std::process::id(), &mappings, address + 1);
         let name = &frames.last().unwrap().name;
         assert!(name.contains("a_function_with_a_name"), "{name}");
+    }
+
+    #[test]
+    fn stripped_symbols_are_looked_up_by_build_id() {
+        let path = debug_file(&[0xab, 0x0c, 0xde]).unwrap();
+        assert_eq!(path, Path::new("/usr/lib/debug/.build-id/ab/0cde.debug"));
+        assert_eq!(debug_file(&[]), None);
     }
 
     #[test]

@@ -22,7 +22,15 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
         let lost = grouped(profile.lost as f64);
         writeln!(
             text,
-            "{lost} more were lost: the machine was too busy to take them"
+            "{lost} more were lost: the machine was too busy to take them; a lower -F asks for fewer"
+        )
+        .expect(IN_MEMORY);
+    }
+    if profile.unwatched > 0 {
+        let threads = profile.unwatched;
+        writeln!(
+            text,
+            "{threads} threads could not be watched: they are somebody else's, or files or locked memory ran out"
         )
         .expect(IN_MEMORY);
     }

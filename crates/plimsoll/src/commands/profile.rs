@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_lab::profile::{Profile, ProfileError, ProfilePlan, flame, pprof, take, text};
+use plimsoll_lab::profile::{
+    CallGraph, Profile, ProfileError, ProfilePlan, flame, pprof, take, text,
+};
 use plimsoll_model::parse_duration;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
@@ -14,9 +16,9 @@ use crate::{signals, terminal};
 
 /// Shows where the processor time of running processes goes
 ///
-/// Samples the call chains of every thread of a process and of its descendants by the kernel's perf
-/// events, as frame pointers tell them, and lists threads and functions. With --out the stacks are
-/// also written as a flame graph, as folded stacks and for pprof.
+/// Samples the stacks of every thread of a process and of its descendants by the kernel's perf events,
+/// and lists threads and functions. With --out the stacks are also written as a flame graph, as folded
+/// stacks and for pprof.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -42,6 +44,11 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
     frequency: u64,
 
+    /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
+    /// else by frame pointers
+    #[arg(long, value_name = "HOW")]
+    call_graph: Option<Callers>,
+
     /// Functions to list
     #[arg(long, value_name = "N", default_value_t = 30)]
     top: usize,
@@ -55,13 +62,19 @@ pub(crate) struct Args {
     before: Option<PathBuf>,
 }
 
+/// As perf names them.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Callers {
+    /// Frame pointers: cheap and deep, if everything was built with them
+    Fp,
+    /// Unwind tables: the top 16 KiB of each stack are copied
+    Dwarf,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   plimsoll profile --pid $(pidof -s nginx) -z 5s
-  plimsoll profile --spawn './server --port 8080' --out after --before before
-
-Programs have frame pointers if they are built so: Go always, Rust with
-RUSTFLAGS='-C force-frame-pointers=yes', C with -fno-omit-frame-pointer.";
+  plimsoll profile --spawn './server --port 8080' --out after --before before";
 
 /// Columns of the table; names of functions are long.
 const WIDTH: usize = 100;
@@ -73,17 +86,28 @@ const DIFFERENCE: &str = "difference.svg";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let before = args.before.as_deref().map(earlier).transpose()?;
+    let mut problems = Vec::new();
+    let mut checked = |problem| problems.push(problem);
+    let command = args.spawn.as_deref().map(words).transpose();
+    let command = command.map_err(&mut checked).ok().flatten();
+    let before = args.before.as_deref().map(earlier).transpose();
+    let before = before.map_err(&mut checked).ok().flatten();
+    if !problems.is_empty() {
+        return Err(Failed {
+            exit: Exit::Usage,
+            problems,
+        });
+    }
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let (process, name) = if let Some(command) = &args.spawn {
-        let (process, name) = start(command)?;
-        (Some(process), name)
+    let name = if let Some(words) = &command {
+        words[0].clone()
     } else {
         let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
-        (None, format!("process {}", pids.join(", ")))
+        format!("process {}", pids.join(", "))
     };
+    let process = command.map(start).transpose()?;
     let plan = ProfilePlan {
         pids: match &process {
             Some(process) => vec![process.id()],
@@ -91,6 +115,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         },
         duration: args.duration,
         frequency: args.frequency,
+        call_graph: args.call_graph.map(|callers| match callers {
+            Callers::Fp => CallGraph::FramePointers,
+            Callers::Dwarf => CallGraph::UnwindTables,
+        }),
     };
     let profile = take(&plan, &interrupt);
     let stderr = process.map(|process| {
@@ -119,30 +147,31 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })
 }
 
-fn start(command: &str) -> Result<(Process, String), Failed> {
+fn words(command: &str) -> Result<Vec<String>, Problem> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
-    let argv = words.ok_or_else(|| {
+    words.ok_or_else(|| {
         let message =
             format!("`{command}` is not a command: a quote is not closed, or it is empty");
-        Problem::with("--spawn", message).usage()
-    })?;
-    let name = argv[0].clone();
-    let process = Process::spawn(&ProcessSpec {
+        Problem::with("--spawn", message)
+    })
+}
+
+/// The folded stacks of an earlier profile.
+fn earlier(folder: &Path) -> Result<String, Problem> {
+    let path = folder.join(FOLDED);
+    fs::read_to_string(&path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Problem::with("--before", message)
+    })
+}
+
+fn start(argv: Vec<String>) -> Result<Process, Failed> {
+    Process::spawn(&ProcessSpec {
         argv,
         stderr: Output::Captured,
         ..ProcessSpec::default()
     })
-    .map_err(|error| Problem::with("--spawn", error.to_string()).could_not_run())?;
-    Ok((process, name))
-}
-
-/// The folded stacks of an earlier profile.
-fn earlier(folder: &Path) -> Result<String, Failed> {
-    let path = folder.join(FOLDED);
-    fs::read_to_string(&path).map_err(|error| {
-        let message = format!("cannot read {}: {error}", path.display());
-        Problem::with("--before", message).usage()
-    })
+    .map_err(|error| Problem::with("--spawn", error.to_string()).could_not_run())
 }
 
 fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Result<(), Failed> {
@@ -171,8 +200,16 @@ fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Res
 fn failed(error: &ProfileError) -> Failed {
     let problem = Problem::caused_by(error);
     let problem = match error {
-        ProfileError::NotPermitted { .. } => problem
-            .hint("be root, or lower kernel.perf_event_paranoid to 1 for processes of your own"),
+        ProfileError::NoProcess(_) => problem.about("--pid"),
+        ProfileError::NotPermitted { .. } => problem.hint(
+            "be root, or lower kernel.perf_event_paranoid to 1 for processes of your own; containers may forbid it",
+        ),
+        ProfileError::NoMemory { .. } => problem.hint(
+            "raise `ulimit -l` or kernel.perf_event_mlock_kb, or take less by --call-graph fp",
+        ),
+        ProfileError::Event { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+            problem.hint("-F may be more than kernel.perf_event_max_sample_rate")
+        }
         _ => problem,
     };
     problem.could_not_run()

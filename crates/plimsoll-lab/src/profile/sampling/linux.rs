@@ -17,17 +17,28 @@ use plimsoll_wire::SystemClock;
 use super::mappings::{self, Mapping};
 use super::result::Thread;
 use super::symbols::Symbols;
-use super::{Frame, Profile, ProfileError, ProfilePlan};
+use super::{CallGraph, Frame, Profile, ProfileError, ProfilePlan};
+use unwind::Unwinding;
+
+mod unwind;
 
 /// How often threads are looked for and samples taken over.
-const BEAT: Duration = Duration::from_millis(50);
+const BEAT: Duration = Duration::from_millis(20);
 
-/// Pages that hold the samples of a thread between two beats.
-const PAGES: usize = 32;
+/// Bytes that hold the samples of a thread between two beats.
+const ROOM: usize = 64 * 1024;
+
+/// The same where each sample has a piece of the stack in it: at 997 a second, half as many again as a beat
+/// has.
+const ROOM_WITH_STACKS: usize = 512 * 1024;
+
+/// `ESRCH`, which has no kind of its own.
+const NO_SUCH_THREAD: i32 = 3;
 
 /// From here on, an entry of a call chain says whose addresses follow (`PERF_CONTEXT_MAX`).
 const CONTEXTS: u64 = (-4095_i64).cast_unsigned();
 const CONTEXT_KERNEL: u64 = (-128_i64).cast_unsigned();
+const CONTEXT_USER: u64 = (-512_i64).cast_unsigned();
 
 pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
     let mut sampling = Sampling::new(plan);
@@ -38,13 +49,17 @@ pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile,
     }
     let start = SystemClock.now();
     let end = start + plan.duration;
-    sampling.look_for_threads()?;
+    sampling.look_for_threads();
+    if let Some(error) = sampling.nothing_to_watch() {
+        return Err(error);
+    }
     let mut now = start;
     while now < end && !interrupt.is_asked() && plan.pids.iter().any(|pid| is_there(*pid)) {
         thread::park_timeout(BEAT.min(end - now));
+        // First what is mapped, then the samples that lie in it.
+        let there = sampling.look_for_threads();
         sampling.collect();
-        // One that cannot be watched has ended meanwhile, or is of somebody else.
-        sampling.look_for_threads().ok();
+        sampling.leave_all_but(&there);
         now = SystemClock.now();
     }
     sampling.collect();
@@ -64,14 +79,21 @@ struct Sampling<'a> {
     plan: &'a ProfilePlan,
     /// Cleared once the kernel has refused to show its own functions.
     with_kernel: bool,
+    call_graphs: HashMap<u32, CallGraph>,
     threads: BTreeMap<(u32, u32), Watched>,
+    unwatched: BTreeSet<(u32, u32)>,
+    /// Why the first one is not watched.
+    refusal: Option<ProfileError>,
     /// What each process had mapped at any time.
     mappings: HashMap<u32, Vec<Mapping>>,
+    unwinding: Unwinding,
     lost: u64,
 }
 
+#[derive(Default)]
 struct Watched {
-    sampler: Sampler,
+    /// None once the thread has ended.
+    sampler: Option<Sampler>,
     name: String,
     /// Counts by raw call chain, contexts included.
     chains: HashMap<Vec<u64>, u64>,
@@ -82,27 +104,26 @@ impl<'a> Sampling<'a> {
         Self {
             plan,
             with_kernel: true,
+            call_graphs: HashMap::new(),
             threads: BTreeMap::new(),
+            unwatched: BTreeSet::new(),
+            refusal: None,
             mappings: HashMap::new(),
+            unwinding: Unwinding::default(),
             lost: 0,
         }
     }
 
-    /// Watches threads that are new; tells the first reason why one cannot be.
-    fn look_for_threads(&mut self) -> Result<(), ProfileError> {
+    /// Watches threads that are new; these are all that there are now.
+    fn look_for_threads(&mut self) -> BTreeSet<(u32, u32)> {
+        let mut there = BTreeSet::new();
         for pid in family(&self.plan.pids) {
             for tid in numbers(&format!("/proc/{pid}/task")) {
-                if let std::collections::btree_map::Entry::Vacant(entry) =
-                    self.threads.entry((pid, tid))
-                {
-                    let sampler = open(tid, self.plan.frequency, &mut self.with_kernel)
-                        .map_err(|source| refused(pid, source))?;
-                    let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
-                    entry.insert(Watched {
-                        sampler,
-                        name: name.unwrap_or_default().trim_end().to_owned(),
-                        chains: HashMap::new(),
-                    });
+                there.insert((pid, tid));
+                let known = self.threads.get(&(pid, tid));
+                let is_watched = known.is_some_and(|watched| watched.sampler.is_some());
+                if !is_watched && !self.unwatched.contains(&(pid, tid)) {
+                    self.watch(pid, tid);
                 }
             }
             if let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) {
@@ -110,21 +131,83 @@ impl<'a> Sampling<'a> {
                 mappings::merge(known, mappings::parse(&maps));
             }
         }
-        Ok(())
+        there
+    }
+
+    fn watch(&mut self, pid: u32, tid: u32) {
+        let call_graph = *self.call_graphs.entry(pid).or_insert_with(|| {
+            self.plan.call_graph.unwrap_or(if unwind::has_tables(pid) {
+                CallGraph::UnwindTables
+            } else {
+                CallGraph::FramePointers
+            })
+        });
+        match open(
+            pid,
+            tid,
+            self.plan.frequency,
+            call_graph,
+            &mut self.with_kernel,
+        ) {
+            Ok(sampler) => {
+                let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
+                let watched = self.threads.entry((pid, tid)).or_default();
+                watched.sampler = Some(sampler);
+                name.unwrap_or_default()
+                    .trim_end()
+                    .clone_into(&mut watched.name);
+            }
+            // It has ended meanwhile.
+            Err(ProfileError::NoProcess(_)) => {}
+            Err(error) => {
+                self.unwatched.insert((pid, tid));
+                self.refusal.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Why there is none to watch, if so.
+    fn nothing_to_watch(&mut self) -> Option<ProfileError> {
+        self.refusal.take_if(|_| self.threads.is_empty())
     }
 
     /// Takes over what the kernel has noted.
     fn collect(&mut self) {
-        for watched in self.threads.values_mut() {
-            while let Some(record) = watched.sampler.next_record() {
+        for ((pid, _), watched) in &mut self.threads {
+            let mappings = self
+                .mappings
+                .get(pid)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let Some(sampler) = &mut watched.sampler else {
+                continue;
+            };
+            while let Some(record) = sampler.next_record() {
                 match record.parse_record() {
                     Ok(Record::Sample(sample)) => {
-                        let chain = sample.callchain().map(<[u64]>::to_vec).unwrap_or_default();
+                        let mut chain = sample.callchain().map(<[u64]>::to_vec).unwrap_or_default();
+                        if let (Some(registers), Some(stack)) =
+                            (sample.regs_user(), sample.stack_user())
+                        {
+                            chain.push(CONTEXT_USER);
+                            let registers = &registers.regs;
+                            let unwinding = &mut self.unwinding;
+                            chain.extend(unwinding.addresses(*pid, mappings, registers, stack));
+                        }
                         *watched.chains.entry(chain).or_default() += 1;
                     }
                     Ok(Record::Lost(lost)) => self.lost += lost.lost,
                     _ => {}
                 }
+            }
+        }
+    }
+
+    /// Gives back what the threads that have ended held.
+    fn leave_all_but(&mut self, there: &BTreeSet<(u32, u32)>) {
+        for (thread, watched) in &mut self.threads {
+            if !there.contains(thread) {
+                watched.sampler = None;
             }
         }
     }
@@ -154,6 +237,7 @@ impl<'a> Sampling<'a> {
             frequency: self.plan.frequency,
             has_kernel: self.with_kernel,
             lost: self.lost,
+            unwatched: self.unwatched.len(),
             threads,
         }
     }
@@ -189,38 +273,57 @@ fn stack(chain: &[u64], pid: u32, mappings: &[Mapping], symbols: &mut Symbols) -
     frames
 }
 
-fn open(tid: u32, frequency: u64, with_kernel: &mut bool) -> io::Result<Sampler> {
+fn open(
+    pid: u32,
+    tid: u32,
+    frequency: u64,
+    call_graph: CallGraph,
+    with_kernel: &mut bool,
+) -> Result<Sampler, ProfileError> {
     let attempt = |with_kernel: bool| {
         let mut builder = Builder::new(Software::CPU_CLOCK);
-        let pid = i32::try_from(tid).map_err(io::Error::other)?;
         builder
-            .observe_pid(pid)
+            .observe_pid(i32::try_from(tid).map_err(io::Error::other)?)
             .any_cpu()
             .sample_frequency(frequency)
             .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN)
             .exclude_hv(true)
             .exclude_kernel(!with_kernel);
-        let mut sampler = builder.build()?.sampled(PAGES)?;
-        sampler.enable()?;
-        Ok(sampler)
-    };
-    let first = attempt(*with_kernel);
-    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-    match first {
-        Err(error) if *with_kernel && is_refused(&error) => {
-            *with_kernel = false;
-            attempt(false)
+        if call_graph == CallGraph::UnwindTables {
+            builder
+                .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
+                .sample_regs_user(unwind::REGISTERS)
+                .sample_stack_user(unwind::STACK_BYTES)
+                .exclude_callchain_user(true);
         }
-        other => other,
+        builder.build()
+    };
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let mut counter = attempt(*with_kernel);
+    if *with_kernel && counter.as_ref().is_err_and(is_refused) {
+        counter = attempt(false);
+        // What is refused either way says nothing of the kernel's functions.
+        *with_kernel = counter.is_err();
     }
-}
-
-fn refused(pid: u32, source: io::Error) -> ProfileError {
-    if source.kind() == io::ErrorKind::PermissionDenied {
-        ProfileError::NotPermitted { pid, source }
-    } else {
-        ProfileError::Event { pid, source }
-    }
+    let counter = counter.map_err(|source| {
+        if is_refused(&source) {
+            ProfileError::NotPermitted { pid, source }
+        } else if source.raw_os_error() == Some(NO_SUCH_THREAD) {
+            ProfileError::NoProcess(pid)
+        } else {
+            ProfileError::Event { pid, source }
+        }
+    })?;
+    let room = match call_graph {
+        CallGraph::FramePointers => ROOM,
+        CallGraph::UnwindTables => ROOM_WITH_STACKS,
+    };
+    let no_memory = |source| ProfileError::NoMemory { pid, source };
+    let mut sampler = counter.sampled(room).map_err(no_memory)?;
+    sampler
+        .enable()
+        .map_err(|source| ProfileError::Event { pid, source })?;
+    Ok(sampler)
 }
 
 /// The processes and all that descend from them.
