@@ -1,6 +1,7 @@
 //! From addresses to the names of functions, inlined ones included.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -135,10 +136,12 @@ impl Binary {
 /// Where distributions put the symbols that they strip from programs.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
-    let mut rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    rest.push_str(".debug");
-    let folder = Path::new("/usr/lib/debug/.build-id").join(format!("{first:02x}"));
-    Some(folder.join(rest))
+    let mut path = format!("/usr/lib/debug/.build-id/{first:02x}/");
+    for byte in rest {
+        write!(path, "{byte:02x}").ok()?;
+    }
+    path.push_str(".debug");
+    Some(PathBuf::from(path))
 }
 
 /// What a just-in-time compiler tells of its code: `/tmp/perf-PID.map`, lines of `START LENGTH NAME` in

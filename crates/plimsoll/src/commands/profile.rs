@@ -7,7 +7,8 @@ use std::time::Duration;
 use plimsoll_lab::profile::{
     CallGraph, Profile, ProfileError, ProfilePlan, flame, pprof, take, text,
 };
-use plimsoll_model::parse_duration;
+use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
 use crate::exit::Exit;
@@ -44,6 +45,11 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
     frequency: u64,
 
+    /// A profile every so often until the duration is over, each in a folder of its own in --out:
+    /// 0001, 0002, …
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "out")]
+    every: Option<Duration>,
+
     /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
     /// else by frame pointers
     #[arg(long, value_name = "HOW")]
@@ -76,6 +82,9 @@ Examples:
   plimsoll profile --pid $(pidof -s nginx) -z 5s
   plimsoll profile --spawn './server --port 8080' --out after --before before";
 
+/// In less there is next to nothing to see.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// Columns of the table; names of functions are long.
 const WIDTH: usize = 100;
 
@@ -92,6 +101,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let command = command.map_err(&mut checked).ok().flatten();
     let before = args.before.as_deref().map(earlier).transpose();
     let before = before.map_err(&mut checked).ok().flatten();
+    if args.every.is_some_and(|every| every < SHORTEST) {
+        checked(Problem::with("--every", "must be at least 100ms"));
+    }
     if !problems.is_empty() {
         return Err(Failed {
             exit: Exit::Usage,
@@ -108,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         format!("process {}", pids.join(", "))
     };
     let process = command.map(start).transpose()?;
-    let plan = ProfilePlan {
+    let mut plan = ProfilePlan {
         pids: match &process {
             Some(process) => vec![process.id()],
             None => args.pid.clone(),
@@ -120,25 +132,44 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             Callers::Dwarf => CallGraph::UnwindTables,
         }),
     };
-    let profile = take(&plan, &interrupt);
-    let stderr = process.map(|process| {
+    let end = SystemClock.now() + args.duration;
+    let mut samples = 0;
+    for number in 1_u32.. {
+        let left = end.saturating_duration_since(SystemClock.now());
+        plan.duration = args.every.map_or(left, |every| every.min(left));
+        let profile = match take(&plan, &interrupt) {
+            // It ended between two profiles.
+            Err(ProfileError::NoProcess(_)) if number > 1 => break,
+            taken => taken.map_err(|error| failed(&error))?,
+        };
+        samples += profile.samples();
+        if let Some(out) = &args.out {
+            let folder = match args.every {
+                Some(_) => out.join(format!("{number:04}")),
+                None => out.clone(),
+            };
+            write(&profile, &folder, &name, before.as_deref())?;
+        }
+        let mut table = text::table(&profile, args.top, WIDTH);
+        if args.every.is_some() {
+            table = format!("profile {number:04}: {table}\n");
+        }
+        terminal::print(table.trim_end_matches('\n')).map_err(|error| {
+            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+        })?;
+        let left = end.saturating_duration_since(SystemClock.now());
+        let is_last = args.every.is_none_or(|every| left < every / 2);
+        if is_last || interrupt.is_asked() {
+            break;
+        }
+    }
+    if let Some(process) = process {
         let stderr = process.stderr_tail();
         process.stop(Duration::from_secs(5));
-        stderr
-    });
-    let profile = profile.map_err(|error| failed(&error))?;
-    if let Some(out) = &args.out {
-        write(&profile, out, &name, before.as_deref())?;
-    }
-    let table = text::table(&profile, args.top, WIDTH);
-    terminal::print(table.trim_end()).map_err(|error| {
-        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
-    })?;
-    if profile.samples() == 0
-        && let Some(stderr) = stderr.filter(|stderr| !stderr.is_empty())
-    {
-        let message = format!("the command did nothing; it wrote: {}", stderr.trim_end());
-        return Err(Problem::with("--spawn", message).could_not_run());
+        if samples == 0 && !stderr.is_empty() {
+            let message = format!("the command did nothing; it wrote: {}", stderr.trim_end());
+            return Err(Problem::with("--spawn", message).could_not_run());
+        }
     }
     Ok(if interrupt.is_asked() {
         Exit::Interrupted
