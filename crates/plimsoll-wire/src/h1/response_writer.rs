@@ -38,6 +38,11 @@ impl<'a> ResponseWriter<'a> {
         Self { out }
     }
 
+    /// Writes fields without a status line, for trailers.
+    pub fn continued(out: &'a mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
     /// Adds one field after checking that it is one; nothing is written if it is not.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
         if name.is_empty() || !name.bytes().all(is_token) {

@@ -1,0 +1,104 @@
+//! Reloading, draining, sharing a port.
+
+use std::io::Write;
+use std::time::Duration;
+
+use plimsoll_server::{EngineError, Limits};
+use plimsoll_testkit::eventually;
+
+use crate::server::{Server, expect, plan, text};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+fn answer(close: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n{close}\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn a_reload_reaches_open_connections() {
+    let mut server = Server::start(&plan(Limits::default(), || text("old")));
+    let mut stream = server.connect();
+    stream.write_all(REQUEST).unwrap();
+    expect(&mut stream, &answer("", "old"));
+    server
+        .engine
+        .reload(&plan(Limits::default(), || text("new")))
+        .unwrap();
+    stream.write_all(REQUEST).unwrap();
+    expect(&mut stream, &answer("", "new"));
+    assert_eq!(server.engine.addresses(), [server.address]);
+}
+
+#[test]
+fn a_reload_that_cannot_be_done_changes_nothing() {
+    let taken = Server::hello();
+    let mut server = Server::hello();
+    let mut new = plan(Limits::default(), || text("new"));
+    new.listeners[0].address = taken.address;
+    assert!(matches!(
+        server.engine.reload(&new),
+        Err(EngineError::Listen { .. })
+    ));
+    let mut threads = plan(Limits::default(), || text("new"));
+    threads.threads = 2;
+    assert!(matches!(
+        server.engine.reload(&threads),
+        Err(EngineError::Fixed(_))
+    ));
+    let mut stream = server.connect();
+    stream.write_all(REQUEST).unwrap();
+    expect(&mut stream, &answer("", "hello"));
+}
+
+#[test]
+fn listeners_come_and_go_with_a_reload() {
+    let mut server = Server::hello();
+    let mut old = server.connect();
+    old.write_all(REQUEST).unwrap();
+    expect(&mut old, &answer("", "hello"));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut new = plan(Limits::default(), || text("new"));
+    new.listeners[0].address = address;
+    server.engine.reload(&new).unwrap();
+    assert!(std::net::TcpStream::connect(server.address).is_err());
+    // A connection of a listener that went is served to its end.
+    old.write_all(REQUEST).unwrap();
+    expect(&mut old, &answer("", "hello"));
+    server.address = address;
+    let mut stream = server.connect();
+    stream.write_all(REQUEST).unwrap();
+    expect(&mut stream, &answer("", "new"));
+}
+
+#[test]
+fn a_drain_answers_what_comes_and_says_that_it_is_the_last() {
+    let server = Server::hello();
+    let (mut busy, idle) = (server.connect(), server.connect());
+    busy.write_all(REQUEST).unwrap();
+    expect(&mut busy, &answer("", "hello"));
+    let counters = std::sync::Arc::clone(server.engine.counters());
+    eventually(|| counters.open() == 2);
+    let address = server.address;
+    let draining = std::thread::spawn(move || server.engine.drain(Duration::from_secs(20)));
+    eventually(|| std::net::TcpStream::connect(address).is_err());
+    busy.write_all(REQUEST).unwrap();
+    expect(&mut busy, &answer("connection: close\r\n", "hello"));
+    drop(idle);
+    assert_eq!(draining.join().unwrap().cut_off, 0);
+}
+
+#[test]
+fn a_port_is_not_shared_by_mistake() {
+    let server = Server::hello();
+    let mut second = plan(Limits::default(), || text("second"));
+    second.listeners[0].address = server.address;
+    let start = |plan: &_| plimsoll_server::Engine::start(plan, std::sync::Arc::default());
+    assert!(matches!(start(&second), Err(EngineError::Listen { .. })));
+    second.listeners[0].shares_port = true;
+    assert_eq!(start(&second).unwrap().addresses(), [server.address]);
+}
