@@ -10,6 +10,8 @@ mod action;
 
 mod actions;
 
+mod route;
+
 mod request;
 
 mod response;
@@ -58,4 +60,7 @@ pub use crate::listener::Transport;
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
+pub use crate::route::{
+    Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex, Routes,
+};
 pub use crate::stream::Stream;
