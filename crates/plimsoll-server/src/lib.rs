@@ -2,7 +2,8 @@
 //!
 //! An [`Engine`] is a number of workers, each a thread with a runtime, sockets and actions of its own;
 //! what answers a request is an [`Action`]. HTTP/1 is decoded by `plimsoll_wire::h1`, HTTP/2 by the `h2`
-//! crate. Limits are on by default and counted. It reads no file and no environment, and prints nothing.
+//! crate. Limits are on by default and counted. It prints nothing and reads no file but those that a
+//! configuration names; [`config`] compiles one.
 //!
 //! [`Origin`] is apart from it: the embedded origin of `plimsoll load`, one thread with one fixed answer.
 
@@ -11,6 +12,8 @@ mod action;
 mod actions;
 
 mod route;
+
+pub mod config;
 
 mod request;
 

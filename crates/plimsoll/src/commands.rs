@@ -12,6 +12,10 @@ mod loadtest;
 
 mod origin;
 
+mod up;
+
+mod schema;
+
 use clap::Subcommand;
 
 use crate::exit::Exit;
@@ -29,6 +33,8 @@ pub(crate) enum Command {
     Compare(Box<compare::Args>),
     Loadtest(loadtest::Args),
     Report(report::Args),
+    Up(up::Args),
+    Schema(schema::Args),
     #[command(hide = true)]
     Origin(origin::Args),
     #[command(hide = true)]
@@ -44,6 +50,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Up(args) => up::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
         Command::LoadtestOrigins(args) => loadtest::parts::serve(&args),

@@ -20,6 +20,7 @@ pub enum PathCondition {
 /// A path whose segments may be `{name}`, for any one, and at the end `{name...}`, for what remains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
+    text: String,
     segments: Vec<Segment>,
     has_rest: bool,
 }
@@ -84,7 +85,11 @@ impl PathCondition {
                 }
             }
         }
-        Ok(Self::Pattern(Pattern { segments, has_rest }))
+        Ok(Self::Pattern(Pattern {
+            text: pattern.to_owned(),
+            segments,
+            has_rest,
+        }))
     }
 
     /// A regular expression, which must match the whole path.
@@ -118,6 +123,13 @@ impl PathCondition {
             Self::Prefix(prefix) => (1, normalized(prefix.trim_end_matches('/')).len()),
             Self::Pattern(_) | Self::Regex(_) => (0, 0),
         }
+    }
+}
+
+/// As it was written.
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -174,7 +186,7 @@ pub(super) fn normalized(path: &str) -> Cow<'_, str> {
             Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
                 normal.push(char::from(byte));
             }
-            Some(byte) => {
+            Some(_) => {
                 normal.push('%');
                 normal.push_str(&after.get(..2).unwrap_or_default().to_ascii_uppercase());
             }

@@ -10,6 +10,8 @@ mod mistakes;
 
 mod load;
 
+mod up;
+
 mod sessions;
 
 mod sources;
