@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
@@ -153,8 +153,12 @@ pub struct Counters {
     workers: Mutex<Vec<Arc<WorkerCounters>>>,
     routes: Mutex<Routes>,
     open: AtomicUsize,
+    is_draining: AtomicBool,
     per_address: Mutex<HashMap<IpAddr, usize>>,
 }
+
+/// Names of routes that are no more, which are still counted by themselves.
+const MOST_RETIRED: usize = 1000;
 
 #[derive(Debug, Default)]
 struct Routes {
@@ -258,6 +262,16 @@ impl Counters {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// From now on no new work should be sent here.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the engine drains.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
     /// Everything, added up.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
@@ -297,7 +311,13 @@ impl Routes {
         self.live.retain(|(name, counters)| {
             let is_live = Arc::strong_count(counters) > 1;
             if !is_live {
-                add(retired.entry(Arc::clone(name)).or_default(), &counters.0);
+                let is_known = retired.len() < MOST_RETIRED || retired.contains_key(name);
+                let name = if is_known {
+                    Arc::clone(name)
+                } else {
+                    Arc::from("other")
+                };
+                add(retired.entry(name).or_default(), &counters.0);
             }
             is_live
         });

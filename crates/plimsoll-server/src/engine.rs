@@ -37,6 +37,8 @@ pub struct ListenerPlan {
     pub address: SocketAddr,
     /// Another process may listen there too and share the connections, as during a restart.
     pub shares_port: bool,
+    /// It is kept open during a drain, so that it can be told that there is one.
+    pub is_last: bool,
     /// What is served there.
     pub serves: Serves,
 }
@@ -204,6 +206,7 @@ impl Engine {
     /// Stops listening, answers what comes on open connections with the hint that it is the last, and
     /// waits until they have ended, but no longer than `timeout`.
     pub fn drain(mut self, timeout: Duration) -> Drained {
+        self.counters.drain();
         // No client may be told to come back while one of the workers would still take it.
         self.tell_all(|done| Command::Close { done });
         let waiting: Vec<_> = self
@@ -236,6 +239,7 @@ impl Engine {
                     updates.push(Update {
                         transport,
                         address: listener.address,
+                        is_last: listener.is_last,
                         serves: listener.serves.clone(),
                         socket,
                     });

@@ -15,6 +15,8 @@ mod route;
 
 pub mod config;
 
+mod admin;
+
 mod request;
 
 mod response;
@@ -55,6 +57,7 @@ pub use crate::action::{
     MakeStreamHandler, Outcome, StreamHandler, TakeOver,
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};

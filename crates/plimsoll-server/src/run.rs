@@ -53,6 +53,7 @@ pub(crate) enum Command {
 pub(crate) struct Update {
     pub(crate) transport: Transport,
     pub(crate) address: SocketAddr,
+    pub(crate) is_last: bool,
     pub(crate) serves: Serves,
     /// Absent if it listens already.
     pub(crate) socket: Option<Socket>,
@@ -103,6 +104,7 @@ struct Listeners {
 
 struct Listening {
     served: Served,
+    is_last: bool,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -132,7 +134,7 @@ impl Listeners {
                     done.send(self.apply(updates, limits).await).ok();
                 }
                 Command::Close { done } => {
-                    self.keep_only(|_| false).await;
+                    self.keep_only(|_, listening| listening.is_last).await;
                     done.send(()).ok();
                 }
                 Command::Drain { timeout, done } => {
@@ -152,17 +154,17 @@ impl Listeners {
         for update in updates {
             let key = (update.transport, update.address);
             if let Some(socket) = update.socket {
-                let listening = self.listen(socket, &update.serves)?;
+                let listening = self.listen(socket, update.is_last, &update.serves)?;
                 self.listening.insert(key, listening);
             } else {
                 self.replace(key, &update.serves)?;
             }
         }
-        self.keep_only(|key| wanted.contains(key)).await;
+        self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(&self, socket: Socket, plan: &Serves) -> io::Result<Listening> {
+    fn listen(&self, socket: Socket, is_last: bool, plan: &Serves) -> io::Result<Listening> {
         let (stop, stopped) = watch::channel(false);
         let worker = Rc::clone(&self.worker);
         let (served, task) = match (socket, plan) {
@@ -200,7 +202,12 @@ impl Listeners {
             }
             _ => return Err(io::Error::other("the socket is of another kind")),
         };
-        Ok(Listening { served, stop, task })
+        Ok(Listening {
+            served,
+            is_last,
+            stop,
+            task,
+        })
     }
 
     /// Serves something else on a socket that stays.
@@ -220,12 +227,12 @@ impl Listeners {
     }
 
     /// Lets the other listeners take what waits, and closes them.
-    async fn keep_only(&mut self, is_kept: impl Fn(&(Transport, SocketAddr)) -> bool) {
+    async fn keep_only(&mut self, is_kept: impl Fn(&(Transport, SocketAddr), &Listening) -> bool) {
         let leaving: Vec<_> = self
             .listening
-            .keys()
-            .filter(|key| !is_kept(key))
-            .copied()
+            .iter()
+            .filter(|(key, listening)| !is_kept(key, listening))
+            .map(|(key, _)| *key)
             .collect();
         for key in leaving {
             if let Some(listening) = self.listening.remove(&key) {

@@ -36,6 +36,7 @@ pub(super) fn compile(
             listeners.push(ListenerPlan {
                 address,
                 shares_port,
+                is_last: false,
                 serves: Serves::Http {
                     action: Arc::clone(action),
                     tls,

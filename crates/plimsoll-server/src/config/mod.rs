@@ -3,6 +3,8 @@
 //! Every problem of a file is found, each with its line, its key and, where there is one, a suggestion.
 //! A file with problems yields no plan.
 
+mod admin;
+
 mod document;
 
 mod limits;
@@ -76,7 +78,10 @@ pub fn compile(
     if tables.is_empty() {
         root.missing("listen", "at least one [[listen]] says where to listen");
     }
-    let listeners = listen::compile(tables, &context, &action);
+    let mut listeners = listen::compile(tables, &context, &action);
+    if let Some(table) = root.table("admin") {
+        listeners.extend(admin::compile(table, counters));
+    }
     root.finish();
     let problems = document.into_problems();
     if !problems.is_empty() {

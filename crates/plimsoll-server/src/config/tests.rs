@@ -48,6 +48,9 @@ fn everything_that_can_be_said_is_in_the_schema() {
         idle_timeout = "3s"
         write_timeout = "4s"
         handshake_timeout = "5s"
+        [admin]
+        address = "0.0.0.0:9090"
+        token = "0123456789abcdef"
         [[listen]]
         address = "[::1]:0"
         share_port = true
@@ -119,6 +122,22 @@ redirect = { to = "/{pth}" }
          18:10: route[2].method: `get` is not a method, such as GET\n\
          24:19: route[3].redirect.to: `{pth}` is not known; there are {host}, {path} and {query}\n"
     );
+}
+
+#[test]
+fn the_admin_port_is_on_the_loopback_or_has_a_token() {
+    let problems = |admin: &str| {
+        check(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\n{admin}\n"
+        ))
+        .err()
+    };
+    assert_eq!(problems("address = \"127.0.0.1:9090\""), None);
+    assert_eq!(
+        problems("address = \"0.0.0.0:9090\"").as_deref(),
+        Some("4:11: admin.address: is not on the loopback, so a `token` is needed\n")
+    );
+    assert!(problems("address = \"[::1]:1\"\ntoken = \"short\"").is_some());
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
     plan.listeners = vec![ListenerPlan {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         shares_port: false,
+        is_last: false,
         serves: Serves::Http {
             action: Arc::new(|| {
                 Rc::new(Redirect::new(301, "https://{host}{path}{query}").unwrap())
