@@ -113,6 +113,8 @@ pub enum EngineError {
 type Key = (Transport, SocketAddr);
 
 /// Workers that serve until they are drained, or until the value is dropped.
+///
+/// Its methods wait for the workers, so they must be called outside of any runtime.
 #[derive(Debug)]
 pub struct Engine {
     workers: Vec<Worker>,
