@@ -87,6 +87,21 @@ impl fmt::Debug for Serves {
     }
 }
 
+impl EnginePlan {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let place = |listener: &ListenerPlan| (listener.serves.transport(), listener.address);
+        self.listeners
+            .iter()
+            .enumerate()
+            .map(move |(at, listener)| {
+                let earlier = self.listeners.iter().take(at);
+                let nth = earlier.filter(|it| place(it) == place(listener)).count();
+                let (transport, address) = place(listener);
+                (transport, address, nth)
+            })
+    }
+}
+
 /// Why an engine cannot do what it is asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -109,8 +124,9 @@ pub enum EngineError {
     Fixed(&'static str),
 }
 
-/// Where a plan says to listen; what a reload recognises a listener by.
-type Key = (Transport, SocketAddr);
+/// Where a plan says to listen, and the how manieth there (each port 0 is another one): what a reload
+/// recognises a listener by.
+pub(crate) type Key = (Transport, SocketAddr, usize);
 
 /// Workers that serve until they are drained, or until the value is dropped.
 ///
@@ -173,9 +189,10 @@ impl Engine {
         self.bound.values().copied().collect()
     }
 
-    /// Where the listener with that address in its plan really listens.
-    pub fn bound(&self, transport: Transport, address: SocketAddr) -> Option<SocketAddr> {
-        self.bound.get(&(transport, address)).copied()
+    /// Where the listeners of `plan`, which it serves by, really listen, in their order.
+    pub fn bound(&self, plan: &EnginePlan) -> Vec<SocketAddr> {
+        let bound = |key: Key| self.bound.get(&key).copied().unwrap_or(key.1);
+        plan.keys().map(bound).collect()
     }
 
     /// What it counts.
@@ -233,14 +250,12 @@ impl Engine {
     fn bind(&mut self, plan: &EnginePlan, count: usize) -> Result<Vec<Vec<Update>>, EngineError> {
         let mut updates: Vec<Vec<Update>> = (0..count).map(|_| Vec::new()).collect();
         let mut bound = HashMap::new();
-        for listener in &plan.listeners {
+        for (listener, key) in plan.listeners.iter().zip(plan.keys()) {
             let transport = listener.serves.transport();
-            let key = (transport, listener.address);
             let mut add = |sockets: Vec<Option<Socket>>| {
                 for (updates, socket) in updates.iter_mut().zip(sockets) {
                     updates.push(Update {
-                        transport,
-                        address: listener.address,
+                        key,
                         is_last: listener.is_last,
                         serves: listener.serves.clone(),
                         socket,

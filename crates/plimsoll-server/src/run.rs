@@ -21,11 +21,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::action::{Accepted, DatagramHandler, StreamHandler};
 use crate::counters::{Counters, Cut};
-use crate::engine::{EngineError, Serves};
+use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
 use crate::limits::Limits;
-use crate::listener::Transport;
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::{Place, Service, Worker};
@@ -51,8 +50,7 @@ pub(crate) enum Command {
 
 /// One listener as a worker is to have it.
 pub(crate) struct Update {
-    pub(crate) transport: Transport,
-    pub(crate) address: SocketAddr,
+    pub(crate) key: Key,
     pub(crate) is_last: bool,
     pub(crate) serves: Serves,
     /// Absent if it listens already.
@@ -99,7 +97,7 @@ pub(crate) fn worker(
 /// The listeners of a worker, by what their plan says.
 struct Listeners {
     worker: Rc<Worker>,
-    listening: HashMap<(Transport, SocketAddr), Listening>,
+    listening: HashMap<Key, Listening>,
 }
 
 struct Listening {
@@ -147,12 +145,9 @@ impl Listeners {
 
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
-        let wanted: Vec<_> = updates
-            .iter()
-            .map(|update| (update.transport, update.address))
-            .collect();
+        let wanted: Vec<_> = updates.iter().map(|update| update.key).collect();
         for update in updates {
-            let key = (update.transport, update.address);
+            let key = update.key;
             if let Some(socket) = update.socket {
                 let listening = self.listen(socket, update.is_last, &update.serves)?;
                 self.listening.insert(key, listening);
@@ -211,7 +206,7 @@ impl Listeners {
     }
 
     /// Serves something else on a socket that stays.
-    fn replace(&mut self, key: (Transport, SocketAddr), serves: &Serves) -> io::Result<()> {
+    fn replace(&mut self, key: Key, serves: &Serves) -> io::Result<()> {
         match (self.listening.get(&key).map(|it| &it.served), serves) {
             (Some(Served::Http(service)), Serves::Http { action, tls, http2 }) => {
                 service.action.replace(action());
@@ -227,7 +222,7 @@ impl Listeners {
     }
 
     /// Lets the other listeners take what waits, and closes them.
-    async fn keep_only(&mut self, is_kept: impl Fn(&(Transport, SocketAddr), &Listening) -> bool) {
+    async fn keep_only(&mut self, is_kept: impl Fn(&Key, &Listening) -> bool) {
         let leaving: Vec<_> = self
             .listening
             .iter()

@@ -16,7 +16,11 @@ use crate::engine::{ListenerPlan, Serves};
 const SHORTEST_TOKEN: usize = 16;
 
 /// The listener of the table; only on the loopback unless there is a token.
-pub(super) fn compile(mut table: Table<'_>, counters: &Arc<Counters>) -> Option<ListenerPlan> {
+pub(super) fn compile(
+    mut table: Table<'_>,
+    counters: &Arc<Counters>,
+    others: &[ListenerPlan],
+) -> Option<ListenerPlan> {
     let token = table.take("token").and_then(|value| {
         let text = as_text(&value)?;
         if text.len() < SHORTEST_TOKEN {
@@ -36,6 +40,9 @@ pub(super) fn compile(mut table: Table<'_>, counters: &Arc<Counters>) -> Option<
             )?;
             if token.is_none() && !address.ip().is_loopback() {
                 return value.wrong("is not on the loopback, so a `token` is needed");
+            }
+            if address.port() != 0 && others.iter().any(|other| other.address == address) {
+                return value.wrong("is that of a [[listen]] already");
             }
             Some(address)
         }),

@@ -80,7 +80,8 @@ pub fn compile(
     }
     let mut listeners = listen::compile(tables, &context, &action);
     if let Some(table) = root.table("admin") {
-        listeners.extend(admin::compile(table, counters));
+        let admin = admin::compile(table, counters, &listeners);
+        listeners.extend(admin);
     }
     root.finish();
     let problems = document.into_problems();

@@ -138,6 +138,12 @@ fn the_admin_port_is_on_the_loopback_or_has_a_token() {
         Some("4:11: admin.address: is not on the loopback, so a `token` is needed\n")
     );
     assert!(problems("address = \"[::1]:1\"\ntoken = \"short\"").is_some());
+    let text = "[[listen]]\naddress = \"127.0.0.1:9\"\n[admin]\naddress = \"127.0.0.1:9\"\n";
+    assert!(
+        check(text)
+            .unwrap_err()
+            .contains("is that of a [[listen]] already")
+    );
 }
 
 #[test]

@@ -159,3 +159,19 @@ fn the_admin_port_tells_what_happens_also_during_a_drain() {
     drop(waiting);
     assert_eq!(draining.join().unwrap().cut_off, 0);
 }
+
+#[test]
+fn each_free_port_is_another_one() {
+    let mut plan = plan(Limits::default(), || text("hello"));
+    plan.listeners.push(plan.listeners[0].clone());
+    let mut engine = Engine::start(&plan, Arc::default()).unwrap();
+    let bound = engine.bound(&plan);
+    assert_ne!(bound[0], bound[1]);
+    engine.reload(&plan).unwrap();
+    assert_eq!(engine.bound(&plan), bound);
+    for address in bound {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(REQUEST).unwrap();
+        expect(&mut stream, &answer("", "hello"));
+    }
+}

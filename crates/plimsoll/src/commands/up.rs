@@ -145,12 +145,10 @@ fn serve(
 }
 
 fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
-    for listener in &plan.engine.listeners {
-        let transport = plimsoll_server::Transport::Tcp;
-        if let Some(address) = engine.bound(transport, listener.address) {
-            let scheme = format!("{:?}", listener.serves);
-            print(&format!("listening on {scheme}://{address}/"))?;
-        }
+    let bound = engine.bound(&plan.engine);
+    for (listener, address) in plan.engine.listeners.iter().zip(bound) {
+        let scheme = format!("{:?}", listener.serves);
+        print(&format!("listening on {scheme}://{address}/"))?;
     }
     Ok(())
 }
