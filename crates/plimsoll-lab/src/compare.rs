@@ -23,10 +23,15 @@ mod run;
 
 mod outcome;
 
+mod sweep;
+
 mod text;
 
 mod json;
 
+mod html;
+
+pub use crate::compare::html::{sweep_to_html, to_html};
 pub use crate::compare::json::{SCHEMA, to_json};
 pub use crate::compare::metric::{Metric, Verdict};
 pub use crate::compare::order::{Turn, turns};
@@ -34,6 +39,9 @@ pub use crate::compare::outcome::{Comparison, MetricResult, OperandResult, PairR
 pub use crate::compare::plan::{CompareOptions, ComparePlan, Drive, Operand, PlanError, Server};
 pub use crate::compare::run::{CompareError, Event, compare};
 pub use crate::compare::server::ServerError;
+pub use crate::compare::sweep::{
+    SWEEP_SCHEMA, Sweep, SweepRow, sweep, sweep_to_json, sweep_to_text,
+};
 pub use crate::compare::template::{Template, TemplateError};
 pub use crate::compare::text::to_text;
 pub use crate::compare::trial::{Trial, TrialError};

@@ -27,6 +27,8 @@ pub struct Tally {
     pub failed: u64,
     /// Complete responses per second, as far as the tool tells.
     pub requests_per_second: Option<f64>,
+    /// Mean latency in microseconds.
+    pub mean_us: Option<f64>,
     /// Median latency in microseconds.
     pub p50_us: Option<f64>,
     /// 99th percentile of the latency in microseconds.

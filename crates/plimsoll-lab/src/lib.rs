@@ -1,14 +1,19 @@
-//! Experiments: interleaved comparisons with their statistics.
+//! Experiments: interleaved comparisons, the load line and trends, with their statistics.
 //!
 //! [`compare`] runs two or more commands in turns, one trial after another, and says by how much the
 //! first differs from each of the others: processor time per request, rate, latency, memory. What a
 //! trial did is read from the tool's own output ([`counts`]) or from the server; what it cost is
-//! asked of the kernel. [`statistics`] holds the estimators and nothing else.
+//! asked of the kernel. [`line`](mod@line) finds the highest rate at which a service keeps its
+//! objectives. [`trend`](mod@trend) follows figures over many results. [`statistics`] holds the estimators and nothing else.
 //!
 //! The crate starts processes and stops every one of them; it prints nothing and handles no signal:
 //! the caller hands in an [`Interrupt`](plimsoll_load::Interrupt) and receives [`compare::Event`]s.
 
 pub mod compare;
+
+pub mod line;
+
+pub mod trend;
 
 pub mod statistics;
 
@@ -17,3 +22,7 @@ pub mod counts;
 mod command;
 
 mod probe;
+
+mod wording;
+
+mod pages;

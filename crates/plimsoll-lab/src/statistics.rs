@@ -88,6 +88,15 @@ pub struct RatioEstimate {
     pub pairing: Pairing,
 }
 
+impl RatioEstimate {
+    /// The smallest difference that these trials could have shown, as a fraction: one of this size
+    /// would have taken the interval off 1 in about half of all comparisons with as much noise.
+    pub fn could_have_seen(&self) -> f64 {
+        let Interval { low, high } = self.interval;
+        (self.ratio / low).max(high / self.ratio) - 1.0
+    }
+}
+
 /// Why a ratio cannot be estimated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RatioError {

@@ -60,6 +60,8 @@ impl Before {
             cores: cores::available().len(),
             governor: platform::governor(),
             memory_bytes: platform::memory_bytes(),
+            limits: platform::limits(),
+            local_ports: platform::local_ports(),
             load_before: self.load,
             steal_percent: steal,
             pinning: facts.pinning,

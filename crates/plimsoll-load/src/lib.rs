@@ -41,6 +41,8 @@ mod judge;
 
 mod saturation;
 
+mod hazards;
+
 pub mod harness;
 
 pub mod conditions;

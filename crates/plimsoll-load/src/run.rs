@@ -17,6 +17,7 @@ use plimsoll_wire::descriptors::{self, TooFewDescriptors};
 
 use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
+use crate::hazards;
 use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
 use crate::progress::{Interrupt, Progress, Told};
@@ -238,6 +239,8 @@ pub fn run(
         watch.interrupt.is_asked(),
     );
     summary.thresholds = judge.verdicts(&summary);
+    let told = hazards::told(&summary, plan.endpoints.len());
+    summary.conditions.warnings.extend(told);
     Ok(summary)
 }
 

@@ -23,6 +23,10 @@ pub struct Conditions {
     pub governor: Option<String>,
     /// Physical memory in bytes.
     pub memory_bytes: Option<u64>,
+    /// What control groups allow the generator.
+    pub limits: Limits,
+    /// Local ports that connections without one of their own may take.
+    pub local_ports: Option<u32>,
     /// Load averages before the run.
     pub load_before: Option<LoadAverage>,
     /// Share of time that the hypervisor took away during the run, in percent.
@@ -33,6 +37,15 @@ pub struct Conditions {
     pub co_located: Option<bool>,
     /// What a reader should know before trusting the figures, in plain sentences.
     pub warnings: Vec<String>,
+}
+
+/// What a process may use at most; what is not limited is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// Cores.
+    pub cpus: Option<f64>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Average number of runnable tasks over one, five and fifteen minutes.

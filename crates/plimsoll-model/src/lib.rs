@@ -41,7 +41,7 @@ mod secret;
 
 pub use crate::check::{Certificate, Checked, Judgement, TlsSession, Verdict};
 pub use crate::clock::Clock;
-pub use crate::conditions::{Conditions, LoadAverage, Pinning};
+pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::failure::{Failure, FailureKind, Retry, Side};

@@ -300,7 +300,7 @@ pub struct TimesDocument {
 }
 
 impl TimesDocument {
-    fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         let quantile = |fraction| histogram.quantile(fraction).map(microseconds);
         Self {
             count: histogram.len(),
@@ -544,6 +544,15 @@ pub struct ConditionsDocument {
     pub governor: Option<String>,
     /// Physical memory.
     pub memory_bytes: Option<u64>,
+    /// Cores that control groups allow the generator; absent where they do not limit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit: Option<f64>,
+    /// Memory that control groups allow it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// Local ports that its connections may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_ports: Option<u32>,
     /// Load averages before the run over one, five and fifteen minutes.
     pub load_before: Option<[f64; 3]>,
     /// Share of time that the hypervisor took away during the run.
@@ -570,6 +579,9 @@ impl ConditionsDocument {
             cores: conditions.cores,
             governor: conditions.governor.clone(),
             memory_bytes: conditions.memory_bytes,
+            cpu_limit: conditions.limits.cpus.map(rounded),
+            memory_limit_bytes: conditions.limits.memory_bytes,
+            local_ports: conditions.local_ports,
             load_before: conditions
                 .load_before
                 .map(|load| [load.one, load.five, load.fifteen]),

@@ -137,6 +137,11 @@ fn make_closed() -> RunSummary {
             cores: 8,
             governor: Some("performance".into()),
             memory_bytes: Some(16_723_464_192),
+            limits: plimsoll_model::Limits {
+                cpus: Some(4.0),
+                memory_bytes: Some(2 << 30),
+            },
+            local_ports: Some(28_232),
             load_before: Some(LoadAverage {
                 one: 0.32,
                 five: 0.41,
@@ -325,6 +330,8 @@ pub(crate) fn empty() -> RunSummary {
         cpu_model: None,
         governor: None,
         memory_bytes: None,
+        limits: plimsoll_model::Limits::default(),
+        local_ports: None,
         load_before: None,
         steal_percent: None,
         pinning: Pinning::default(),

@@ -5,7 +5,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use plimsoll_model::{Histogram, Phase, RunSummary};
 
 /// The tag of the latencies from the actual start, beside those from the intended start.
-const FROM_STARTED: &str = "from-started";
+pub(crate) const FROM_STARTED: &str = "from-started";
 
 /// One interval for the whole window; values are nanoseconds, the maximum column milliseconds.
 ///
@@ -34,17 +34,24 @@ pub fn latency_log(run: &RunSummary) -> Vec<u8> {
             )
             .expect(IN_MEMORY);
     };
-    write(None, run.latency.honest());
-    if run.latency.from_intended.is_some() {
-        write(Some(FROM_STARTED), &run.latency.from_started);
-    }
-    for phase in Phase::ALL {
-        let histogram = &run.phases[phase.index()];
-        if !histogram.is_empty() {
-            write(Some(phase.name()), histogram);
-        }
+    for (tag, histogram) in intervals(run) {
+        write(tag, histogram);
     }
     log
+}
+
+/// What the log of `run` holds, each with its tag.
+pub(crate) fn intervals(
+    run: &RunSummary,
+) -> impl Iterator<Item = (Option<&'static str>, &Histogram)> {
+    let is_open = run.latency.from_intended.is_some();
+    let started = is_open.then_some((Some(FROM_STARTED), &run.latency.from_started));
+    let phases = Phase::ALL
+        .into_iter()
+        .map(|phase| (Some(phase.name()), &run.phases[phase.index()]));
+    std::iter::once((None, run.latency.honest()))
+        .chain(started)
+        .chain(phases.filter(|(_, histogram)| !histogram.is_empty()))
 }
 
 const IN_MEMORY: &str = "writing to memory does not fail, and every histogram can be encoded";

@@ -6,6 +6,7 @@
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
 //! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
 //! several of them; [`push`] does the same for databases of time series.
+//! [`plot`] and [`page`] are what other pages of figures are made of.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
 //! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness.
 
@@ -33,7 +34,11 @@ pub mod files;
 
 mod record;
 
-mod plot;
+mod merge;
+
+pub mod plot;
+
+pub mod page;
 
 pub mod export;
 
@@ -58,6 +63,7 @@ pub use crate::loadtest_document::{
     LoadtestTickDocument,
 };
 pub use crate::loadtest_part::{LoadtestPart, LoadtestPartError};
+pub use crate::merge::{MergeError, merged};
 pub use crate::record::{RecordError, RunRecord};
 pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

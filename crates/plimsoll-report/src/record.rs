@@ -7,6 +7,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use plimsoll_model::{Histogram, RunSummary};
 
 use crate::SummaryDocument;
+use crate::hdr;
 
 /// One run: its summary, and how its latency was distributed.
 #[derive(Debug, Clone)]
@@ -17,6 +18,9 @@ pub struct RunRecord {
     pub summary: SummaryDocument,
     /// Latency from the intended start where there is one.
     pub latency: Histogram,
+    /// Every interval of `latency.hdr` by its tag: the one without is `latency`, others are named after
+    /// what they measure.
+    pub intervals: Vec<(Option<String>, Histogram)>,
 }
 
 /// Why a result directory cannot be read.
@@ -40,6 +44,9 @@ impl RunRecord {
             name: name.to_owned(),
             summary: SummaryDocument::of(run),
             latency: run.latency.honest().clone(),
+            intervals: hdr::intervals(run)
+                .map(|(tag, histogram)| (tag.map(str::to_owned), histogram.clone()))
+                .collect(),
         }
     }
 
@@ -52,24 +59,28 @@ impl RunRecord {
         if summary.schema != SummaryDocument::SCHEMA {
             return Err(RecordError::Schema(summary.schema));
         }
+        let intervals = read_intervals(latency)?;
+        let untagged = intervals.iter().find(|(tag, _)| tag.is_none());
+        let Some((_, latency)) = untagged else {
+            return Err(RecordError::Latency("it holds no interval".to_owned()));
+        };
         Ok(Self {
             name: name.to_owned(),
             summary,
-            latency: first_interval(latency)?,
+            latency: latency.clone(),
+            intervals,
         })
     }
 }
 
-/// The interval without a tag.
-fn first_interval(log: &[u8]) -> Result<Histogram, RecordError> {
+/// Every interval with its tag.
+fn read_intervals(log: &[u8]) -> Result<Vec<(Option<String>, Histogram)>, RecordError> {
+    let mut intervals = Vec::new();
     for entry in IntervalLogIterator::new(log) {
         let entry = entry.map_err(|error| RecordError::Latency(format!("{error:?}")))?;
         let LogEntry::Interval(interval) = entry else {
             continue;
         };
-        if interval.tag().is_some() {
-            continue;
-        }
         let bytes = STANDARD
             .decode(interval.encoded_histogram())
             .map_err(|error| RecordError::Latency(error.to_string()))?;
@@ -77,9 +88,10 @@ fn first_interval(log: &[u8]) -> Result<Histogram, RecordError> {
             Deserializer::new()
                 .deserialize(&mut &bytes[..])
                 .map_err(|error| RecordError::Latency(error.to_string()))?;
-        return Ok(Histogram::from_hdr(&read));
+        let tag = interval.tag().map(|tag| tag.as_str().to_owned());
+        intervals.push((tag, Histogram::from_hdr(&read)));
     }
-    Err(RecordError::Latency("it holds no interval".to_owned()))
+    Ok(intervals)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod compare;
 
+mod line;
+
 mod load;
 
 mod check;
@@ -31,6 +33,7 @@ pub(crate) enum Command {
     Load(Box<load::Args>),
     Check(Box<check::Args>),
     Compare(Box<compare::Args>),
+    Line(Box<line::Args>),
     Loadtest(loadtest::Args),
     Report(report::Args),
     Up(up::Args),
@@ -49,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Load(mut args) => load::run(&mut args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Line(args) => line::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Schema(args) => schema::run(&args),
@@ -65,4 +69,17 @@ fn own_program() -> Result<String, Failed> {
         Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
     })?;
     Ok(path.to_string_lossy().into_owned())
+}
+
+/// A fraction, from a percentage with or without its sign.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let percent: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a percentage such as 5%"))?;
+    if percent.is_finite() && percent >= 0.0 {
+        Ok(percent / 100.0)
+    } else {
+        Err(format!("`{text}` must be 0 or more"))
+    }
 }

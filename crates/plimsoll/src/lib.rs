@@ -14,6 +14,8 @@ mod flags;
 
 mod problem;
 
+mod result_folder;
+
 mod signals;
 
 mod terminal;

@@ -70,6 +70,8 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     rps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    mean_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     p50_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_us: Option<f64>,
@@ -112,6 +114,7 @@ struct Row {
     ratio: f64,
     interval: Bounds,
     paired: bool,
+    could_have_seen: f64,
     verdict: &'static str,
 }
 
@@ -125,6 +128,9 @@ struct Machine<'a> {
     cores: usize,
     governor: Option<&'a str>,
     memory_bytes: Option<u64>,
+    cpu_limit: Option<f64>,
+    memory_limit_bytes: Option<u64>,
+    local_ports: Option<u32>,
     load_average_before: Option<[f64; 3]>,
     steal_percent: Option<f64>,
     generator_cores: &'a [usize],
@@ -184,6 +190,7 @@ impl Figures {
         Self {
             cpu_us_per_request: value(Metric::CpuUsPerRequest),
             rps: value(Metric::RequestsPerSecond),
+            mean_us: value(Metric::MeanUs),
             p50_us: value(Metric::P50Us),
             p99_us: value(Metric::P99Us),
             peak_rss_bytes: value(Metric::PeakRssBytes),
@@ -242,6 +249,7 @@ impl From<&MetricResult> for Row {
             ratio: result.estimate.ratio,
             interval: result.estimate.interval.into(),
             paired: result.estimate.pairing == Pairing::Blocks,
+            could_have_seen: result.estimate.could_have_seen(),
             verdict: result.verdict.name(),
         }
     }
@@ -258,6 +266,9 @@ impl<'a> From<&'a plimsoll_model::Conditions> for Machine<'a> {
             cores: conditions.cores,
             governor: conditions.governor.as_deref(),
             memory_bytes: conditions.memory_bytes,
+            cpu_limit: conditions.limits.cpus,
+            memory_limit_bytes: conditions.limits.memory_bytes,
+            local_ports: conditions.local_ports,
             load_average_before: conditions
                 .load_before
                 .map(|load| [load.one, load.five, load.fifteen]),

@@ -11,6 +11,8 @@ pub enum Metric {
     CpuUsPerRequest,
     /// Complete responses per second.
     RequestsPerSecond,
+    /// Mean latency in microseconds, as the tool tells it.
+    MeanUs,
     /// Median latency in microseconds, as the tool tells it.
     P50Us,
     /// 99th percentile of the latency in microseconds, as the tool tells it.
@@ -24,9 +26,10 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, in the order of the report.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::CpuUsPerRequest,
         Self::RequestsPerSecond,
+        Self::MeanUs,
         Self::P50Us,
         Self::P99Us,
         Self::PeakRssBytes,
@@ -38,6 +41,7 @@ impl Metric {
         match self {
             Self::CpuUsPerRequest => "cpu_us_per_request",
             Self::RequestsPerSecond => "rps",
+            Self::MeanUs => "mean_us",
             Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
             Self::PeakRssBytes => "peak_rss_bytes",

@@ -17,6 +17,8 @@ pub struct CompareOptions {
     pub seconds: u32,
     /// Connections, for `{connections}`.
     pub connections: u32,
+    /// Requests per second, for `{rate}`; with it a single operand will do.
+    pub rate: Option<u32>,
     /// Cores of the operands; none means that the scheduler chooses.
     pub pin: Vec<usize>,
     /// A server that all trials share.
@@ -105,13 +107,15 @@ pub struct ComparePlan {
 impl ComparePlan {
     /// Most operands, trials and seconds are not limited: whoever asks for hours waits for hours.
     pub fn new(options: CompareOptions) -> Result<Self, PlanError> {
-        if options.operands.len() < 2 {
+        let least = if options.rate.is_some() { 1 } else { 2 };
+        if options.operands.len() < least {
             return Err(PlanError::Operands(options.operands.len()));
         }
         for (number, flag) in [
             (options.trials, "--trials"),
             (options.seconds, "--seconds"),
             (options.connections, "--connections"),
+            (options.rate.unwrap_or(1), "--rates"),
         ] {
             if number == 0 {
                 return Err(PlanError::Zero(flag));
@@ -146,6 +150,7 @@ impl ComparePlan {
         Values {
             seconds: self.options.seconds,
             connections: self.options.connections,
+            rate: self.options.rate,
             url: self.url.clone(),
             port,
         }
@@ -214,6 +219,7 @@ mod tests {
             trials: 5,
             seconds: 3,
             connections: 50,
+            rate: None,
             pin: vec![],
             server: None,
             drive: None,

@@ -77,6 +77,9 @@ pub enum CompareError {
     /// No free port.
     #[error("cannot find a free port for {{port}}")]
     Port(#[source] io::Error),
+    /// A plan for one of several rates cannot be used.
+    #[error(transparent)]
+    Plan(super::plan::PlanError),
     /// The user asked to stop; every process has been ended.
     #[error("interrupted")]
     Interrupted,
@@ -277,6 +280,7 @@ impl<'a> Run<'a> {
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / observed.length.as_secs_f64()),
+            mean_us: tally.mean_us,
             p50_us: tally.p50_us,
             p99_us: tally.p99_us,
             cpu: observed.generator_cpu,

@@ -2,7 +2,7 @@
 
 /// A command, already split into words, whose words may contain placeholders.
 ///
-/// `{seconds}`, `{connections}`, `{url}` and `{port}` are replaced; other braces stay as they are,
+/// `{seconds}`, `{connections}`, `{rate}`, `{url}` and `{port}` are replaced; other braces stay as they are,
 /// since commands carry JSON and format strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<String>);
@@ -26,6 +26,7 @@ pub enum TemplateError {
 pub(super) struct Values {
     pub(super) seconds: u32,
     pub(super) connections: u32,
+    pub(super) rate: Option<u32>,
     pub(super) url: Option<String>,
     pub(super) port: u16,
 }
@@ -65,6 +66,9 @@ impl Values {
         if let Some(url) = &self.url {
             filled = filled.replace("{url}", url);
         }
+        if let Some(rate) = self.rate {
+            filled = filled.replace("{rate}", &rate.to_string());
+        }
         filled
             .replace("{seconds}", &self.seconds.to_string())
             .replace("{connections}", &self.connections.to_string())
@@ -85,6 +89,7 @@ mod tests {
         let values = Values {
             seconds: 3,
             connections: 64,
+            rate: Some(500),
             url: Some("http://127.0.0.1:{port}/a?b={c}".to_owned()),
             port: 8123,
         };

@@ -6,9 +6,8 @@ use plimsoll_model::{grouped, three_figures};
 
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, MetricResult, OperandResult};
-
-/// Widest line.
-const WIDTH: usize = 90;
+use crate::statistics::Interval;
+use crate::wording::{WIDTH, write_machine, write_wrapped};
 
 /// The table of operands, the ratios and the conditions; ends with a line break.
 pub fn to_text(comparison: &Comparison) -> String {
@@ -109,90 +108,73 @@ fn write_metric(out: &mut String, result: &MetricResult, judged: Metric) -> fmt:
     let interval = result.estimate.interval;
     writeln!(
         out,
-        "{mark} {:<30}{:>7.3}  [{:.3}–{:.3}]  {}",
+        "{mark} {:<30}{:>7.decimals$}  [{:.decimals$}–{:.decimals$}]  {}",
         result.metric.name(),
         result.estimate.ratio,
         interval.low,
         interval.high,
-        verdict(result)
+        verdict(result),
+        decimals = decimals(interval),
     )
 }
 
+/// Decimals of a ratio that its interval supports: two where it is wider than a tenth, else three.
+pub(super) fn decimals(interval: Interval) -> usize {
+    if interval.high - interval.low > 0.1 {
+        2
+    } else {
+        3
+    }
+}
+
 /// The verdict in the words of its metric: memory is not fast.
-fn verdict(result: &MetricResult) -> String {
+pub(super) fn verdict(result: &MetricResult) -> String {
     match (result.metric, result.verdict) {
         (Metric::PeakRssBytes, Verdict::Faster) => "smaller".to_owned(),
         (Metric::PeakRssBytes, Verdict::Slower) => "larger".to_owned(),
+        (_, Verdict::NoDifferenceSeen) => format!(
+            "no difference seen; {} would",
+            percent(result.estimate.could_have_seen())
+        ),
         (_, verdict) => verdict.to_string(),
+    }
+}
+
+/// Whole from ten on, below that one decimal.
+fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
     }
 }
 
 fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {
     let conditions = &comparison.conditions;
-    let unknown = || "unknown".to_owned();
-    let cores = |cores: &[usize]| {
-        if cores.is_empty() {
-            "any core".to_owned()
-        } else {
-            let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
-            format!("core {}", cores.join(","))
-        }
-    };
     writeln!(out)?;
-    writeln!(
-        out,
-        "{}, {} cores, {}",
-        conditions.cpu_model.clone().unwrap_or_else(unknown),
-        conditions.cores,
-        conditions.kernel.clone().unwrap_or_else(unknown),
-    )?;
-    writeln!(
-        out,
-        "generator on {}, server on {}, {} connections, load before {}",
-        cores(&conditions.pinning.generator),
-        cores(&conditions.pinning.target),
-        comparison.connections,
-        conditions
-            .load_before
-            .map_or_else(unknown, |load| format!("{:.2}", load.one)),
-    )?;
+    write_machine(out, conditions)?;
     for warning in &conditions.warnings {
         write_wrapped(out, &format!("warning: {warning}"))?;
     }
     Ok(())
 }
 
-fn write_wrapped(out: &mut String, text: &str) -> fmt::Result {
-    let mut column = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            write!(out, "\n  {word}")?;
-            column = 2 + length;
-        } else if column > 0 {
-            write!(out, " {word}")?;
-            column += 1 + length;
-        } else {
-            write!(out, "{word}")?;
-            column = length;
-        }
-    }
-    writeln!(out)
-}
-
 /// `value` in the unit of `metric`, in at most nine characters for all but absurd values.
-fn figure(metric: Metric, value: f64) -> String {
+pub(super) fn figure(metric: Metric, value: f64) -> String {
     match metric {
         Metric::RequestsPerSecond => grouped(value),
-        Metric::P50Us | Metric::P99Us if value >= 10_000.0 => format!("{:.1} ms", value / 1e3),
-        Metric::P50Us | Metric::P99Us => format!("{value:.0} µs"),
+        Metric::MeanUs | Metric::P50Us | Metric::P99Us if value >= 10_000.0 => {
+            format!("{:.1} ms", value / 1e3)
+        }
+        Metric::MeanUs | Metric::P50Us | Metric::P99Us => format!("{value:.0} µs"),
         Metric::PeakRssBytes => format!("{:.1} MB", value / 1e6),
         Metric::CpuUsPerRequest | Metric::OtherEndCpuUsPerRequest => three_figures(value),
     }
 }
 
 /// A, B, …, Z, then numbers.
-fn letter(index: usize) -> String {
+pub(super) fn letter(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
         _ => (index + 1).to_string(),

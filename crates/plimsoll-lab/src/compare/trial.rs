@@ -34,6 +34,8 @@ pub struct Trial {
     pub failed: u64,
     /// Complete responses per second: the tool's figure, else `ok` over `length`.
     pub requests_per_second: f64,
+    /// Mean latency in microseconds, if the tool tells.
+    pub mean_us: Option<f64>,
     /// Median latency in microseconds, if the tool tells.
     pub p50_us: Option<f64>,
     /// 99th percentile of the latency in microseconds, if the tool tells.
@@ -53,6 +55,7 @@ impl Trial {
         match metric {
             Metric::CpuUsPerRequest => Some(per_request(self.cpu)),
             Metric::RequestsPerSecond => Some(self.requests_per_second),
+            Metric::MeanUs => self.mean_us,
             Metric::P50Us => self.p50_us,
             Metric::P99Us => self.p99_us,
             Metric::PeakRssBytes => self.peak_rss_bytes.map(|bytes| bytes as f64),
@@ -262,6 +265,7 @@ impl Generator<'_> {
             ok: stub_status::between(before, after),
             failed: told.as_ref().map_or(0, |tally| tally.failed),
             requests_per_second: None,
+            mean_us: told.as_ref().and_then(|tally| tally.mean_us),
             p50_us: told.as_ref().and_then(|tally| tally.p50_us),
             p99_us: told.as_ref().and_then(|tally| tally.p99_us),
         })

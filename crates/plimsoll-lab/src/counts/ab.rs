@@ -43,6 +43,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         ok: complete.saturating_sub(failed),
         failed,
         requests_per_second: field(output, "Requests per second:").and_then(leading_number),
+        mean_us: None,
         p50_us: percentile("50%"),
         p99_us: percentile("99%"),
     })

@@ -41,6 +41,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         ok: succeeded.saturating_add(failed.saturating_sub(incomplete)),
         failed: incomplete,
         requests_per_second: rate,
+        mean_us: None,
         p50_us: None,
         p99_us: None,
     })

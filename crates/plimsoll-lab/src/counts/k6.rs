@@ -42,6 +42,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: rate
             .filter(|_| total > 0)
             .map(|rate| rate * (ok as f64 / total as f64)),
+        mean_us: None,
         p50_us: statistic("med="),
         p99_us: statistic("p(99)="),
     })

@@ -29,6 +29,8 @@ struct Document {
 struct Summary {
     /// Length of the run in seconds.
     total: Option<f64>,
+    /// Mean latency in seconds.
+    average: Option<f64>,
 }
 
 fn parse(output: &str) -> Result<Tally, CountError> {
@@ -56,6 +58,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
             .total
             .filter(|&seconds| seconds > 0.0)
             .map(|seconds| ok as f64 / seconds),
+        mean_us: document.summary.average.map(|seconds| seconds * 1e6),
         p50_us: microseconds("p50"),
         p99_us: microseconds("p99"),
     })

@@ -40,6 +40,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         failed,
         // Its own "Requests/sec" counts those that the deadline cut off.
         requests_per_second: seconds.map(|seconds| ok as f64 / seconds),
+        mean_us: None,
         p50_us: percentile("50.00% in"),
         p99_us: percentile("99.00% in"),
     })

@@ -35,6 +35,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         ok: count("/counts/ok").ok_or_else(|| malformed("`counts.ok`"))?,
         failed: count("/counts/failed").unwrap_or(0),
         requests_per_second: number("/requests_per_second"),
+        mean_us: number("/latency/from_started/mean_us"),
         p50_us: number("/latency/from_started/p50_us"),
         p99_us: number("/latency/from_started/p99_us"),
     })

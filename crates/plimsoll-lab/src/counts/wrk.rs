@@ -27,6 +27,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         ok,
         failed: failed.ok_or_else(|| malformed("the number of socket errors"))?,
         requests_per_second: field(output, "Requests/sec:").and_then(leading_number),
+        mean_us: None,
         p50_us: field(output, "50%").and_then(microseconds),
         p99_us: field(output, "99%").and_then(microseconds),
     })

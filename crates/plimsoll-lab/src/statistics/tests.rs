@@ -231,3 +231,68 @@ proptest! {
         prop_assert!(estimate.interval.high <= ours.high / peer.low);
     }
 }
+
+/// Trials of two builds on a machine that drifts: the drift hits both sides of a round alike, the
+/// noise does not.
+fn planted(effect: f64, noise: f64, trials: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    // Irwin and Hall: the sum of twelve uniform values has variance 1.
+    let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+    (0..trials)
+        .map(|_| {
+            let drift = 5.0 * (0.05 * normal()).exp();
+            let mut trial = |effect: f64| drift * effect * (noise * normal()).exp();
+            (trial(effect), trial(1.0))
+        })
+        .unzip()
+}
+
+fn estimates(effect: f64, noise: f64, tries: u64) -> Vec<RatioEstimate> {
+    (0..tries)
+        .map(|seed| {
+            // As many trials as `compare` makes by default.
+            let (ours, peer) = planted(effect, noise, 8, seed);
+            let bootstrap = Bootstrap {
+                resamples: 1_999,
+                seed,
+                ..Bootstrap::default()
+            };
+            ratio_of_medians(&ours, &peer, Pairing::Blocks, &bootstrap).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn a_planted_difference_is_found_and_one_that_is_not_there_is_not() {
+    let called = |estimates: &[RatioEstimate]| {
+        let differs = |estimate: &&RatioEstimate| !estimate.interval.contains(1.0);
+        estimates.iter().filter(differs).count()
+    };
+    assert_eq!(called(&estimates(1.05, 0.01, 20)), 20);
+    assert!(called(&estimates(1.0, 0.01, 20)) <= 1);
+    // More noise makes differences harder to see, not easier to imagine.
+    assert!(called(&estimates(1.05, 0.05, 20)) < 15);
+    assert!(called(&estimates(1.0, 0.05, 20)) <= 1);
+}
+
+#[test]
+fn what_could_have_been_seen_follows_the_noise() {
+    let could_see = |noise| {
+        let all: Vec<f64> = estimates(1.0, noise, 20)
+            .iter()
+            .map(RatioEstimate::could_have_seen)
+            .collect();
+        median(&all).unwrap()
+    };
+    let (little, much) = (could_see(0.01), could_see(0.05));
+    assert!(little < 0.05 && much > 2.0 * little, "{little} {much}");
+    let estimate = RatioEstimate {
+        ratio: 1.0,
+        interval: Interval {
+            low: 0.8,
+            high: 1.1,
+        },
+        pairing: Pairing::Blocks,
+    };
+    assert!((estimate.could_have_seen() - 0.25).abs() < 1e-12);
+}

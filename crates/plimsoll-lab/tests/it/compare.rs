@@ -38,6 +38,7 @@ pub(crate) fn options(operands: Vec<Operand>) -> CompareOptions {
         trials: 3,
         seconds: 1,
         connections: 1,
+        rate: None,
         pin: vec![],
         server: None,
         drive: None,
@@ -109,6 +110,22 @@ pub(crate) fn two_clients(log: Option<&str>) -> CompareOptions {
             operand("ours", command("300", "A")),
             operand("peer", command("400", "B")),
         ])
+    }
+}
+
+/// One server by itself, driven with so many requests.
+pub(crate) fn a_server(requests: &str) -> CompareOptions {
+    CompareOptions {
+        trials: 1,
+        drive: Some(Drive {
+            url: "http://127.0.0.1:{port}/".to_owned(),
+            command: template([&example("small_load"), "{url}", requests]),
+            pin: vec![],
+        }),
+        ..options(vec![operand(
+            "one",
+            template([&example("small_server"), "{port}"]),
+        )])
     }
 }
 

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod compare;
+mod line;
 mod schema;

@@ -1,16 +1,23 @@
 //! The JSON document against its published schema.
 
-use plimsoll_lab::compare::{CompareOptions, ComparePlan, SCHEMA, compare, to_json};
+use plimsoll_lab::compare::{
+    CompareOptions, ComparePlan, SCHEMA, SWEEP_SCHEMA, compare, sweep, sweep_to_html,
+    sweep_to_json, sweep_to_text, to_html, to_json,
+};
 use plimsoll_load::Interrupt;
 use serde_json::Value;
 
-use crate::compare::two_clients;
+use crate::compare::{a_server, two_clients};
+
+fn validator(name: &str) -> jsonschema::Validator {
+    let path = format!("{}/../../schemas/{name}", env!("CARGO_MANIFEST_DIR"));
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
 
 #[test]
 fn the_document_follows_its_schema() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/compare.v1.json");
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let validator = validator("compare.v1.json");
 
     let plan = ComparePlan::new(CompareOptions {
         trials: 2,
@@ -35,4 +42,53 @@ fn the_document_follows_its_schema() {
     let mut broken = document;
     broken["verdict"] = Value::from("quicker");
     assert!(!validator.is_valid(&broken), "the schema accepts anything");
+}
+
+#[test]
+fn rates_are_compared_one_after_the_other() {
+    let comparison = {
+        let plan = ComparePlan::new(two_clients(None)).unwrap();
+        compare(&plan, &Interrupt::default(), &mut |_| {}).unwrap()
+    };
+    let page = to_html(&comparison);
+    for part in [
+        "A ours / B peer",
+        "cpu_us_per_request of each trial",
+        "<circle",
+        "</html>",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+
+    // The stand-in for a driver makes as many requests as the rate says.
+    let mut seen = Vec::new();
+    let sweep = sweep(
+        &a_server("{rate}"),
+        &[40, 20],
+        &Interrupt::default(),
+        &mut |rate, _| {
+            seen.push(rate);
+        },
+    )
+    .unwrap();
+    assert_eq!((seen.first(), seen.last()), (Some(&40), Some(&20)));
+    let rates: Vec<u32> = sweep.rows().iter().map(|row| row.rate).collect();
+    assert_eq!(rates, [20, 40]);
+    let made: Vec<u64> = sweep
+        .comparisons
+        .iter()
+        .map(|(_, comparison)| comparison.operands[0].trials[0].ok)
+        .collect();
+    assert_eq!(made, [20, 40]);
+    let document: Value = serde_json::from_str(&sweep_to_json(&sweep)).unwrap();
+    assert!(
+        validator("compare-rates.v1.json").is_valid(&document),
+        "{document}"
+    );
+    assert_eq!(document["schema"], SWEEP_SCHEMA);
+    let mut broken = document;
+    broken["rows"][0]["rate"] = Value::from("fast");
+    assert!(!validator("compare-rates.v1.json").is_valid(&broken));
+    assert!(sweep_to_text(&sweep).contains("asked/s"));
+    assert!(sweep_to_html(&sweep).contains("Peak memory by achieved rate"));
 }

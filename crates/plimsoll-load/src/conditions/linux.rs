@@ -1,9 +1,13 @@
 //! proc(5) and sysfs.
 
 use std::fs;
+use std::path::Path;
 
-use plimsoll_model::LoadAverage;
+use plimsoll_model::{Limits, LoadAverage};
 use procfs::{CpuInfo, Current, CurrentSI, KernelStats, Meminfo};
+
+#[path = "cgroup.rs"]
+mod cgroup;
 
 use super::MachineTime;
 
@@ -44,4 +48,16 @@ pub(super) fn governor() -> Option<String> {
 
 pub(super) fn memory_bytes() -> Option<u64> {
     Some(Meminfo::current().ok()?.mem_total)
+}
+
+pub(super) fn limits() -> Limits {
+    cgroup::limits(Path::new("/"))
+}
+
+/// ip(7), `ip_local_port_range`: first and last.
+pub(super) fn local_ports() -> Option<u32> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ports = text.split_whitespace().map(str::parse::<u32>);
+    let (first, last) = (ports.next()?.ok()?, ports.next()?.ok()?);
+    (last >= first).then(|| last - first + 1)
 }

@@ -1,6 +1,6 @@
 //! Platforms that are not asked.
 
-use plimsoll_model::LoadAverage;
+use plimsoll_model::{Limits, LoadAverage};
 
 use super::MachineTime;
 
@@ -21,5 +21,13 @@ pub(super) fn governor() -> Option<String> {
 }
 
 pub(super) fn memory_bytes() -> Option<u64> {
+    None
+}
+
+pub(super) fn limits() -> Limits {
+    Limits::default()
+}
+
+pub(super) fn local_ports() -> Option<u32> {
     None
 }

@@ -10,6 +10,8 @@ fn quiet() -> Conditions {
         cores: 8,
         governor: None,
         memory_bytes: None,
+        limits: plimsoll_model::Limits::default(),
+        local_ports: None,
         load_before: Some(LoadAverage {
             one: 4.0,
             five: 9.0,

@@ -37,6 +37,27 @@ fn a_number_of_requests_is_made_exactly() {
     }
 }
 
+/// The mean latency of a closed loop is connections over rate (Little 1961): it tells of the queue
+/// that the connections make, and cannot be more than they had time for.
+#[test]
+fn latency_is_the_time_that_connections_were_busy() {
+    for connections in [1, 4, 16] {
+        let origin = Origin::hello();
+        let summary = go(&RunPlan {
+            connections,
+            stop: requests(400),
+            ..plan(&origin.url("/"))
+        });
+        let latency = summary.latency.honest();
+        let busy = latency.mean().unwrap().as_secs_f64() * latency.len() as f64;
+        // The last exchanges end behind the window; histograms keep three figures.
+        let longest = summary.window + latency.max().unwrap();
+        let there_was = connections as f64 * longest.as_secs_f64();
+        assert!(busy <= there_was * 1.002, "{busy} s of {there_was} s");
+        assert!(busy > 0.0);
+    }
+}
+
 #[test]
 fn a_run_bounded_by_time_ends_and_says_how_long_it_was() {
     for workers in [1, 2] {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::{Phase, grouped};
+use plimsoll_model::Phase;
 
 use super::Exporter;
 use super::table::{NOTHING, Table, details, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 use crate::document::TickDocument;
+use crate::page::{html_page, short_bytes, short_number, short_time};
 use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, escaped};
 
 /// One page, light or dark as the reader prefers, without a script.
@@ -38,15 +39,7 @@ impl Exporter for Html {
             [run] => format!("{} {}", run.summary.load.method, run.summary.load.url),
             runs => format!("{} runs", runs.len()),
         };
-        write!(
-            page,
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <title>{0} – plimsoll</title><style>{STYLE}</style></head><body><main>\n\
-             <header><h1>{0}</h1>",
-            escaped(&title)
-        )
-        .expect(IN_MEMORY);
+        write!(page, "<header><h1>{}</h1>", escaped(&title)).expect(IN_MEMORY);
         for (number, run) in runs.iter().enumerate() {
             head(&mut page, run, number, runs.len());
         }
@@ -70,9 +63,9 @@ impl Exporter for Html {
         page.push_str(
             "<p>Percentiles are nearest-rank from HdrHistograms with three significant figures. \
              Latency runs from the intended start in an open loop and includes opening a \
-             connection.</p></footer>\n</main></body></html>\n",
+             connection.</p></footer>\n",
         );
-        page.into_bytes()
+        html_page(&title, &page).into_bytes()
     }
 }
 
@@ -296,6 +289,7 @@ fn phases(run: &RunRecord, title: String) -> Stack {
             let line = Line {
                 label: phase.name().to_owned(),
                 points: thinned(&points),
+                is_dots: false,
             };
             (colour, line)
         })
@@ -371,6 +365,7 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
                     (*label).to_owned()
                 },
                 points: thinned(&points),
+                is_dots: false,
             });
         }
     }
@@ -418,6 +413,7 @@ fn distribution(runs: &[RunRecord]) -> Plot {
             Line {
                 label: run.name.clone(),
                 points,
+                is_dots: false,
             }
         })
         .collect();
@@ -438,34 +434,3 @@ fn per_second(tick: &TickDocument, count: u64) -> Option<f64> {
 fn seconds(value: f64) -> String {
     short_time(value * 1e6)
 }
-
-/// `250 µs`, `2.5 ms`, `10 s`, without needless decimals.
-fn short_time(micros: f64) -> String {
-    let (value, unit) = match micros {
-        micros if micros >= 120e6 => (micros / 60e6, "min"),
-        micros if micros >= 1e6 || micros == 0.0 => (micros / 1e6, "s"),
-        micros if micros >= 1e3 => (micros / 1e3, "ms"),
-        micros => (micros, "µs"),
-    };
-    format!("{} {unit}", short_number(value))
-}
-
-fn short_bytes(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes >= 1e9 => (bytes / 1e9, "GB"),
-        bytes if bytes >= 1e6 => (bytes / 1e6, "MB"),
-        bytes if bytes >= 1e3 => (bytes / 1e3, "kB"),
-        bytes => (bytes, "B"),
-    };
-    format!("{} {unit}", short_number(value))
-}
-
-fn short_number(value: f64) -> String {
-    if value >= 1e4 {
-        return grouped(value);
-    }
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-const STYLE: &str = include_str!("report.css");

@@ -267,6 +267,14 @@ fn conditions(runs: &[RunRecord]) -> Table {
         });
         text.unwrap_or(NOTHING).to_owned()
     });
+    table.row_if_any("cpu limit", runs, |run| {
+        let cpus = run.summary.conditions.cpu_limit;
+        cpus.map_or(NOTHING.to_owned(), |cpus| format!("{cpus} cores"))
+    });
+    table.row_if_any("memory limit", runs, |run| {
+        let limit = run.summary.conditions.memory_limit_bytes;
+        limit.map_or(NOTHING.to_owned(), |limit| ByteSize(limit).to_string())
+    });
     table.row_if_any("load before", runs, |run| {
         let load = run.summary.conditions.load_before;
         load.map_or(NOTHING.to_owned(), |[one, ..]| format!("{one:.2}"))

@@ -1,4 +1,4 @@
-//! Plots as SVG: axes, lines, a legend; no script, and colours that the page defines.
+//! Plots as SVG: axes, lines, dots, a legend; no script, and colours that the page defines.
 
 mod heat;
 
@@ -9,7 +9,7 @@ mod stack;
 use std::fmt::Write as _;
 
 pub(crate) use self::heat::{Cell, HeatMap};
-pub(crate) use self::scale::Axis;
+pub use self::scale::Axis;
 use self::scale::Mapped;
 pub(crate) use self::stack::Stack;
 
@@ -24,31 +24,38 @@ const BOTTOM: f64 = 26.0;
 
 /// Lines over a common pair of axes.
 #[derive(Debug)]
-pub(crate) struct Plot {
+pub struct Plot {
     /// What it shows, for the heading and for those who cannot see it.
-    pub(crate) title: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
-    pub(crate) lines: Vec<Line>,
-    /// Stretches of x to be shaded: the warm-up.
-    pub(crate) shaded: Vec<(f64, f64)>,
+    pub title: String,
+    /// How the first of a point's two values is laid out.
+    pub x: Axis,
+    /// How the second one is.
+    pub y: Axis,
+    /// What is drawn, the first one at the bottom.
+    pub lines: Vec<Line>,
+    /// Stretches of x to be shaded: the warm-up, an interval.
+    pub shaded: Vec<(f64, f64)>,
 }
 
 /// One line; where a value is missing it is interrupted.
-#[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) label: String,
-    pub(crate) points: Vec<(f64, Option<f64>)>,
+#[derive(Debug, Default)]
+pub struct Line {
+    /// Its name in the legend.
+    pub label: String,
+    /// Its points in the order in which they are joined.
+    pub points: Vec<(f64, Option<f64>)>,
+    /// Whether its points are dots that nothing joins.
+    pub is_dots: bool,
 }
 
 impl Plot {
     /// Whether there is nothing to draw.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.values().next().is_none()
     }
 
     /// A `figure` element with its legend.
-    pub(crate) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let labels = self
             .lines
             .iter()
@@ -58,7 +65,7 @@ impl Plot {
     }
 
     /// The drawing alone.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let x = self.x.map(
             self.lines.iter().flat_map(|line| {
                 let known = line.points.iter().filter(|(_, y)| y.is_some());
@@ -71,6 +78,10 @@ impl Plot {
         shade(&mut svg, &self.shaded, &x);
         grid(&mut svg, &x, &y);
         for (number, line) in self.lines.iter().enumerate() {
+            if line.is_dots {
+                dots(&mut svg, line, number % COLOURS, &x, &y);
+                continue;
+            }
             let path = path(line, &x, &y);
             if !path.is_empty() {
                 let colour = number % COLOURS;
@@ -190,8 +201,20 @@ fn path(line: &Line, x: &Mapped, y: &Mapped) -> String {
     path
 }
 
+fn dots(svg: &mut String, line: &Line, colour: usize, x: &Mapped, y: &Mapped) {
+    for (position, value) in &line.points {
+        let Some(value) = value else { continue };
+        let (across, down) = (x.place(*position), y.place(*value));
+        write!(
+            svg,
+            "<circle class=\"dot k{colour}\" cx=\"{across:.1}\" cy=\"{down:.1}\" r=\"2.6\"/>"
+        )
+        .expect(IN_MEMORY);
+    }
+}
+
 /// Text for HTML and XML, attributes included; characters that XML 1.0 forbids are replaced.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -2,7 +2,7 @@
 
 /// How values are laid out along an axis, and how they are written.
 #[derive(Debug, Clone)]
-pub(crate) enum Axis {
+pub enum Axis {
     /// From zero.
     Linear(fn(f64) -> String),
     /// From zero to the largest value, close to it.

@@ -12,6 +12,7 @@ fn plot(points: Vec<(f64, Option<f64>)>, x: Axis, y: Axis) -> Plot {
         lines: vec![Line {
             label: "line".to_owned(),
             points,
+            ..Line::default()
         }],
         shaded: vec![(0.0, 1.5)],
     }
@@ -49,6 +50,7 @@ fn areas_lie_on_one_another() {
     let line = |label: &str, values: [Option<f64>; 5]| Line {
         label: label.to_owned(),
         points: (1..=5).map(f64::from).zip(values).collect(),
+        is_dots: false,
     };
     let stack = Stack {
         title: "stack".to_owned(),

@@ -568,6 +568,22 @@ fn conditions(page: &mut Page, conditions: &Conditions) {
             place.push(format!("{who} on {}", core_list(cores)));
         }
     }
+    let limits: Vec<String> = [
+        conditions
+            .limits
+            .cpus
+            .map(|cpus| format!("{} cores", three_figures(cpus))),
+        conditions
+            .limits
+            .memory_bytes
+            .map(|limit| format!("{} of memory", bytes(limit))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !limits.is_empty() {
+        place.push(format!("limited to {}", limits.join(" and ")));
+    }
     place.extend(
         conditions
             .load_before

@@ -2,15 +2,21 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
 
 use plimsoll_lab::compare::{
     CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Metric, Operand, Server,
-    Template, TemplateError, compare, to_json, to_text,
+    Template, TemplateError, compare, sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html,
+    to_json, to_text,
 };
 use plimsoll_lab::statistics::Bootstrap;
 
+use super::parse_percent;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
 use crate::signals;
 use crate::terminal;
 
@@ -28,11 +34,11 @@ use crate::terminal;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Commands, or http(s) URLs; the first is compared with each of the others
-    #[arg(required = true, num_args = 2.., value_name = "COMMAND|URL")]
+    #[arg(required = true, num_args = 1.., value_name = "COMMAND|URL")]
     operands: Vec<String>,
 
     /// Measured trials of each operand
-    #[arg(long, default_value_t = 5, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N")]
     trials: u32,
 
     /// Length of a trial, for {seconds}
@@ -42,6 +48,33 @@ pub(crate) struct Args {
     /// Connections, for {connections}
     #[arg(short, long, default_value_t = 50, value_name = "N")]
     connections: u32,
+
+    /// What loads URLs, and with --drive the servers; several, with commas, make an operand of each
+    /// with each URL
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "TOOL",
+        default_value = "plimsoll"
+    )]
+    driver: Vec<Driver>,
+
+    /// Have the driver speak HTTP/2
+    #[arg(long)]
+    http2: bool,
+
+    /// Requests at a time on each connection of HTTP/2
+    #[arg(long, value_name = "N", requires = "http2", default_value_t = 1)]
+    streams: u32,
+
+    /// Have the driver accept any certificate
+    #[arg(short = 'k', long)]
+    insecure: bool,
+
+    /// Rates at which everything is compared, such as 100,500,1000, for {rate}; plimsoll drives
+    #[arg(long, value_name = "RATES", value_delimiter = ',')]
+    rates: Vec<u32>,
 
     /// Cores that the operands may use, such as 1 or 0,2 or 0-3
     #[arg(long, value_name = "CORES", value_parser = parse_cores)]
@@ -71,7 +104,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "server")]
     drive: Option<String>,
 
-    /// What drives them instead of plimsoll load
+    /// A command that drives them instead of --driver
     #[arg(long, value_name = "COMMAND", requires = "drive")]
     driver_command: Option<String>,
 
@@ -95,10 +128,17 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = Bootstrap::default().seed)]
     seed: u64,
 
-    /// Print one JSON document (schemas/compare.v1.json)
+    /// Print one JSON document (schemas/compare.v1.json, with --rates schemas/compare-rates.v1.json)
     #[arg(long)]
     json: bool,
+
+    /// Folder for compare.json, compare.txt and compare.html; must not hold any yet
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
+
+/// The names of the result files.
+const FILES: [&str; 3] = ["compare.json", "compare.txt", "compare.html"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,6 +146,8 @@ Examples:
       'oha --no-tui -z {seconds}s -c {connections} {url}' --url http://127.0.0.1:8080/
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --pin 0 --driver-pin 1 \\
       './server-new --port {port}' './server-old --port {port}' --fail-if-slower 5%
+  plimsoll compare --driver plimsoll,wrk,oha http://127.0.0.1:8080/
+  plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
 Exit codes: 0 compared; 1 slower than allowed; 2 usage; 3 could not run; 130 interrupted.";
 
@@ -115,32 +157,97 @@ struct Cores(Vec<usize>);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let plan = plan(args).map_err(|error| Problem::caused_by(&*error).usage())?;
+    let options = options(args).map_err(|error| Problem::caused_by(&*error).usage())?;
+    // A plan of the first rate stands for those of all.
+    let plan = ComparePlan::new(CompareOptions {
+        rate: args.rates.first().copied(),
+        ..options.clone()
+    })
+    .map_err(|error| Problem::caused_by(&error).usage())?;
+    let folder = args
+        .out
+        .as_deref()
+        .map(|path| ResultFolder::prepare(path, &FILES))
+        .transpose()?;
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let progress = Progress::new(plan.least_seconds());
-    let comparison = compare(&plan, &interrupt, &mut |event| progress.show(event));
+    let all = args.rates.len().max(1) as u64;
+    let progress = Progress::new(plan.least_seconds() * all);
+    if args.rates.is_empty() {
+        let comparison = compare(&plan, &interrupt, &mut |event| progress.show("", event));
+        progress.clear();
+        let comparison = comparison.map_err(|error| failed(&error))?;
+        let documents = [
+            to_json(&comparison),
+            to_text(&comparison),
+            to_html(&comparison),
+        ];
+        print_and_write(args, folder.as_ref(), documents)?;
+        return verdict(args, &comparison);
+    }
+    let sweep = sweep(&options, &args.rates, &interrupt, &mut |rate, event| {
+        progress.show(&format!("{rate}/s, "), event);
+    });
     progress.clear();
-    match comparison {
-        Ok(comparison) => report(args, &comparison),
-        Err(error) => Err(Failed {
-            exit: match error {
-                CompareError::Interrupted => Exit::Interrupted,
-                _ => Exit::CouldNotRun,
-            },
-            problems: vec![Problem::caused_by(&error)],
-        }),
+    let sweep = sweep.map_err(|error| failed(&error))?;
+    let documents = [
+        sweep_to_json(&sweep),
+        sweep_to_text(&sweep),
+        sweep_to_html(&sweep),
+    ];
+    print_and_write(args, folder.as_ref(), documents)?;
+    Ok(Exit::Fine)
+}
+
+fn failed(error: &CompareError) -> Failed {
+    Failed {
+        exit: match error {
+            CompareError::Interrupted => Exit::Interrupted,
+            _ => Exit::CouldNotRun,
+        },
+        problems: vec![Problem::caused_by(error)],
     }
 }
 
-fn plan(args: &Args) -> Result<ComparePlan, Box<dyn std::error::Error>> {
+/// Prints one of `documents` (JSON, text, HTML) and writes all of them.
+fn print_and_write(
+    args: &Args,
+    folder: Option<&ResultFolder>,
+    documents: [String; 3],
+) -> Result<(), Failed> {
+    let printed = if args.json {
+        &documents[0]
+    } else {
+        &documents[1]
+    };
+    terminal::print(printed.trim_end()).map_err(|error| {
+        Problem::new(format!("cannot write the result: {error}")).could_not_run()
+    })?;
+    let Some(folder) = folder else { return Ok(()) };
+    let files: Vec<_> = FILES
+        .into_iter()
+        .zip(documents.map(String::into_bytes))
+        .collect();
+    folder.write(&files)
+}
+
+fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
-    let operands = args
-        .operands
-        .iter()
-        .map(|text| operand(text, &own))
-        .collect::<Result<_, _>>()?;
+    let drivers = Drivers {
+        own: &own,
+        http2: args.http2,
+        streams: args.streams,
+        insecure: args.insecure,
+        at_rate: !args.rates.is_empty(),
+    };
+    let mut operands = Vec::new();
+    for text in &args.operands {
+        operands.extend(drivers.operands(text, &args.driver)?);
+    }
+    if args.drive.is_some() && args.driver.len() > 1 {
+        return Err("--driver: with --drive one tool drives all servers".into());
+    }
     let cores = |cores: &Option<Cores>| cores.clone().unwrap_or_default().0;
     let server = match (&args.server, &args.ready) {
         (Some(command), Some(ready)) => Some(Server {
@@ -155,17 +262,18 @@ fn plan(args: &Args) -> Result<ComparePlan, Box<dyn std::error::Error>> {
             url: url.clone(),
             command: match &args.driver_command {
                 Some(command) => split(command)?,
-                None => load_of("{url}", &own)?,
+                None => drivers.load_of("{url}", args.driver[0])?,
             },
             pin: cores(&args.driver_pin),
         }),
         None => None,
     };
-    let plan = ComparePlan::new(CompareOptions {
+    Ok(CompareOptions {
         operands,
         trials: args.trials,
         seconds: args.seconds,
         connections: args.connections,
+        rate: None,
         pin: cores(&args.pin),
         server,
         drive,
@@ -179,40 +287,115 @@ fn plan(args: &Args) -> Result<ComparePlan, Box<dyn std::error::Error>> {
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
-    })?;
-    Ok(plan)
-}
-
-/// A command with its program's name as label, or our own load of a URL.
-fn operand(text: &str, own: &str) -> Result<Operand, BadCommand> {
-    if text.starts_with("http://") || text.starts_with("https://") {
-        return Ok(Operand {
-            label: "plimsoll".to_owned(),
-            command: load_of(text, own)?,
-        });
-    }
-    let command = split(text)?;
-    let program = command.words()[0].rsplit('/').next().unwrap_or_default();
-    Ok(Operand {
-        label: program.to_owned(),
-        command,
     })
 }
 
-/// Our own load of `url`; a placeholder stays one.
-fn load_of(url: &str, own: &str) -> Result<Template, BadCommand> {
-    let words = [
-        own,
-        "load",
-        "--no-tui",
-        "--json",
-        "-z",
-        "{seconds}s",
-        "-c",
-        "{connections}",
-        url,
-    ];
-    Ok(Template::new(words.map(str::to_owned).to_vec())?)
+/// A tool that loads URLs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    /// plimsoll load
+    Plimsoll,
+    /// wrk, HTTP/1.1 only
+    Wrk,
+    /// oha
+    Oha,
+    /// h2load of nghttp2
+    H2load,
+}
+
+/// How tools are called.
+struct Drivers<'a> {
+    own: &'a str,
+    http2: bool,
+    streams: u32,
+    insecure: bool,
+    at_rate: bool,
+}
+
+impl Drivers<'_> {
+    /// A command with its program's name as label, or a load of a URL by each of `tools`.
+    fn operands(&self, text: &str, tools: &[Driver]) -> Result<Vec<Operand>, BadCommand> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            let of_tool = |tool: &Driver| {
+                Ok(Operand {
+                    label: tool.label().to_owned(),
+                    command: self.load_of(text, *tool)?,
+                })
+            };
+            return tools.iter().map(of_tool).collect();
+        }
+        let command = split(text)?;
+        let program = command.words()[0].rsplit('/').next().unwrap_or_default();
+        Ok(vec![Operand {
+            label: program.to_owned(),
+            command,
+        }])
+    }
+
+    /// A load of `url` by `tool`, with one thread; a placeholder stays one.
+    fn load_of(&self, url: &str, tool: Driver) -> Result<Template, BadCommand> {
+        if self.at_rate && tool != Driver::Plimsoll {
+            return Err(BadCommand::Tool(tool, "does not go with --rates"));
+        }
+        let streams = self.streams.to_string();
+        let mut words: Vec<&str> = match tool {
+            Driver::Plimsoll => vec![
+                self.own,
+                "load",
+                "--no-tui",
+                "--json",
+                "-z",
+                "{seconds}s",
+                "-c",
+                "{connections}",
+            ],
+            Driver::Wrk if self.http2 => {
+                return Err(BadCommand::Tool(tool, "does not speak HTTP/2"));
+            }
+            Driver::Wrk => vec!["wrk", "-t1", "-c{connections}", "-d{seconds}s", "--latency"],
+            Driver::Oha => vec![
+                "oha",
+                "--no-tui",
+                "--output-format",
+                "json",
+                "-z",
+                "{seconds}s",
+                "-c",
+                "{connections}",
+            ],
+            Driver::H2load => vec!["h2load", "-t1", "-c{connections}", "-D{seconds}"],
+        };
+        match tool {
+            Driver::Plimsoll | Driver::Oha if self.http2 => {
+                words.extend(["--http2", "-p", &streams]);
+            }
+            Driver::H2load if self.http2 => words.extend(["-m", &streams]),
+            Driver::H2load => words.push("--h1"),
+            _ => {}
+        }
+        if self.insecure && matches!(tool, Driver::Plimsoll | Driver::Oha) {
+            // The others accept any certificate anyway.
+            words.push("--insecure");
+        }
+        if self.at_rate {
+            words.extend(["-q", "{rate}"]);
+        }
+        words.push(url);
+        Ok(Template::new(
+            words.into_iter().map(str::to_owned).collect(),
+        )?)
+    }
+}
+
+impl Driver {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Plimsoll => "plimsoll",
+            Self::Wrk => "wrk",
+            Self::Oha => "oha",
+            Self::H2load => "h2load",
+        }
+    }
 }
 
 fn split(command: &str) -> Result<Template, BadCommand> {
@@ -225,6 +408,7 @@ fn split(command: &str) -> Result<Template, BadCommand> {
 enum BadCommand {
     Quotes(String),
     Template(TemplateError),
+    Tool(Driver, &'static str),
 }
 
 impl From<TemplateError> for BadCommand {
@@ -238,21 +422,14 @@ impl Display for BadCommand {
         match self {
             Self::Quotes(command) => write!(f, "`{command}` has a quote that is not closed"),
             Self::Template(error) => error.fmt(f),
+            Self::Tool(tool, problem) => write!(f, "--driver: {} {problem}", tool.label()),
         }
     }
 }
 
 impl std::error::Error for BadCommand {}
 
-fn report(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
-    let text = if args.json {
-        to_json(comparison)
-    } else {
-        to_text(comparison)
-    };
-    terminal::print(text.trim_end()).map_err(|error| {
-        Problem::new(format!("cannot write the result: {error}")).could_not_run()
-    })?;
+fn verdict(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
     let Some(allowed) = args.fail_if_slower else {
         return Ok(Exit::Fine);
     };
@@ -295,7 +472,7 @@ impl Progress {
         }
     }
 
-    fn show(&self, event: &Event<'_>) {
+    fn show(&self, at: &str, event: &Event<'_>) {
         if !self.shown {
             return;
         }
@@ -315,7 +492,7 @@ impl Progress {
                 let label = &operand.label;
                 let least = self.least_seconds;
                 terminal::overwrite_line(&format!(
-                    "trial {number} of {of}: {label}{kind} (at least {least} s in all)"
+                    "{at}trial {number} of {of}: {label}{kind} (at least {least} s in all)"
                 ));
             }
             Event::TrialEnded(_) => {}
@@ -365,19 +542,6 @@ fn parse_metric(name: &str) -> Result<Metric, String> {
     })
 }
 
-/// A fraction, from a percentage with or without its sign.
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end();
-    let percent: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a percentage such as 5%"))?;
-    if percent.is_finite() && percent >= 0.0 {
-        Ok(percent / 100.0)
-    } else {
-        Err(format!("`{text}` must be 0 or more"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -401,31 +565,77 @@ mod tests {
         }
     }
 
+    fn drivers() -> Drivers<'static> {
+        Drivers {
+            own: "/bin/plimsoll",
+            http2: false,
+            streams: 1,
+            insecure: false,
+            at_rate: false,
+        }
+    }
+
+    fn words(drivers: &Drivers<'_>, text: &str, tool: Driver) -> String {
+        let operands = drivers.operands(text, &[tool]).unwrap();
+        operands[0].command.words().join(" ")
+    }
+
     #[test]
     fn a_url_is_loaded_by_this_program() {
-        let url = operand("http://127.0.0.1:1/a b", "/bin/plimsoll").unwrap();
+        let url = &drivers()
+            .operands("http://127.0.0.1:1/a b", &[Driver::Plimsoll])
+            .unwrap()[0];
         assert_eq!(url.label, "plimsoll");
         assert_eq!(
-            url.command.words(),
-            [
-                "/bin/plimsoll",
-                "load",
-                "--no-tui",
-                "--json",
-                "-z",
-                "{seconds}s",
-                "-c",
-                "{connections}",
-                "http://127.0.0.1:1/a b"
-            ]
+            url.command.words().join("|"),
+            "/bin/plimsoll|load|--no-tui|--json|-z|{seconds}s|-c|{connections}|http://127.0.0.1:1/a b"
         );
-        let command = operand("/usr/bin/wrk -H 'a: b' {url}", "/bin/plimsoll").unwrap();
+        let command = &drivers()
+            .operands("/usr/bin/wrk -H 'a: b' {url}", &[Driver::Oha])
+            .unwrap()[0];
         assert_eq!(command.label, "wrk");
         assert_eq!(
             command.command.words(),
             ["/usr/bin/wrk", "-H", "a: b", "{url}"]
         );
-        let error = operand("wrk 'a", "/bin/plimsoll").unwrap_err();
+        let error = drivers().operands("wrk 'a", &[]).unwrap_err();
         assert_eq!(error.to_string(), "`wrk 'a` has a quote that is not closed");
+    }
+
+    #[test]
+    fn each_tool_is_called_in_its_own_way() {
+        let url = "https://h/";
+        let tls = Drivers {
+            insecure: true,
+            ..drivers()
+        };
+        assert_eq!(
+            words(&tls, url, Driver::Wrk),
+            "wrk -t1 -c{connections} -d{seconds}s --latency https://h/"
+        );
+        assert_eq!(
+            words(&tls, url, Driver::H2load),
+            "h2load -t1 -c{connections} -D{seconds} --h1 https://h/"
+        );
+        let http2 = Drivers {
+            http2: true,
+            streams: 32,
+            ..tls
+        };
+        assert!(words(&http2, url, Driver::Oha).ends_with("--http2 -p 32 --insecure https://h/"));
+        assert!(words(&http2, url, Driver::H2load).ends_with("-m 32 https://h/"));
+        let error = http2.load_of(url, Driver::Wrk).unwrap_err().to_string();
+        assert_eq!(error, "--driver: wrk does not speak HTTP/2");
+        let rates = Drivers {
+            at_rate: true,
+            ..drivers()
+        };
+        assert!(words(&rates, url, Driver::Plimsoll).ends_with("-q {rate} https://h/"));
+        assert!(rates.load_of(url, Driver::Oha).is_err());
+        let three = drivers()
+            .operands(url, &[Driver::Plimsoll, Driver::Wrk, Driver::Oha])
+            .unwrap();
+        let labels: Vec<&str> = three.iter().map(|operand| operand.label.as_str()).collect();
+        assert_eq!(labels, ["plimsoll", "wrk", "oha"]);
     }
 }

@@ -1,6 +1,6 @@
 //! `plimsoll load`: puts load on a URL.
 
-mod args;
+pub(crate) mod args;
 
 mod compile;
 
@@ -16,18 +16,20 @@ mod push;
 
 mod view;
 
+use clap::{Args as _, FromArgMatches as _};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
-use plimsoll_load::{Observation, RunError, Watch, check_reachable};
+use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
-use self::output::{Live, ResultFolder};
+use self::output::Live;
 use self::push::Push;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
 use crate::{signals, terminal};
 
 /// Runs the command.
@@ -41,8 +43,40 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         .output
         .out
         .as_deref()
-        .map(ResultFolder::prepare)
+        .map(|path| ResultFolder::prepare(path, &plimsoll_report::files::NAMES))
         .transpose()?;
+    let Prepared { compiled, target } = prepare(args, &interrupt)?;
+    let Compiled {
+        plan,
+        thresholds,
+        destinations,
+        ..
+    } = compiled;
+    let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
+        .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
+    let observed = target.as_deref();
+    let result = measure(args, &plan, &thresholds, observed, &interrupt, &mut push);
+    if let Some(target) = target {
+        target.stop();
+    }
+    let summary = result?;
+    output::print(args, &summary)?;
+    if let Some(folder) = folder {
+        folder.write(&plimsoll_report::files::of_run(&summary))?;
+    }
+    output::export(args, &summary)?;
+    terminal::print_warnings(&push.finish(&summary));
+    Ok(verdict(&summary))
+}
+
+/// What the flags ask for, with a target that is ready for it.
+pub(crate) struct Prepared {
+    pub(crate) compiled: Compiled,
+    pub(crate) target: Option<Box<dyn Target>>,
+}
+
+/// Compiles the flags and starts or finds the target.
+pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Failed> {
     let is_embedded = args.is_embedded();
     let surroundings = Surroundings {
         cores: target::worker_cores(args, is_embedded),
@@ -53,7 +87,7 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let url = args.url.as_deref().or(placeholder);
     let mut compiled = compile::compile(args, url, &surroundings, None)?;
     terminal::print_notes(&compiled.left_out);
-    let started = target::start(args, is_embedded, &compiled.plan, &interrupt)?;
+    let started = target::start(args, is_embedded, &compiled.plan, interrupt)?;
     if let Some(url) = &started.url {
         compiled = compile::compile(args, Some(url), &surroundings, None)?;
     }
@@ -62,27 +96,17 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         let told = grpc::reflect(&compiled.plan, url, &unknown.name, &unknown.parts)?;
         compiled = compile::compile(args, Some(url), &surroundings, Some(&told))?;
     }
-    let Compiled {
-        plan,
-        thresholds,
-        destinations,
-        ..
-    } = compiled;
-    let target = started.target.as_deref();
-    let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
-        .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
-    let result = measure(args, &plan, &thresholds, target, &interrupt, &mut push);
-    if let Some(target) = started.target {
-        target.stop();
-    }
-    let summary = result?;
-    output::print(args, &summary)?;
-    if let Some(folder) = folder {
-        folder.write(&summary)?;
-    }
-    output::export(args, &summary)?;
-    terminal::print_warnings(&push.finish(&summary));
-    Ok(verdict(&summary))
+    Ok(Prepared {
+        compiled,
+        target: started.target,
+    })
+}
+
+/// The flags of a command line without any.
+pub(crate) fn without_flags() -> Args {
+    let command = Args::augment_args(clap::Command::new("load"));
+    let matches = command.get_matches_from(["load"]);
+    Args::from_arg_matches(&matches).expect("no flag is required")
 }
 
 fn measure(
@@ -90,23 +114,13 @@ fn measure(
     plan: &plimsoll_load::RunPlan,
     thresholds: &[Threshold],
     target: Option<&dyn Target>,
-    interrupt: &std::sync::Arc<plimsoll_load::Interrupt>,
+    interrupt: &std::sync::Arc<Interrupt>,
     push: &mut Push,
 ) -> Result<RunSummary, Failed> {
     check_reachable(plan).map_err(|error| failed(&error))?;
     let observation = Observation {
         target,
-        facts: RunFacts {
-            plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
-            command: output::masked_command(std::env::args()),
-            pinning: Pinning {
-                generator: plan.cores.clone(),
-                target: target
-                    .map(|target| target.cores().to_vec())
-                    .unwrap_or_default(),
-            },
-            co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
-        },
+        facts: facts(plan, target),
         thresholds,
     };
     let mut live = Live::new(args, plan, interrupt);
@@ -122,7 +136,22 @@ fn measure(
     result.map_err(|error| failed(&error))
 }
 
-fn failed(error: &RunError) -> Failed {
+/// What is known of the conditions before a run.
+pub(crate) fn facts(plan: &plimsoll_load::RunPlan, target: Option<&dyn Target>) -> RunFacts {
+    RunFacts {
+        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        command: output::masked_command(std::env::args()),
+        pinning: Pinning {
+            generator: plan.cores.clone(),
+            target: target
+                .map(|target| target.cores().to_vec())
+                .unwrap_or_default(),
+        },
+        co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
+    }
+}
+
+pub(crate) fn failed(error: &RunError) -> Failed {
     let problem = Problem::caused_by(error);
     let problem = match error {
         RunError::Descriptors(_) => problem.about("-c"),

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use plimsoll_lab::trend::{self, ChangeOptions, trend};
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
-use plimsoll_report::{RunRecord, files};
+use plimsoll_report::{RunRecord, files, merged};
 
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -24,6 +25,15 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
+    /// Make one result of all: those of generators that loaded the same target at the same time
+    #[arg(long)]
+    merge: bool,
+
+    /// Follow each figure over the results, oldest first, and tell the steps that changed it; a folder
+    /// of results stands for all of them
+    #[arg(long, conflicts_with = "merge")]
+    trend: bool,
+
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,6 +43,8 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll report before after
   plimsoll report --format html --output comparison.html before after
+  plimsoll report --merge --format json from-machine-1 from-machine-2
+  plimsoll report --trend --format html --output trend.html results/
   plimsoll report --format markdown result";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,35 +59,96 @@ enum Format {
     Junit,
     /// Gauges in the text format of Prometheus
     Prometheus,
+    /// The summary, as load --json prints it; of a single result, or of merged ones
+    Json,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let mut problems = Problems::default();
-    let records: Vec<_> = args
-        .folders
-        .iter()
-        .filter_map(|folder| record(folder, &name(folder, &args.folders), &mut problems))
-        .collect();
-    let records = problems.unless_any(Some(records))?;
-    let exporter: &dyn Exporter = match args.format {
-        Format::Text => &PlainText,
-        Format::Html => &Html,
-        Format::Markdown => &Markdown,
-        Format::Junit => &Junit,
-        Format::Prometheus => &Prometheus,
+    let folders = if args.trend {
+        expanded(&args.folders)
+    } else {
+        args.folders.clone()
     };
-    let bytes = exporter.export(&records);
+    let records: Vec<_> = folders
+        .iter()
+        .filter_map(|folder| record(folder, &name(folder, &folders), &mut problems))
+        .collect();
+    let mut records = problems.unless_any(Some(records))?;
+    if args.trend {
+        let trend = trend(&records, ChangeOptions::default());
+        let text = match args.format {
+            Format::Text => trend::to_text(&trend),
+            Format::Html => trend::to_html(&trend),
+            Format::Json => trend::to_json(&trend),
+            Format::Markdown | Format::Junit | Format::Prometheus => {
+                return Err(Problem::with("--format", "a trend is text, html or json").usage());
+            }
+        };
+        return write(args, text.as_bytes()).map(|()| Exit::Fine);
+    }
+    if args.merge {
+        let name = args.folders.len();
+        let merged = merged(&format!("{name} generators"), &records)
+            .map_err(|error| Problem::caused_by(&error).about("--merge").usage())?;
+        records = vec![merged];
+    }
+    let bytes = match args.format {
+        Format::Text => PlainText.export(&records),
+        Format::Html => Html.export(&records),
+        Format::Markdown => Markdown.export(&records),
+        Format::Junit => Junit.export(&records),
+        Format::Prometheus => Prometheus.export(&records),
+        Format::Json => json(&records)?,
+    };
+    write(args, &bytes)?;
+    Ok(Exit::Fine)
+}
+
+/// The folders of results, those within a folder that is none itself in place of it.
+fn expanded(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let is_result = |folder: &Path| folder.join(files::SUMMARY_JSON).is_file();
+    let mut expanded = Vec::new();
+    for folder in folders {
+        let mut within: Vec<PathBuf> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| is_result(path))
+            .collect();
+        if is_result(folder) || within.is_empty() {
+            // What is neither is told when it is read.
+            expanded.push(folder.clone());
+        } else {
+            within.sort();
+            expanded.append(&mut within);
+        }
+    }
+    expanded
+}
+
+/// The summary of a single result.
+fn json(records: &[RunRecord]) -> Result<Vec<u8>, Failed> {
+    let [record] = records else {
+        return Err(Problem::with("--format", "json shows a single result")
+            .hint("name one folder, or merge those of several generators with --merge")
+            .usage());
+    };
+    Ok(record.summary.to_json().into_bytes())
+}
+
+fn write(args: &Args, bytes: &[u8]) -> Result<(), Failed> {
     match &args.output {
         Some(path) => fs::write(path, bytes).map_err(|error| {
             let message = format!("cannot write {}: {error}", path.display());
             Problem::with("--output", message).could_not_run()
         })?,
-        None => terminal::print(String::from_utf8_lossy(&bytes).trim_end()).map_err(|error| {
+        None => terminal::print(String::from_utf8_lossy(bytes).trim_end()).map_err(|error| {
             Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
         })?,
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn record(folder: &Path, name: &str, problems: &mut Problems) -> Option<RunRecord> {

@@ -8,6 +8,7 @@ mod nginx;
 
 mod mistakes;
 
+mod lab;
 mod load;
 
 mod up;

@@ -21,37 +21,37 @@ use crate::flags::{ConnectionArgs, RequestArgs};
 pub(crate) struct Args {
     /// Where to send requests; without one, an embedded origin is started
     #[arg(value_name = "URL")]
-    pub(super) url: Option<String>,
+    pub(crate) url: Option<String>,
 
     #[command(flatten)]
-    pub(super) shape: ShapeArgs,
+    pub(crate) shape: ShapeArgs,
 
     #[command(flatten)]
-    pub(super) request: RequestArgs,
+    pub(crate) request: RequestArgs,
 
     #[command(flatten)]
-    pub(super) requests: RequestsArgs,
+    pub(crate) requests: RequestsArgs,
 
     #[command(flatten)]
-    pub(super) judge: JudgeArgs,
+    pub(crate) judge: JudgeArgs,
 
     #[command(flatten)]
-    pub(super) server: ServerArgs,
+    pub(crate) server: ServerArgs,
 
     #[command(flatten)]
-    pub(super) connection: ConnectionArgs,
+    pub(crate) connection: ConnectionArgs,
 
     #[command(flatten)]
-    pub(super) http2: Http2Args,
+    pub(crate) http2: Http2Args,
 
     #[command(flatten)]
-    pub(super) websocket: WebSocketArgs,
+    pub(crate) websocket: WebSocketArgs,
 
     #[command(flatten)]
-    pub(super) grpc: GrpcArgs,
+    pub(crate) grpc: GrpcArgs,
 
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(crate) output: OutputArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -69,12 +69,12 @@ Examples:
 
 impl Args {
     /// Sets what follows from other flags.
-    pub(super) fn imply(&mut self) {
+    pub(crate) fn imply(&mut self) {
         self.connection.http2 |= self.grpc.grpc.is_some();
     }
 
     /// Whether neither the command line nor a file says where requests go.
-    pub(super) fn is_embedded(&self) -> bool {
+    pub(crate) fn is_embedded(&self) -> bool {
         let has_file = self.requests.urls.is_some() || self.requests.from.is_some();
         self.url.is_none() && !has_file
     }
@@ -85,80 +85,80 @@ impl Args {
 pub(crate) struct ShapeArgs {
     /// Connections; each carries one request at a time, or as many as -p says [default: 50]
     #[arg(short, long, visible_alias = "concurrency", value_name = "N")]
-    pub(super) connections: Option<usize>,
+    pub(crate) connections: Option<usize>,
 
     /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
     #[arg(short = 'p', long, value_name = "N")]
-    pub(super) streams: Option<u32>,
+    pub(crate) streams: Option<u32>,
 
     /// Requests to make in all, instead of a duration
     #[arg(short = 'n', long, value_name = "N")]
-    pub(super) requests: Option<u64>,
+    pub(crate) requests: Option<u64>,
 
     /// How long to run [default: 10s]
     #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration)]
-    pub(super) duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
 
     /// Requests per second in all, on a schedule that does not wait for answers
     #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE", value_parser = parse_rate)]
-    pub(super) rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
 
     /// How scheduled requests are spaced
     #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
-    pub(super) arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
 
     /// Scheduled requests that start at once; the rate stays what it is
     #[arg(long, visible_alias = "burst-rate", value_name = "N")]
-    pub(super) burst: Option<NonZeroU32>,
+    pub(crate) burst: Option<NonZeroU32>,
 
     /// Time from one burst to the next, instead of a rate
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "burst",
           conflicts_with_all = ["rate", "stages"])]
-    pub(super) burst_delay: Option<Duration>,
+    pub(crate) burst_delay: Option<Duration>,
 
     /// Delay each scheduled request at random by up to this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(super) jitter: Option<Duration>,
+    pub(crate) jitter: Option<Duration>,
 
     /// Stages such as `10s:100,1m:1000`: connections, or rates if they end in `/s` or -q is given
     #[arg(long, value_name = "TIME:LEVEL,…", conflicts_with_all = ["duration", "ramp_up"])]
-    pub(super) stages: Option<String>,
+    pub(crate) stages: Option<String>,
 
     /// Bring the connections in over this time instead of all at once
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
-    pub(super) ramp_up: Option<Duration>,
+    pub(crate) ramp_up: Option<Duration>,
 
     /// Run for this time first, without counting
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
-    pub(super) warm_up: Duration,
+    pub(crate) warm_up: Duration,
 
     /// Worker threads [default: one per core, not counting that of an embedded origin]
     #[arg(short, long, value_name = "N")]
-    pub(super) threads: Option<usize>,
+    pub(crate) threads: Option<usize>,
 
     /// Pause of each connection between two requests: `100ms`, or `50ms..200ms` at random
     #[arg(long, value_name = "TIME", conflicts_with = "rate")]
-    pub(super) think: Option<String>,
+    pub(crate) think: Option<String>,
 
     /// Requests under way at most, on a schedule [default: the connections]
     #[arg(long, value_name = "N")]
-    pub(super) max_in_flight: Option<usize>,
+    pub(crate) max_in_flight: Option<usize>,
 
     /// What becomes of a scheduled request when no connection is free
     #[arg(long, value_enum, default_value_t = OnFull::Queue)]
-    pub(super) on_full: OnFull,
+    pub(crate) on_full: OnFull,
 
     /// How long one request may take, opening a connection included
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
 
     /// How long requests under way at the end may still take
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
-    pub(super) grace: Duration,
+    pub(crate) grace: Duration,
 
     /// Seed of everything random, for a run that can be repeated
     #[arg(long, value_name = "N", default_value_t = 0x5eed)]
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -182,46 +182,46 @@ pub(crate) enum OnFull {
 pub(crate) struct RequestsArgs {
     /// Open a new connection for each request
     #[arg(long)]
-    pub(super) disable_keepalive: bool,
+    pub(crate) disable_keepalive: bool,
 
     /// File with one URL a line, requested in turn: short for --from with --from-format urls
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
-    pub(super) urls: Option<PathBuf>,
+    pub(crate) urls: Option<PathBuf>,
 
     /// File of requests: a URL list, an `.http` file, command lines of curl, a HAR file or an OpenAPI
     /// document; `-` for standard input. Paths without a host stand behind the URL of the command line
     #[arg(long, value_name = "FILE")]
-    pub(super) from: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
 
     /// What --from holds: urls, http, curl, har or openapi [default: by its name and content]
     #[arg(long, value_name = "FORMAT", requires = "from")]
-    pub(super) from_format: Option<Format>,
+    pub(crate) from_format: Option<Format>,
 
     /// Only the requests of the file that are so, repeatable: `host=example.org`, `method=GET`,
     /// `name=…`, `tag=…`
     #[arg(long, value_name = "KEY=VALUE")]
-    pub(super) only: Vec<String>,
+    pub(crate) only: Vec<String>,
 
     /// Which request is next [default: weighted if the file gives weights, else turn]
     #[arg(long, value_enum)]
-    pub(super) pick: Option<Pick>,
+    pub(crate) pick: Option<Pick>,
 
     /// File of rows, CSV or JSON, for the places `{{column}}` of requests, repeatable
     #[arg(long, value_name = "FILE")]
-    pub(super) feeder: Vec<PathBuf>,
+    pub(crate) feeder: Vec<PathBuf>,
 
     /// In which order the rows are used
     #[arg(long, value_enum, default_value_t = FeederOrder::Cyclic)]
-    pub(super) feeder_order: FeederOrder,
+    pub(crate) feeder_order: FeederOrder,
 
     /// Value for the places `{{NAME}}` of requests, repeatable; without a value that of the
     /// environment variable NAME
     #[arg(long, value_name = "NAME=VALUE")]
-    pub(super) var: Vec<String>,
+    pub(crate) var: Vec<String>,
 
     /// Keep the cookies that responses set and send them along, each virtual user its own
     #[arg(long)]
-    pub(super) cookies: bool,
+    pub(crate) cookies: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -252,21 +252,21 @@ pub(crate) struct JudgeArgs {
     /// Condition on every response, repeatable: `status == 200`, `body contains 'ok'`,
     /// `time < 300ms`, `size < 64KiB`, `header.etag exists`, `body.json($.ok) == true`
     #[arg(long, value_name = "CONDITION")]
-    pub(super) expect: Vec<String>,
+    pub(crate) expect: Vec<String>,
 
     /// What the figures of the run have to meet, repeatable: `http_req_duration:p(99)<300ms`,
     /// `errors:rate<1% over 10s`, `http_reqs:rate>=500/s abort after 5s`; docs/load.md lists them
     #[arg(long, value_name = "THRESHOLD")]
-    pub(super) threshold: Vec<String>,
+    pub(crate) threshold: Vec<String>,
 
     /// End the run when a threshold is breached, but not within TIME of its start
     #[arg(long, value_name = "TIME", value_parser = parse_duration, num_args = 0..=1,
           require_equals = true, default_missing_value = "0s", requires = "threshold")]
-    pub(super) abort_on_breach: Option<Duration>,
+    pub(crate) abort_on_breach: Option<Duration>,
 
     /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`
     #[arg(long, value_name = "STATUSES")]
-    pub(super) fail_status: Option<String>,
+    pub(crate) fail_status: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -274,28 +274,28 @@ pub(crate) struct JudgeArgs {
 pub(crate) struct ServerArgs {
     /// Process whose cost is measured, with its children
     #[arg(long, value_name = "PID", conflicts_with = "spawn")]
-    pub(super) pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
 
     /// Command to start before the run, measure, and stop after it
     #[arg(long, value_name = "COMMAND")]
-    pub(super) spawn: Option<String>,
+    pub(crate) spawn: Option<String>,
 
     /// How long the started command may take to accept connections
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
-    pub(super) spawn_timeout: Duration,
+    pub(crate) spawn_timeout: Duration,
 
     /// Cores for the started command or the embedded origin, such as `0` or `0,1`
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    pub(super) server_cores: Vec<usize>,
+    pub(crate) server_cores: Vec<usize>,
 
     /// Milliseconds between two looks at the server's processes, at least 10
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    pub(super) sample_ms: u64,
+    pub(crate) sample_ms: u64,
 
     /// Cores for the workers, one each
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    pub(super) cores: Vec<usize>,
+    pub(crate) cores: Vec<usize>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -303,12 +303,12 @@ pub(crate) struct ServerArgs {
 pub(crate) struct Http2Args {
     /// How much of one response may be on its way to us: `64KiB` [default: 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
-    pub(super) h2_window: Option<ByteSize>,
+    pub(crate) h2_window: Option<ByteSize>,
 
     /// How much of all responses of a connection may be on its way, at least 65535 bytes
     /// [default: 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
-    pub(super) h2_connection_window: Option<ByteSize>,
+    pub(crate) h2_connection_window: Option<ByteSize>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -317,11 +317,11 @@ pub(crate) struct WebSocketArgs {
     /// Length of the message for a ws:// or wss:// URL, in place of -d or -D: `1KiB` [default: 16]
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size,
           conflicts_with_all = ["data", "data_file"])]
-    pub(super) message_size: Option<ByteSize>,
+    pub(crate) message_size: Option<ByteSize>,
 
     /// Send the message as binary even if it is text
     #[arg(long)]
-    pub(super) binary: bool,
+    pub(crate) binary: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -329,48 +329,48 @@ pub(crate) struct WebSocketArgs {
 pub(crate) struct OutputArgs {
     /// Print the summary as JSON
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 
     /// A line per second while it runs in place of the view over the whole terminal
     #[arg(long)]
-    pub(super) no_tui: bool,
+    pub(crate) no_tui: bool,
 
     /// Folder for the result files; must not hold any yet
     #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 
     /// File for a row a sample, `-` for standard output instead of the summary
     #[arg(long, value_name = "FILE")]
-    pub(super) samples_csv: Option<PathBuf>,
+    pub(crate) samples_csv: Option<PathBuf>,
 
     /// File for thresholds and expectations as test cases in the XML of `JUnit`
     #[arg(long, value_name = "FILE")]
-    pub(super) junit: Option<PathBuf>,
+    pub(crate) junit: Option<PathBuf>,
 
     /// File for the figures in the text format of Prometheus
     #[arg(long, value_name = "FILE")]
-    pub(super) prometheus: Option<PathBuf>,
+    pub(crate) prometheus: Option<PathBuf>,
 
     /// Where to send the figures as metrics of OpenTelemetry, in Protocol Buffers over HTTP, while
     /// it runs and at the end: `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
-    pub(super) otlp: Option<String>,
+    pub(crate) otlp: Option<String>,
 
     /// Where to send the figures by remote write of Prometheus, while it runs and at the end:
     /// `http://127.0.0.1:9090/api/v1/write`
     #[arg(long, value_name = "URL")]
-    pub(super) prometheus_remote_write: Option<String>,
+    pub(crate) prometheus_remote_write: Option<String>,
 
     /// Header field for these two, repeatable
     #[arg(long, value_name = "NAME: VALUE")]
-    pub(super) push_header: Vec<String>,
+    pub(crate) push_header: Vec<String>,
 
     /// What the run is called where runs are told apart by name
     #[arg(long, value_name = "NAME", default_value = "plimsoll load",
           value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub(super) run_name: String,
+    pub(crate) run_name: String,
 
     /// File for the principal figures as Markdown tables
     #[arg(long, value_name = "FILE")]
-    pub(super) markdown: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
 }

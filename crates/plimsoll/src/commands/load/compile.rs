@@ -61,8 +61,8 @@ pub(super) struct Surroundings {
 
 /// What the flags ask for.
 #[derive(Debug)]
-pub(super) struct Compiled {
-    pub(super) plan: RunPlan,
+pub(crate) struct Compiled {
+    pub(crate) plan: RunPlan,
     pub(super) thresholds: Vec<Threshold>,
     /// What a file of requests says and its requests do not carry.
     pub(super) left_out: Vec<Problem>,

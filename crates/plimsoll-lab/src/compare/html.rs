@@ -1,0 +1,287 @@
+//! A comparison as a page: verdicts, intervals, every trial, the conditions.
+
+use std::fmt::Write as _;
+
+use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::plot::{Axis, Line, Plot, escaped};
+
+use super::metric::{Metric, Verdict};
+use super::outcome::{Comparison, PairResult};
+use super::sweep::{Sweep, SweepRow, warnings};
+use super::text::{decimals, figure, letter, verdict};
+use crate::pages::{write_cards, write_conditions, write_marks};
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+/// The page of a comparison.
+pub fn to_html(comparison: &Comparison) -> String {
+    let title = names(comparison).join(" / ");
+    let mut page = String::new();
+    write!(
+        page,
+        "<header><h1>{}</h1><p class=\"shape\">{} trials of {} s each, interleaved, {} connections; one \
+         warm-up each was dropped</p>",
+        escaped(&title),
+        comparison.trials,
+        comparison.seconds,
+        comparison.connections
+    )
+    .expect(IN_MEMORY);
+    commands(&mut page, comparison);
+    write_marks(&mut page, &comparison.conditions.warnings);
+    page.push_str("</header>\n");
+    let cards: Vec<(String, String)> = comparison
+        .pairs
+        .iter()
+        .map(|pair| {
+            let result = &pair.verdict;
+            let decimals = decimals(result.estimate.interval);
+            let word = match result.verdict {
+                Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
+                _ => verdict(result),
+            };
+            (
+                format!("beside {}: {word}", comparison.operands[pair.peer].label),
+                format!("{:.decimals$}", result.estimate.ratio),
+            )
+        })
+        .collect();
+    let cards: Vec<(&str, String)> = cards
+        .iter()
+        .map(|(label, ratio)| (label.as_str(), ratio.clone()))
+        .collect();
+    write_cards(&mut page, &cards);
+    medians(&mut page, comparison);
+    for pair in &comparison.pairs {
+        ratios(&mut page, comparison, pair);
+    }
+    page.push_str("<section class=\"plots\">\n");
+    for metric in Metric::ALL {
+        let plot = trials(comparison, metric);
+        if !plot.is_empty() {
+            page.push_str(&plot.html());
+        }
+    }
+    page.push_str("</section>\n");
+    write_conditions(&mut page, &comparison.conditions);
+    let bootstrap = &comparison.bootstrap;
+    let level = bootstrap.level * 100.0;
+    writeln!(
+        page,
+        "<footer><p>Ratios are of medians, the first operand over the other; intervals of {level:.0} % \
+         by bootstrap over the rounds (seed {}).</p></footer>",
+        bootstrap.seed
+    )
+    .expect(IN_MEMORY);
+    html_page(&title, &page)
+}
+
+/// The page of a sweep over rates.
+pub fn sweep_to_html(sweep: &Sweep) -> String {
+    let Some((_, first)) = sweep.comparisons.first() else {
+        return html_page("rates", "");
+    };
+    let title = format!("{} by rate", names(first).join(" / "));
+    let mut page = String::new();
+    write!(
+        page,
+        "<header><h1>{}</h1><p class=\"shape\">{} trials of {} s at each rate, medians</p>",
+        escaped(&title),
+        first.trials,
+        first.seconds
+    )
+    .expect(IN_MEMORY);
+    commands(&mut page, first);
+    write_marks(&mut page, &warnings(sweep));
+    page.push_str("</header>\n<section class=\"plots\">\n");
+    let rows = sweep.rows();
+    let asked = |row: &SweepRow| Some(f64::from(row.rate));
+    let rps = |row: &SweepRow| row.rps;
+    let plots: [(&str, Value, Value, Write); 5] = [
+        (
+            "Achieved by asked for, per second",
+            asked,
+            rps,
+            short_number,
+        ),
+        (
+            "Peak memory by achieved rate",
+            rps,
+            |row| row.peak_rss_bytes,
+            short_bytes,
+        ),
+        (
+            "Mean latency by achieved rate",
+            rps,
+            |row| row.mean_us,
+            short_time,
+        ),
+        ("p99 by achieved rate", rps, |row| row.p99_us, short_time),
+        (
+            "CPU µs per request by achieved rate",
+            rps,
+            |row| row.cpu_us_per_request,
+            short_number,
+        ),
+    ];
+    for (title, x, y, write) in plots {
+        let lines = names(first)
+            .into_iter()
+            .enumerate()
+            .map(|(operand, label)| Line {
+                label,
+                points: rows
+                    .iter()
+                    .filter(|row| row.operand == operand)
+                    .filter_map(|row| Some((x(row)?, y(row))))
+                    .collect(),
+                is_dots: false,
+            });
+        let plot = Plot {
+            title: title.to_owned(),
+            x: Axis::Time(short_number),
+            y: Axis::Linear(write),
+            lines: lines.collect(),
+            shaded: Vec::new(),
+        };
+        if !plot.is_empty() {
+            page.push_str(&plot.html());
+        }
+    }
+    page.push_str(
+        "</section>\n<section class=\"n\"><h2>Rates</h2><div class=\"wide\"><table><tr>\
+         <th>asked for</th><th>operand</th><th>ok/s</th><th>mean</th><th>p99</th><th>peak RSS</th>\
+         <th>CPU µs</th><th>kept</th></tr>",
+    );
+    for row in &rows {
+        let cell = |metric, value: Option<f64>| {
+            value.map_or_else(|| "–".to_owned(), |value| figure(metric, value))
+        };
+        write!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"{}\">{}</td></tr>",
+            plimsoll_model::grouped(row.rate),
+            escaped(&format!("{} {}", letter(row.operand), row.label)),
+            cell(Metric::RequestsPerSecond, row.rps),
+            cell(Metric::MeanUs, row.mean_us),
+            cell(Metric::P99Us, row.p99_us),
+            cell(Metric::PeakRssBytes, row.peak_rss_bytes),
+            cell(Metric::CpuUsPerRequest, row.cpu_us_per_request),
+            if row.kept_rate { "good" } else { "bad" },
+            if row.kept_rate { "yes" } else { "no" },
+        )
+        .expect(IN_MEMORY);
+    }
+    page.push_str("</table></div></section>\n");
+    write_conditions(&mut page, &first.conditions);
+    html_page(&title, &page)
+}
+
+/// A value of a row, and how values are written.
+type Value = fn(&SweepRow) -> Option<f64>;
+type Write = fn(f64) -> String;
+
+fn names(comparison: &Comparison) -> Vec<String> {
+    let operands = comparison.operands.iter().enumerate();
+    operands
+        .map(|(index, operand)| format!("{} {}", letter(index), operand.label))
+        .collect()
+}
+
+fn commands(page: &mut String, comparison: &Comparison) {
+    for (index, operand) in comparison.operands.iter().enumerate() {
+        write!(
+            page,
+            "<p class=\"shape\">{} <code>{}</code></p>",
+            letter(index),
+            escaped(&operand.command.join(" "))
+        )
+        .expect(IN_MEMORY);
+    }
+}
+
+fn medians(page: &mut String, comparison: &Comparison) {
+    page.push_str("<section class=\"n\"><h2>Medians</h2><div class=\"wide\"><table><tr><th></th>");
+    for name in names(comparison) {
+        write!(page, "<th>{}</th>", escaped(&name)).expect(IN_MEMORY);
+    }
+    page.push_str("</tr>");
+    for metric in Metric::ALL {
+        let cells: Vec<Option<f64>> = comparison
+            .operands
+            .iter()
+            .map(|operand| operand.median(metric))
+            .collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        write!(page, "<tr><th scope=\"row\">{metric}</th>").expect(IN_MEMORY);
+        for cell in cells {
+            let text = cell.map_or_else(|| "–".to_owned(), |value| figure(metric, value));
+            write!(page, "<td>{text}</td>").expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
+    write!(
+        page,
+        "<section class=\"n\"><h2>A / {} {}</h2><div class=\"wide\"><table><tr><th></th><th>ratio</th>\
+         <th>{:.0} % interval</th><th>verdict</th></tr>",
+        letter(pair.peer),
+        escaped(&comparison.operands[pair.peer].label),
+        comparison.bootstrap.level * 100.0
+    )
+    .expect(IN_MEMORY);
+    for result in &pair.metrics {
+        let interval = result.estimate.interval;
+        let decimals = decimals(interval);
+        let class = match result.verdict {
+            Verdict::Faster => "good",
+            Verdict::Slower => "bad",
+            Verdict::NoDifferenceSeen | Verdict::Undecided => "",
+        };
+        write!(
+            page,
+            "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
+             <td class=\"{class}\">{}</td></tr>",
+            result.metric,
+            result.estimate.ratio,
+            interval.low,
+            interval.high,
+            escaped(&verdict(result))
+        )
+        .expect(IN_MEMORY);
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+/// Every trial at the time when it began.
+fn trials(comparison: &Comparison, metric: Metric) -> Plot {
+    let lines = names(comparison)
+        .into_iter()
+        .zip(&comparison.operands)
+        .map(|(label, operand)| Line {
+            label,
+            points: operand
+                .trials
+                .iter()
+                .map(|trial| (trial.began.as_secs_f64(), trial.value(metric)))
+                .collect(),
+            is_dots: true,
+        });
+    Plot {
+        title: format!("{metric} of each trial"),
+        x: Axis::Time(|seconds| short_time(seconds * 1e6)),
+        y: Axis::Linear(match metric {
+            Metric::PeakRssBytes => short_bytes,
+            Metric::MeanUs | Metric::P50Us | Metric::P99Us => short_time,
+            _ => short_number,
+        }),
+        lines: lines.collect(),
+        shaded: Vec::new(),
+    }
+}

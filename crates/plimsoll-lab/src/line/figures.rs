@@ -1,0 +1,228 @@
+//! Figures with no more digits than their interval supports, and the sentence that sums a line up.
+
+use plimsoll_model::{ByteSize, grouped, three_figures};
+
+use super::outcome::{Line, Window};
+use super::search::Ended;
+use crate::statistics::median;
+
+/// Stands where there is nothing to show.
+pub(super) const NOTHING: &str = "–";
+
+/// A line's rate, and its bounds, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) rate: String,
+    pub(super) interval: String,
+}
+
+/// The line in the digits that its interval, or without one its precision, supports.
+pub(super) fn shown(line: &Line) -> Option<Shown> {
+    let Ended::Line(boundary) = line.found.ended else {
+        return None;
+    };
+    let half = match (boundary.low, boundary.high) {
+        (Some(low), Some(high)) => (high - low) / 2.0,
+        _ => boundary.rate * line.precision,
+    };
+    let unit = unit(half);
+    let bound = |value: Option<f64>, round: fn(f64) -> f64| {
+        value.map_or_else(|| "?".to_owned(), |value| rate(round(value / unit) * unit))
+    };
+    Some(Shown {
+        rate: rate((boundary.rate / unit).round() * unit),
+        interval: format!(
+            "{}–{}",
+            bound(boundary.low, f64::floor),
+            bound(boundary.high, f64::ceil)
+        ),
+    })
+}
+
+/// The power of ten of the first digit that is in doubt.
+fn unit(half: f64) -> f64 {
+    if half > 0.0 {
+        10_f64.powf(half.log10().floor())
+    } else {
+        1.0
+    }
+}
+
+/// What the search came to, in one sentence.
+pub(super) fn sentence(line: &Line) -> String {
+    let found = &line.found;
+    let up_to = found.held_up_to.map_or_else(
+        || "no rate held".to_owned(),
+        |held| format!("every window held up to {}/s", rate(held)),
+    );
+    match found.ended {
+        Ended::Line(_) => up_to,
+        Ended::Generator { rate: at } => format!(
+            "the generator was the limit at {}/s, so the line is not known; {up_to}",
+            rate(at)
+        ),
+        Ended::Most => format!("{up_to}, the highest rate that was allowed; the line is above it"),
+        Ended::Nothing { lowest } => {
+            format!("no line: even {}/s broke", rate(lowest))
+        }
+    }
+}
+
+/// Whole from a hundred on, below that three figures.
+pub(super) fn rate(per_second: f64) -> String {
+    if per_second < 99.95 {
+        three_figures(per_second)
+    } else {
+        grouped(per_second)
+    }
+}
+
+pub(super) fn time(micros: f64) -> String {
+    plimsoll_model::Unit::Microseconds.show(micros)
+}
+
+pub(super) fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.0001 {
+        return "< 0.01 %".to_owned();
+    }
+    format!("{} %", three_figures(share * 100.0))
+}
+
+/// The medians of the windows at one rate.
+pub(super) struct Row {
+    pub(super) rate: f64,
+    pub(super) held: usize,
+    pub(super) windows: usize,
+    pub(super) throughput: Option<f64>,
+    pub(super) p50_us: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) error_share: Option<f64>,
+    pub(super) in_flight: Option<f64>,
+    pub(super) cpu_us: Option<f64>,
+    pub(super) generator_cpu_us: Option<f64>,
+    pub(super) peak_memory_bytes: Option<f64>,
+    pub(super) generator_limited: usize,
+}
+
+/// One row a rate, ascending.
+pub(super) fn rows(line: &Line) -> Vec<Row> {
+    line.by_rate()
+        .iter()
+        .map(|windows| {
+            let middle = |value: fn(&Window) -> Option<f64>| {
+                let values: Vec<f64> = windows.iter().filter_map(|window| value(window)).collect();
+                median(&values)
+            };
+            Row {
+                rate: windows[0].asked.rate,
+                held: windows.iter().filter(|window| window.seen.held).count(),
+                windows: windows.len(),
+                throughput: middle(|window| Some(window.throughput)),
+                p50_us: middle(|window| window.p50_us),
+                p99_us: middle(|window| window.p99_us),
+                error_share: middle(|window| Some(window.error_share)),
+                in_flight: middle(|window| window.in_flight),
+                cpu_us: middle(|window| window.cpu_us_per_request),
+                generator_cpu_us: middle(|window| window.generator_cpu_us_per_request),
+                peak_memory_bytes: middle(|window| {
+                    window.peak_memory_bytes.map(|bytes| bytes as f64)
+                }),
+                generator_limited: windows
+                    .iter()
+                    .filter(|window| window.seen.generator_limited && !window.seen.held)
+                    .count(),
+            }
+        })
+        .collect()
+}
+
+impl Row {
+    /// The cells below [`HEADINGS`].
+    pub(super) fn cells(&self) -> Vec<String> {
+        let or = |value: Option<f64>, show: fn(f64) -> String| {
+            value.map_or_else(|| NOTHING.to_owned(), show)
+        };
+        let limited = if self.generator_limited > 0 { " *" } else { "" };
+        vec![
+            rate(self.rate),
+            format!("{}/{}{limited}", self.held, self.windows),
+            or(self.throughput, rate),
+            or(self.p50_us, time),
+            or(self.p99_us, time),
+            or(self.error_share, percent),
+            or(self.in_flight, three_figures),
+            or(self.cpu_us, three_figures),
+            or(self.generator_cpu_us, three_figures),
+            or(self.peak_memory_bytes, |bytes| {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a median of sizes"
+                )]
+                let bytes = bytes as u64;
+                ByteSize(bytes).to_string()
+            }),
+        ]
+    }
+}
+
+/// Of the columns of [`Row::cells`].
+pub(super) const HEADINGS: [&str; 10] = [
+    "rate/s",
+    "held",
+    "ok/s",
+    "p50",
+    "p99",
+    "errors",
+    "in flight",
+    "CPU µs",
+    "ours µs",
+    "memory",
+];
+
+/// The parameters of the law, in words.
+pub(super) fn law(line: &Line) -> Option<String> {
+    let usl = line.usl?;
+    let text = format!(
+        "λ {}/s, σ {:.2} %, κ {:.2e}, R² {:.3}",
+        rate(usl.throughput_of_one),
+        usl.contention * 100.0,
+        usl.coherency,
+        usl.r_squared
+    );
+    if let Some(ceiling) = usl.ceiling() {
+        let at = usl
+            .peak()
+            .map_or_else(String::new, |peak| format!(" at {} in flight", rate(peak)));
+        let ceiling = three_digits(ceiling);
+        return Some(format!("{text}; at most {ceiling}/s{at}"));
+    }
+    Some(text)
+}
+
+/// An extrapolation is worth no more digits than these.
+fn three_digits(value: f64) -> String {
+    let unit = unit(value) / 100.0;
+    rate((value / unit).round() * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_the_doubt() {
+        for (half, expected) in [
+            (59.5, 10.0),
+            (100.0, 100.0),
+            (7.0, 1.0),
+            (0.3, 0.1),
+            (0.0, 1.0),
+        ] {
+            assert!((unit(half) - expected).abs() < 1e-12, "{half}");
+        }
+        assert_eq!(three_digits(123_456.0), "123,000");
+        assert_eq!(percent(0.000_05), "< 0.01 %");
+        assert_eq!(percent(0.0), "0.00 %");
+    }
+}

@@ -1,0 +1,278 @@
+//! A load line as a page: the line, the plots, the windows, the conditions.
+
+use std::fmt::Write as _;
+
+use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::plot::{Axis, Line as PlotLine, Plot, escaped};
+
+use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
+use super::outcome::{Line, Window};
+use super::search::Ended;
+use crate::pages::{write_cards, write_conditions, write_marks};
+
+const IN_MEMORY: &str = "writing to memory does not fail";
+
+/// Points of the fitted curve.
+const CURVE: usize = 80;
+
+/// The page.
+pub fn to_html(line: &Line) -> String {
+    let title = format!("Load line of {} {}", line.method, line.url);
+    let mut page = String::new();
+    head(&mut page, line, &title);
+    cards(&mut page, line);
+    page.push_str("<section class=\"plots\">\n");
+    let plots = [
+        Some(held(line)),
+        latency(line),
+        cost(line),
+        throughput(line),
+        scaling(line),
+        memory(line),
+    ];
+    for plot in plots.iter().flatten().filter(|plot| !plot.is_empty()) {
+        page.push_str(&plot.html());
+    }
+    page.push_str("</section>\n");
+    table(&mut page, line);
+    write_conditions(&mut page, &line.conditions);
+    page.push_str(
+        "<footer><p>Latency runs from the intended start. The line is where a window keeps the \
+         objectives as often as not, by isotonic regression; its interval is exact, by sign tests. \
+         Figures of a rate are medians over its windows. In flight is throughput times mean latency \
+         from the actual start.</p></footer>\n",
+    );
+    html_page(&title, &page)
+}
+
+fn head(page: &mut String, line: &Line, title: &str) {
+    let objectives: Vec<String> = line
+        .objectives
+        .iter()
+        .map(|objective| format!("<code>{}</code>", escaped(objective.text())))
+        .collect();
+    write!(
+        page,
+        "<header><h1>{}</h1><p class=\"shape\">{} windows of {:?}, {} at each rate about the line, {} \
+         connections, objectives {}</p><p>{}</p>",
+        escaped(title),
+        line.windows.len(),
+        line.window,
+        line.rounds,
+        line.found.connections,
+        objectives.join(" "),
+        escaped(&sentence(line)),
+    )
+    .expect(IN_MEMORY);
+    if let Ended::Generator { .. } = line.found.ended {
+        page.push_str(
+            "<p class=\"mark limit\">The generator was the limit: the target may carry more.</p>",
+        );
+    }
+    write_marks(page, &line.conditions.warnings);
+    page.push_str("</header>\n");
+}
+
+fn cards(page: &mut String, line: &Line) {
+    let mut cards = Vec::new();
+    if let Some(shown) = shown(line) {
+        cards.push(("load line", format!("{}/s", shown.rate)));
+        cards.push(("95 % interval", shown.interval));
+    }
+    if let Some(held) = line.found.held_up_to {
+        cards.push(("held up to", format!("{}/s", rate(held))));
+    }
+    if let Some(knee) = line.knee {
+        cards.push(("knee", format!("{}/s", rate(knee))));
+    }
+    let below = rows(line)
+        .into_iter()
+        .rfind(|row| line.found.held_up_to.is_some_and(|held| row.rate <= held));
+    if let Some(row) = below {
+        let cells = row.cells();
+        for (label, column) in [("p99 there", 4), ("CPU µs/request there", 7)] {
+            if cells[column] != NOTHING {
+                cards.push((label, cells[column].clone()));
+            }
+        }
+    }
+    write_cards(page, &cards);
+}
+
+/// The interval, to be shaded.
+fn interval(line: &Line) -> Vec<(f64, f64)> {
+    match line.found.ended {
+        Ended::Line(boundary) => boundary.low.zip(boundary.high).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What a line is called, and its value at each rate.
+type Series = (&'static str, fn(&Row) -> Option<f64>);
+
+fn over_rate(
+    line: &Line,
+    title: &str,
+    write: fn(f64) -> String,
+    series: &[Series],
+) -> Option<Plot> {
+    let rows = rows(line);
+    let lines: Vec<PlotLine> = series
+        .iter()
+        .map(|(label, value)| PlotLine {
+            label: (*label).to_owned(),
+            points: rows
+                .iter()
+                .filter_map(|row| Some((row.rate, Some(value(row)?))))
+                .collect(),
+            is_dots: false,
+        })
+        .filter(|line| !line.points.is_empty())
+        .collect();
+    (!lines.is_empty()).then(|| Plot {
+        title: title.to_owned(),
+        x: Axis::Time(short_number),
+        y: Axis::Linear(write),
+        lines,
+        shaded: interval(line),
+    })
+}
+
+fn latency(line: &Line) -> Option<Plot> {
+    let mut plot = over_rate(
+        line,
+        "Latency by rate",
+        short_time,
+        &[("p50", |row| row.p50_us), ("p99", |row| row.p99_us)],
+    )?;
+    plot.y = Axis::Logarithmic(short_time);
+    Some(plot)
+}
+
+fn throughput(line: &Line) -> Option<Plot> {
+    over_rate(
+        line,
+        "Answers per second by rate",
+        short_number,
+        &[
+            ("asked for", |row| Some(row.rate)),
+            ("ok/s", |row| row.throughput),
+        ],
+    )
+}
+
+fn cost(line: &Line) -> Option<Plot> {
+    over_rate(
+        line,
+        "CPU µs per request by rate",
+        short_number,
+        &[
+            ("target", |row| row.cpu_us),
+            ("generator", |row| row.generator_cpu_us),
+        ],
+    )
+}
+
+fn memory(line: &Line) -> Option<Plot> {
+    over_rate(
+        line,
+        "Memory of the target by rate",
+        short_bytes,
+        &[("peak", |row| row.peak_memory_bytes)],
+    )
+}
+
+/// Each window: whether it held, and how near it was to the limit.
+fn held(line: &Line) -> Plot {
+    let dots = |label: &str, held: bool| PlotLine {
+        label: label.to_owned(),
+        points: line
+            .windows
+            .iter()
+            .filter(|window| window.seen.held == held)
+            .map(|window| (window.asked.rate, worst(line, window)))
+            .collect(),
+        is_dots: true,
+    };
+    let limit = PlotLine {
+        label: "limit".to_owned(),
+        points: rows(line).iter().map(|row| (row.rate, Some(1.0))).collect(),
+        is_dots: false,
+    };
+    Plot {
+        title: "Windows: the worst objective as a multiple of its limit".to_owned(),
+        x: Axis::Time(short_number),
+        y: Axis::Logarithmic(short_number),
+        lines: vec![limit, dots("held", true), dots("broke", false)],
+        shaded: interval(line),
+    }
+}
+
+/// The largest of the objectives' values over their limits; those without a ratio are left out.
+fn worst(line: &Line, window: &Window) -> Option<f64> {
+    let ratios = line.objectives.iter().zip(&window.values);
+    ratios
+        .filter_map(|(objective, value)| {
+            let margin = objective.margin_percent((*value)?)?;
+            Some(1.0 - margin / 100.0)
+        })
+        .map(|ratio| ratio.max(0.01))
+        .reduce(f64::max)
+}
+
+fn scaling(line: &Line) -> Option<Plot> {
+    let usl = line.usl?;
+    let points: Vec<(f64, Option<f64>)> = line
+        .windows
+        .iter()
+        .filter_map(|window| Some((window.in_flight?, Some(window.throughput))))
+        .collect();
+    let most = points.iter().map(|(n, _)| *n).fold(0.0, f64::max);
+    let curve = (0..=CURVE).map(|step| {
+        let n = most * step as f64 / CURVE as f64;
+        (n, Some(usl.throughput(n)))
+    });
+    Some(Plot {
+        title: "Answers per second by exchanges in flight, with the law".to_owned(),
+        x: Axis::Time(short_number),
+        y: Axis::Linear(short_number),
+        lines: vec![
+            PlotLine {
+                label: "fit".to_owned(),
+                points: curve.collect(),
+                is_dots: false,
+            },
+            PlotLine {
+                label: "windows".to_owned(),
+                points,
+                is_dots: true,
+            },
+        ],
+        shaded: Vec::new(),
+    })
+}
+
+fn table(page: &mut String, line: &Line) {
+    page.push_str("<section class=\"n\"><h2>By rate</h2><div class=\"wide\"><table><tr>");
+    for heading in HEADINGS {
+        write!(page, "<th>{heading}</th>").expect(IN_MEMORY);
+    }
+    page.push_str("</tr>");
+    for row in rows(line) {
+        page.push_str("<tr>");
+        for cell in row.cells() {
+            write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table></div>");
+    if let Some(law) = law(line) {
+        write!(
+            page,
+            "<p class=\"shape\">Universal Scalability Law: {}</p>",
+            escaped(&law)
+        )
+        .expect(IN_MEMORY);
+    }
+    page.push_str("</section>\n");
+}

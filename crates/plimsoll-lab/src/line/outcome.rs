@@ -1,0 +1,278 @@
+//! What a search for the load line found.
+
+use std::time::Duration;
+
+use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit};
+
+use super::knee::{Operating, knee};
+use super::plan::LinePlan;
+use super::search::{Asked, Ended, Found, Purpose, Seen};
+use super::usl::{Usl, fit_usl};
+use crate::wording::without_figures;
+
+/// More arrivals than this share were due but not begun when the window ended: the rate was not kept.
+const MISSED_SHARE: f64 = 0.01;
+
+/// From this share of the connections in use on, all of them are taken to be.
+const FULL_SHARE: f64 = 0.9;
+
+/// Everything that a search found, as plain values.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// The target's URL, credentials masked.
+    pub url: String,
+    /// The request method.
+    pub method: String,
+    /// What exchanges ran over.
+    pub protocol: plimsoll_model::Protocol,
+    /// Worker threads of the generator.
+    pub workers: usize,
+    /// What a window had to keep.
+    pub objectives: Vec<Threshold>,
+    /// Length of a window.
+    pub window: Duration,
+    /// Load before each window, not counted.
+    pub warm_up: Duration,
+    /// Whether arrivals came at random rather than evenly.
+    pub is_poisson: bool,
+    /// How far apart the rates about the line were, as a fraction.
+    pub precision: f64,
+    /// Windows at each of these.
+    pub rounds: u32,
+    /// Start of the random sequence.
+    pub seed: u64,
+    /// The line, or why there is none.
+    pub found: Found,
+    /// Where more load began to cost more waiting than it brought, if that lay within what was tried.
+    pub knee: Option<f64>,
+    /// The Universal Scalability Law over concurrency, if the windows tell it.
+    pub usl: Option<Usl>,
+    /// How the target's processes were found, if they were observed.
+    pub target: Option<String>,
+    /// Every window in the order in which they were made.
+    pub windows: Vec<Window>,
+    /// Under which conditions this was measured.
+    pub conditions: Conditions,
+}
+
+/// One window of load at a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Window {
+    /// What was asked for.
+    pub asked: Asked,
+    /// When it began, since the search did.
+    pub began: Duration,
+    /// What it came to.
+    pub seen: Seen,
+    /// Whether the rate was kept: nearly all that was due was begun.
+    pub kept_rate: bool,
+    /// The value of each objective's figure, in its unit.
+    pub values: Vec<Option<f64>>,
+    /// Complete responses per second.
+    pub throughput: f64,
+    /// Failures, failed statuses, unmet expectations and drops, of all that was started.
+    pub error_share: f64,
+    /// Exchanges begun.
+    pub started: u64,
+    /// Arrivals that were due but not begun when the window ended.
+    pub missed: u64,
+    /// Mean latency from the intended start, in microseconds.
+    pub mean_us: Option<f64>,
+    /// Median of the same.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the same.
+    pub p99_us: Option<f64>,
+    /// Exchanges under way on average: throughput times mean latency from the actual start (Little
+    /// 1961).
+    pub in_flight: Option<f64>,
+    /// Processor time of the target per request, in microseconds.
+    pub cpu_us_per_request: Option<f64>,
+    /// Share of one core that the target used, in percent.
+    pub cpu_percent: Option<f64>,
+    /// Largest resident memory of the target.
+    pub peak_memory_bytes: Option<u64>,
+    /// Processor time of the generator per request, in microseconds.
+    pub generator_cpu_us_per_request: Option<f64>,
+    /// Why the generator was the limit, if it was.
+    pub saturated: Option<Saturation>,
+    /// What a reader of this window should know.
+    pub warnings: Vec<String>,
+}
+
+impl Window {
+    /// What `run` says, judged by `objectives`.
+    pub(super) fn of(
+        asked: Asked,
+        began: Duration,
+        run: &RunSummary,
+        objectives: &[Threshold],
+    ) -> Self {
+        let micros = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e6);
+        let latency = run.latency.honest();
+        let counts = &run.counts;
+        let due = counts.started + counts.dropped + counts.missed;
+        let late = (counts.missed + counts.aborted) as f64;
+        let kept_rate = late <= MISSED_SHARE * due as f64;
+        let values: Vec<_> = objectives
+            .iter()
+            .map(|objective| objective.value(run))
+            .collect();
+        let is_met = |(objective, value): (&Threshold, &Option<f64>)| {
+            value.is_some_and(|value| objective.is_met(value))
+        };
+        let held = kept_rate && objectives.iter().zip(&values).all(is_met);
+        // Late starts make latency long, but no errors.
+        let blames_time = objectives
+            .iter()
+            .zip(&values)
+            .any(|pair| !is_met(pair) && pair.0.unit() == Unit::Microseconds);
+        let throughput = run.requests_per_second();
+        let busy = run.latency.from_started.mean();
+        // Answers of the grace period count in the mean, but there are never more than places.
+        let places = (asked.connections * run.load.streams) as f64;
+        let in_flight = busy.map(|mean| (throughput * mean.as_secs_f64()).min(places));
+        let tried = counts.started + counts.dropped;
+        Self {
+            asked,
+            began,
+            seen: Seen {
+                held,
+                generator_limited: run.generator.saturated.is_some() && (!kept_rate || blames_time),
+                connections_full: in_flight
+                    .is_some_and(|in_flight| in_flight >= FULL_SHARE * places),
+            },
+            kept_rate,
+            values,
+            throughput,
+            error_share: if tried == 0 {
+                0.0
+            } else {
+                counts.errors() as f64 / tried as f64
+            },
+            started: counts.started,
+            missed: counts.missed,
+            mean_us: micros(latency.mean()),
+            p50_us: micros(latency.quantile(0.5)),
+            p99_us: micros(latency.quantile(0.99)),
+            in_flight,
+            cpu_us_per_request: run
+                .target
+                .as_ref()
+                .and_then(|target| target.cost.cpu_us_per_request()),
+            cpu_percent: run
+                .target
+                .as_ref()
+                .and_then(|target| target.cost.cpu_percent()),
+            peak_memory_bytes: run.target.as_ref().map(|target| target.peak_memory_bytes),
+            generator_cpu_us_per_request: run.generator.cost.cpu_us_per_request(),
+            saturated: run.generator.saturated,
+            warnings: run.conditions.warnings.clone(),
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn new(
+        plan: &LinePlan,
+        found: Found,
+        windows: Vec<Window>,
+        target: Option<String>,
+        conditions: Conditions,
+    ) -> Self {
+        let operating: Vec<Operating> = windows
+            .iter()
+            .filter_map(|window| {
+                Some(Operating {
+                    rate: window.asked.rate,
+                    throughput: window.throughput,
+                    mean_us: window.mean_us?,
+                })
+            })
+            .collect();
+        // Answers that are refusals are quick and say nothing of the law.
+        let law: Vec<(f64, f64)> = windows
+            .iter()
+            .filter(|window| window.error_share < MISSED_SHARE)
+            .filter_map(|window| Some((window.in_flight?, window.throughput)))
+            .collect();
+        let mut line = Self {
+            url: plan.run.url(),
+            method: plan.run.requests[0].request.method().to_owned(),
+            protocol: plan.run.protocol(),
+            workers: plan.run.workers,
+            objectives: plan.objectives.clone(),
+            window: plan.window,
+            warm_up: plan.warm_up,
+            is_poisson: plan.spacing == plimsoll_load::Spacing::Poisson,
+            precision: plan.search.precision,
+            rounds: plan.search.rounds,
+            seed: plan.search.seed,
+            knee: knee(&operating),
+            usl: fit_usl(&law),
+            found,
+            target,
+            windows,
+            conditions,
+        };
+        line.conditions.warnings.extend(line.warnings());
+        line
+    }
+
+    /// What a reader should know before trusting the line.
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let limited = |window: &&Window| !window.seen.held && window.seen.generator_limited;
+        let limited = self.windows.iter().filter(limited).count();
+        if limited > 0 && matches!(self.found.ended, Ended::Line(_)) {
+            let s = if limited == 1 { "" } else { "s" };
+            warnings.push(format!(
+                "the generator was at its limit in {limited} window{s} that broke; those of the rounds \
+                 were left out"
+            ));
+        }
+        // Those that only a window can tell; with other figures they are the same.
+        for warning in self.windows.iter().flat_map(|window| &window.warnings) {
+            let is_same = |known: &String| without_figures(known) == without_figures(warning);
+            if !self
+                .conditions
+                .warnings
+                .iter()
+                .chain(&warnings)
+                .any(is_same)
+            {
+                warnings.push(warning.clone());
+            }
+        }
+        for gap in &self.found.gaps {
+            warnings.push(format!(
+                "it broke at {}/s and held at higher rates: the line is below the lowest rate that \
+                 broke",
+                plimsoll_model::grouped(*gap)
+            ));
+        }
+        if self.found.connections_full && matches!(self.found.ended, Ended::Line(_)) {
+            warnings.push(format!(
+                "all {} connections were in use where windows broke: with more (-c) the target may \
+                 carry more",
+                self.found.connections
+            ));
+        }
+        warnings
+    }
+
+    /// The windows by rate, ascending.
+    pub fn by_rate(&self) -> Vec<Vec<&Window>> {
+        let mut windows: Vec<&Window> = self.windows.iter().collect();
+        windows.sort_by(|a, b| a.asked.rate.total_cmp(&b.asked.rate));
+        windows
+            .chunk_by(|a, b| a.asked.rate.total_cmp(&b.asked.rate).is_eq())
+            .map(<[&Window]>::to_vec)
+            .collect()
+    }
+
+    /// Whether `window` counts for the estimate.
+    pub fn counts(window: &Window) -> bool {
+        window.asked.purpose == Purpose::Round
+            && (window.seen.held || !window.seen.generator_limited)
+    }
+}

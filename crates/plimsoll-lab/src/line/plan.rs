@@ -1,0 +1,54 @@
+//! What a search for the load line is made of, ready to start.
+
+use std::time::Duration;
+
+use plimsoll_load::conditions::RunFacts;
+use plimsoll_load::{OnFull, Pacing, RunPlan, Spacing, StopRule};
+use plimsoll_model::{Rate, Threshold};
+
+use super::search::{Asked, SearchPlan};
+use plimsoll_load::schedule::RateProfile;
+
+/// A search, ready to start.
+#[derive(Debug, Clone)]
+pub struct LinePlan {
+    /// What is sent, where and how; its pacing, connections and length are the search's.
+    pub run: RunPlan,
+    /// What a window has to keep; at least one.
+    pub objectives: Vec<Threshold>,
+    /// Which rates may be tried, and how often.
+    pub search: SearchPlan,
+    /// Length of a window.
+    pub window: Duration,
+    /// Load at the same rate before each window, not counted.
+    pub warm_up: Duration,
+    /// Whether arrivals are even or at random.
+    pub spacing: Spacing,
+    /// What the caller knows of the conditions.
+    pub facts: RunFacts,
+}
+
+impl LinePlan {
+    /// The run that makes the window `asked` for, the `number`-th one.
+    pub(super) fn run_of(&self, asked: Asked, number: usize) -> RunPlan {
+        let rate = Rate::new(asked.rate).expect("the search asks for positive rates");
+        RunPlan {
+            pacing: Pacing::Open {
+                profile: RateProfile::constant(rate),
+                spacing: self.spacing,
+                burst: std::num::NonZeroU32::MIN,
+                jitter: Duration::ZERO,
+                on_full: OnFull::Queue,
+            },
+            connections: asked.connections,
+            workers: self.run.workers.min(asked.connections),
+            stop: StopRule {
+                requests: None,
+                duration: Some(self.window),
+            },
+            warm_up: self.warm_up,
+            seed: self.run.seed.wrapping_add(number as u64),
+            ..self.run.clone()
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The search on a real target: each window is a run of plimsoll's own load.
+
+use std::sync::Arc;
+
+use plimsoll_load::conditions::Before;
+use plimsoll_load::target::Target;
+use plimsoll_load::{Interrupt, Observation, RunError, Watch, run};
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+
+use super::outcome::{Line, Window};
+use super::plan::LinePlan;
+use super::search::{Asked, search};
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// A window could not be made.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How far the search is.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A window begins.
+    Begins {
+        /// From 1.
+        number: usize,
+        /// What it is.
+        asked: Asked,
+    },
+    /// It is over.
+    Ended(&'a Window),
+}
+
+/// Searches the load line; blocks until it is found or cannot be.
+///
+/// - `target`: the processes behind the URL, if they are on this machine.
+pub fn line(
+    plan: &LinePlan,
+    target: Option<&dyn Target>,
+    interrupt: &Arc<Interrupt>,
+    on_event: &mut dyn FnMut(&Event<'_>),
+) -> Result<Line, LineError> {
+    let clock = SystemClock;
+    let before = Before::observe(clock.wall());
+    let start = clock.now();
+    let mut windows: Vec<Window> = Vec::new();
+    let found = search(&plan.search, &mut |asked| {
+        let number = windows.len() + 1;
+        on_event(&Event::Begins { number, asked });
+        let began = clock.now().saturating_duration_since(start);
+        let observation = Observation {
+            target,
+            facts: plan.facts.clone(),
+            thresholds: &[],
+        };
+        let mut watch = Watch {
+            interrupt: Arc::clone(interrupt),
+            on_tick: &mut |_| {},
+        };
+        let summary = run(&plan.run_of(asked, number), observation, &mut watch)?;
+        if interrupt.is_asked() {
+            return Err(LineError::Interrupted);
+        }
+        let window = Window::of(asked, began, &summary, &plan.objectives);
+        on_event(&Event::Ended(&window));
+        let seen = window.seen;
+        windows.push(window);
+        Ok(seen)
+    })?;
+    let name = target.map(|target| target.name().to_owned());
+    let conditions = before.after(plan.facts.clone());
+    Ok(Line::new(plan, found, windows, name, conditions))
+}

@@ -1,0 +1,186 @@
+//! The search on real servers over loopback, and its document against its schema.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::check::Expectations;
+use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request, SessionPlan};
+use plimsoll_lab::line::{
+    Ended, Line, LineError, LinePlan, SCHEMA, SearchPlan, line, parse_objective, to_html, to_json,
+    to_text,
+};
+use plimsoll_load::conditions::RunFacts;
+use plimsoll_load::{
+    Interrupt, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StopRule,
+};
+use plimsoll_testkit::{Origin, Script, Step, TokenBucket};
+use plimsoll_wire::h1::Limits;
+use serde_json::Value;
+
+fn plan(url: &str, objectives: &[&str]) -> LinePlan {
+    let endpoint = Endpoint::parse(url).unwrap();
+    let request = Request::encode(
+        "GET",
+        endpoint.path_and_query(),
+        endpoint.authority(),
+        &[],
+        None,
+    )
+    .unwrap();
+    let connect = ConnectPlan::new(ConnectOptions {
+        timeout: Some(Duration::from_secs(5)),
+        ..ConnectOptions::default()
+    })
+    .unwrap();
+    LinePlan {
+        run: RunPlan {
+            endpoints: vec![endpoint],
+            requests: vec![PlannedRequest::fixed(0, request)],
+            pick: Pick::Turn,
+            feeders: Vec::new(),
+            session: SessionPlan::default(),
+            connect: Arc::new(connect),
+            pacing: Pacing::Closed {
+                ramp: None,
+                think: None,
+            },
+            connections: 16,
+            workers: 1,
+            cores: Vec::new(),
+            stop: StopRule {
+                requests: Some(1),
+                duration: None,
+            },
+            warm_up: Duration::ZERO,
+            grace: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
+            keep_alive: true,
+            limits: Limits::default(),
+            http2: None,
+            http3: None,
+            websocket: None,
+            grpc: None,
+            expectations: Arc::new(Expectations::default()),
+            fail_statuses: StatusSet::parse("429").unwrap(),
+            seed: 7,
+            sample_every: Duration::from_millis(50),
+        },
+        objectives: objectives
+            .iter()
+            .map(|text| parse_objective(text).unwrap())
+            .collect(),
+        search: SearchPlan {
+            first: 2000.0,
+            most: 1e5,
+            precision: 0.02,
+            rounds: 2,
+            seed: 7,
+            connections: 16,
+            most_connections: 16,
+        },
+        window: Duration::from_millis(500),
+        warm_up: Duration::from_millis(150),
+        spacing: Spacing::Even,
+        facts: RunFacts::default(),
+    }
+}
+
+fn found(plan: &LinePlan) -> Line {
+    line(plan, None, &Arc::new(Interrupt::default()), &mut |_| {}).unwrap()
+}
+
+/// 3,000 requests a second, and hardly any more at first.
+fn limited() -> Origin {
+    let bucket = TokenBucket {
+        per_second: 3000.0,
+        capacity: 30.0,
+    };
+    let logic = bucket.logic();
+    Origin::builder()
+        .script(move |_| Script::new().then(Step::Reply(logic.clone())))
+        .start()
+}
+
+/// Looks at the origin's limit alone: latency depends on what else the machine does.
+#[test]
+fn a_limit_of_3000_per_second_is_found_within_three_percent() {
+    let origin = limited();
+    let plan = plan(&origin.url("/"), &["errors<1%"]);
+    let line = found(&plan);
+    let Ended::Line(boundary) = line.found.ended else {
+        panic!("{}", to_text(&line));
+    };
+    // 1 % of errors is allowed.
+    let limit = 3000.0 / 0.99;
+    assert!(
+        (boundary.rate / limit - 1.0).abs() < 0.03,
+        "{}",
+        to_text(&line)
+    );
+    let started: u64 = line.windows.iter().map(|window| window.started).sum();
+    assert!(origin.requests() >= started, "what was counted was made");
+
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/line.v1.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let document: Value = serde_json::from_str(&to_json(&line)).unwrap();
+    let problems: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|problem| format!("{}: {problem}", problem.instance_path()))
+        .collect();
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(document["schema"], SCHEMA);
+    assert_eq!(document["ended"], "line");
+    assert_eq!(
+        document["windows"].as_array().unwrap().len(),
+        line.windows.len()
+    );
+    let mut broken = document;
+    broken["ended"] = Value::from("somewhere");
+    assert!(!validator.is_valid(&broken), "the schema accepts anything");
+
+    let text = to_text(&line);
+    assert!(text.contains("load line   "), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 110),
+        "{text}"
+    );
+    let page = to_html(&line);
+    for part in [
+        "Load line of GET",
+        "Latency by rate",
+        "By rate",
+        "<circle",
+        "</html>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_never_holds_has_no_line() {
+    let origin = Origin::scripted(Script::serve(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\n\r\n",
+    ));
+    let mut plan = plan(&origin.url("/"), &["errors<1%"]);
+    plan.window = Duration::from_millis(40);
+    plan.warm_up = Duration::ZERO;
+    let line = found(&plan);
+    assert!(
+        matches!(line.found.ended, Ended::Nothing { .. }),
+        "{:?}",
+        line.found
+    );
+    assert!(to_text(&line).contains("no line: even "));
+    drop(to_html(&line));
+}
+
+#[test]
+fn the_user_may_end_it() {
+    let origin = Origin::hello();
+    let plan = plan(&origin.url("/"), &["errors<1%"]);
+    let interrupt = Arc::new(Interrupt::default());
+    let asked = Arc::clone(&interrupt);
+    let result = line(&plan, None, &interrupt, &mut |_| asked.ask());
+    assert!(matches!(result, Err(LineError::Interrupted)), "{result:?}");
+}

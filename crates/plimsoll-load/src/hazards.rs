@@ -1,0 +1,146 @@
+//! What can make a measurement say something else than it seems to, told from the measurement itself.
+//!
+//! Pure: figures of a run in, sentences for its readers out.
+
+use std::time::Duration;
+
+use plimsoll_model::{Conditions, Histogram, RunSummary};
+
+/// Of the local ports, connections closed within the last minute hold theirs (RFC 9293, TIME-WAIT).
+const TIME_WAIT: Duration = Duration::from_mins(1);
+
+/// From this share of the local ports on, new connections may find none.
+const PORTS_SHARE: f64 = 0.5;
+
+/// From this share of all cores on, the two sides wait for each other.
+const BUSY_SHARE: f64 = 0.95;
+
+/// Linux delays acknowledgements by 40 ms at least (`TCP_DELACK_MIN`); timers fire late, not early.
+const DELAYED: (Duration, Duration) = (Duration::from_millis(39), Duration::from_millis(48));
+
+/// Where there are few answers if those between are so late because of that.
+const DELAYED_BESIDE: (Duration, Duration) = (Duration::from_millis(22), Duration::from_millis(65));
+
+/// Answers that came as late as that, of all, before one speaks of it.
+const DELAYED_SHARE: f64 = 0.000_2;
+
+/// Every hazard that `run` shows.
+pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
+    [
+        ports(
+            run.conditions.local_ports,
+            run.connections_opened,
+            run.window,
+            endpoints,
+        ),
+        oversubscribed(run),
+        delayed_acknowledgements(&run.latency.from_started),
+        limits(&run.conditions),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn ports(local: Option<u32>, opened: u64, window: Duration, endpoints: usize) -> Option<String> {
+    let ports = f64::from(local?) * endpoints as f64;
+    // Those opened longer ago than a minute have given theirs back.
+    let held = opened as f64 * (TIME_WAIT.as_secs_f64() / window.as_secs_f64().max(1e-3)).min(1.0);
+    (held > PORTS_SHARE * ports).then(|| {
+        format!(
+            "{opened} connections were opened, and a closed one keeps its local port for a minute: of \
+             {ports:.0} most may be taken. Keep connections alive, use more ports or addresses of the \
+             target, or widen net.ipv4.ip_local_port_range"
+        )
+    })
+}
+
+fn oversubscribed(run: &RunSummary) -> Option<String> {
+    let used = |percent: Option<f64>| percent.unwrap_or(0.0) / 100.0;
+    let target = used(run.target.as_ref()?.cost.cpu_percent());
+    let both = target + used(run.generator.cost.cpu_percent());
+    let cores = run.conditions.cores as f64;
+    (run.conditions.co_located == Some(true) && both > BUSY_SHARE * cores).then(|| {
+        format!(
+            "generator and target together used {both:.1} of {cores:.0} cores: each waited for the \
+             other, and tails of latency are those of the scheduler"
+        )
+    })
+}
+
+/// Nagle's algorithm (RFC 896) holds a small packet back until the last one is acknowledged, which
+/// the other side delays (RFC 9293, section 3.8.6.3).
+fn delayed_acknowledgements(latency: &Histogram) -> Option<String> {
+    let between = |from: Duration, to: Duration| {
+        latency
+            .count_up_to(to)
+            .saturating_sub(latency.count_up_to(from))
+    };
+    let there = between(DELAYED.0, DELAYED.1);
+    let before = between(DELAYED_BESIDE.0, DELAYED.0);
+    let after = between(DELAYED.1, DELAYED_BESIDE.1);
+    let is_peak = there > 2 * before && there > 2 * after;
+    let usual = latency.quantile(0.5)?;
+    let share = there as f64 / latency.len() as f64;
+    (is_peak && usual < DELAYED.0 / 4 && share >= DELAYED_SHARE && there >= 5).then(|| {
+        format!(
+            "{there} answers took about 40 ms and hardly any a little more or less: so late are delayed \
+             acknowledgements. Set TCP_NODELAY on the target"
+        )
+    })
+}
+
+fn limits(conditions: &Conditions) -> Option<String> {
+    let cpus = conditions.limits.cpus?;
+    (cpus < conditions.cores as f64).then(|| {
+        format!(
+            "a control group allows the generator {cpus:.2} of {} cores: it is stopped for the rest of \
+             each period",
+            conditions.cores
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(values: &[(u64, u64)]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for &(micros, count) in values {
+            for _ in 0..count {
+                histogram.record(Duration::from_micros(micros));
+            }
+        }
+        histogram
+    }
+
+    #[test]
+    fn local_ports_run_out() {
+        let minute = Duration::from_mins(1);
+        let told = |opened, window, endpoints| ports(Some(28_232), opened, window, endpoints);
+        assert!(told(20_000, minute, 1).is_some());
+        assert_eq!(told(20_000, minute, 2), None);
+        assert_eq!(told(64, minute, 1), None);
+        // In ten minutes a tenth of them are held.
+        assert_eq!(told(100_000, minute * 10, 1), None);
+        assert_eq!(ports(None, 1_000_000, minute, 1), None);
+    }
+
+    #[test]
+    fn a_peak_at_forty_milliseconds_is_that_of_delayed_acknowledgements() {
+        let told = |values: &[(u64, u64)]| delayed_acknowledgements(&latency(values)).is_some();
+        assert!(told(&[(300, 9_900), (41_000, 60), (43_500, 40)]));
+        // A tail that passes by there is none.
+        assert!(!told(&[
+            (300, 9_900),
+            (25_000, 60),
+            (41_000, 60),
+            (60_000, 60)
+        ]));
+        // Nor is a target that takes 40 ms for all.
+        assert!(!told(&[(41_000, 10_000)]));
+        assert!(!told(&[(300, 100_000), (41_000, 4)]));
+        assert!(!told(&[]));
+    }
+}

@@ -1,0 +1,396 @@
+//! One result out of those of several generators that loaded the same target at the same time.
+//!
+//! Counters are added and histograms merged, so counts and percentiles are exactly those of one
+//! generator that had done it all. What cannot be had that way is left out: percentiles of single
+//! seconds, thresholds.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use plimsoll_model::{Histogram, Phase};
+
+use crate::document::{
+    CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
+};
+use crate::hdr::FROM_STARTED;
+use crate::record::RunRecord;
+
+/// Starts further apart than this are told.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// Why results cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// There are none.
+    #[error("there is nothing to merge")]
+    Nothing,
+    /// They are not of the same load.
+    #[error("`{one}` and `{other}` cannot be merged: their {what} differ ({first}, {second})")]
+    Different {
+        /// One run's name.
+        one: String,
+        /// The other's.
+        other: String,
+        /// What has to be the same.
+        what: &'static str,
+        /// That of the one.
+        first: String,
+        /// That of the other.
+        second: String,
+    },
+}
+
+/// The result of all generators together, called `name`.
+///
+/// Rates are added, each over its own window. What the target cost is taken from the first result that
+/// has it, and divided by the exchanges of all generators.
+pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
+    let (first, rest) = runs.split_first().ok_or(MergeError::Nothing)?;
+    for run in rest {
+        same(first, run)?;
+    }
+    let mut intervals: BTreeMap<Option<String>, Histogram> = BTreeMap::new();
+    for (tag, histogram) in runs.iter().flat_map(|run| &run.intervals) {
+        intervals.entry(tag.clone()).or_default().merge(histogram);
+    }
+    let latency = intervals.get(&None).cloned().unwrap_or_default();
+    let mut summary = first.summary.clone();
+    for run in rest {
+        add(&mut summary, &run.summary);
+    }
+    times(&mut summary, &latency, &intervals);
+    cost(&mut summary.generator.cost);
+    let exchanges = summary.generator.cost.exchanges;
+    if let Some(target) = &mut summary.target {
+        target.cost.exchanges = exchanges;
+        cost(&mut target.cost);
+    }
+    summary.thresholds.clear();
+    summary
+        .failures
+        .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+    let told = apart(runs);
+    summary.conditions.warnings.extend(told);
+    Ok(RunRecord {
+        name: name.to_owned(),
+        summary,
+        latency,
+        intervals: intervals.into_iter().collect(),
+    })
+}
+
+/// Whether both are of the same load.
+fn same(one: &RunRecord, other: &RunRecord) -> Result<(), MergeError> {
+    let facts = |run: &RunRecord| {
+        let load = &run.summary.load;
+        [
+            ("URLs", load.url.clone()),
+            ("methods", load.method.clone()),
+            ("protocols", load.protocol.clone()),
+            ("loops", load.model.clone()),
+            ("streams", load.streams.to_string()),
+            ("warm-ups", format!("{} µs", load.warm_up_us)),
+        ]
+    };
+    for ((what, first), (_, second)) in facts(one).into_iter().zip(facts(other)) {
+        if first != second {
+            return Err(MergeError::Different {
+                one: one.name.clone(),
+                other: other.name.clone(),
+                what,
+                first,
+                second,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Adds what can be added.
+fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
+    sum.load.connections += run.load.connections;
+    sum.load.workers += run.load.workers;
+    sum.load.rate_per_second = sum
+        .load
+        .rate_per_second
+        .zip(run.load.rate_per_second)
+        .map(|(sum, rate)| sum + rate);
+    sum.load.requests = sum
+        .load
+        .requests
+        .zip(run.load.requests)
+        .map(|(sum, requests)| sum + requests);
+    sum.interrupted |= run.interrupted;
+    sum.window_us = sum.window_us.max(run.window_us);
+    sum.requests_per_second += run.requests_per_second;
+    sum.received_bytes_per_second += run.received_bytes_per_second;
+    let (counts, other) = (&mut sum.counts, &run.counts);
+    counts.started += other.started;
+    counts.ok += other.ok;
+    counts.failed += other.failed;
+    counts.aborted += other.aborted;
+    counts.failed_status += other.failed_status;
+    counts.unmet += other.unmet;
+    counts.dropped += other.dropped;
+    counts.missed += other.missed;
+    counts.errors += other.errors;
+    counts.warm_up += other.warm_up;
+    sum.sent_bytes += run.sent_bytes;
+    sum.received_bytes += run.received_bytes;
+    sum.connections_opened += run.connections_opened;
+    if let (Some(sum), Some(messages)) = (&mut sum.messages, &run.messages) {
+        sum.sent += messages.sent;
+        sum.received += messages.received;
+    }
+    for (status, count) in &run.statuses {
+        *sum.statuses.entry(*status).or_default() += count;
+    }
+    for (condition, count) in &run.unmet {
+        *sum.unmet.entry(condition.clone()).or_default() += count;
+    }
+    if let (Some(sum), Some(grpc)) = (&mut sum.grpc, &run.grpc) {
+        for (status, count) in &grpc.statuses {
+            *sum.statuses.entry(status.clone()).or_default() += count;
+        }
+        for (status, message) in &grpc.messages {
+            let known = sum.messages.entry(status.clone());
+            known.or_insert_with(|| message.clone());
+        }
+        sum.messages_received += grpc.messages_received;
+    }
+    for failure in &run.failures {
+        let alike = |known: &&mut FailureDocument| {
+            known.phase == failure.phase && known.kind == failure.kind
+        };
+        match sum.failures.iter_mut().find(alike) {
+            Some(known) => known.count += failure.count,
+            None => sum.failures.push(failure.clone()),
+        }
+    }
+    if sum.target.is_none() {
+        sum.target.clone_from(&run.target);
+    }
+    let (generator, other) = (&mut sum.generator, &run.generator);
+    generator.cost.cpu_user_us += other.cost.cpu_user_us;
+    generator.cost.cpu_system_us += other.cost.cpu_system_us;
+    generator.cost.window_us = generator.cost.window_us.max(other.cost.window_us);
+    generator.cost.exchanges += other.cost.exchanges;
+    generator.peak_memory_bytes = generator
+        .peak_memory_bytes
+        .zip(other.peak_memory_bytes)
+        .map(|(sum, bytes)| sum + bytes);
+    generator.busiest_worker_percent = generator
+        .busiest_worker_percent
+        .max(other.busiest_worker_percent);
+    // Of the lateness there is no histogram: the worse one bounds it.
+    generator.lag_p99_us = generator.lag_p99_us.max(other.lag_p99_us);
+    generator.lag_max_us = generator.lag_max_us.max(other.lag_max_us);
+    if generator.saturated.is_none() {
+        generator.saturated.clone_from(&other.saturated);
+    }
+    for warning in &run.conditions.warnings {
+        if !sum.conditions.warnings.contains(warning) {
+            sum.conditions.warnings.push(warning.clone());
+        }
+    }
+    ticks(&mut sum.ticks, &run.ticks);
+}
+
+/// Adds the seconds one by one; one that only one of them has stays as it is.
+fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
+    let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    };
+    for (position, tick) in run.iter().enumerate() {
+        let Some(sum) = sum.get_mut(position) else {
+            sum.push(tick.clone());
+            continue;
+        };
+        sum.ok += tick.ok;
+        sum.failed += tick.failed;
+        sum.other_errors += tick.other_errors;
+        sum.received_bytes += tick.received_bytes;
+        sum.in_flight += tick.in_flight;
+        sum.max_us = larger(sum.max_us, tick.max_us);
+        for percentile in [
+            &mut sum.p50_us,
+            &mut sum.p90_us,
+            &mut sum.p99_us,
+            &mut sum.p99_9_us,
+        ] {
+            *percentile = None;
+        }
+        sum.phases_us.clear();
+        for bucket in &tick.spread {
+            let alike = |known: &&mut crate::document::SpreadDocument| {
+                known.up_to_us.total_cmp(&bucket.up_to_us).is_eq()
+            };
+            match sum.spread.iter_mut().find(alike) {
+                Some(known) => known.count += bucket.count,
+                None => sum.spread.push(*bucket),
+            }
+        }
+        sum.spread
+            .sort_by(|one, other| one.up_to_us.total_cmp(&other.up_to_us));
+        if sum.target_cpu_percent.is_none() {
+            sum.target_cpu_percent = tick.target_cpu_percent;
+            sum.target_memory_bytes = tick.target_memory_bytes;
+        }
+    }
+}
+
+/// Latencies and phases, from the merged histograms.
+fn times(
+    summary: &mut SummaryDocument,
+    latency: &Histogram,
+    intervals: &BTreeMap<Option<String>, Histogram>,
+) {
+    let tagged = |tag: &str| intervals.get(&Some(tag.to_owned()));
+    let honest = TimesDocument::of(latency);
+    if let Some(started) = tagged(FROM_STARTED) {
+        summary.latency.from_started = TimesDocument::of(started);
+        summary.latency.from_intended = Some(honest);
+    } else {
+        summary.latency.from_started = honest;
+        summary.latency.from_intended = None;
+    }
+    summary.phases = Phase::ALL
+        .into_iter()
+        .filter_map(|phase| {
+            Some(PhaseDocument {
+                phase: phase.name().to_owned(),
+                times: TimesDocument::of(tagged(phase.name())?),
+            })
+        })
+        .collect();
+}
+
+/// What follows from the sums.
+fn cost(cost: &mut CostDocument) {
+    let spent = cost.cpu_user_us + cost.cpu_system_us;
+    cost.cpu_us_per_request = (cost.exchanges > 0).then(|| spent / cost.exchanges as f64);
+    cost.cpu_percent = (cost.window_us > 0.0).then(|| spent / cost.window_us * 100.0);
+}
+
+/// A warning if the runs did not go on at the same time.
+fn apart(runs: &[RunRecord]) -> Option<String> {
+    let started: Vec<SystemTime> = runs
+        .iter()
+        .filter_map(|run| humantime::parse_rfc3339(&run.summary.conditions.started).ok())
+        .collect();
+    let (first, last) = (started.iter().min()?, started.iter().max()?);
+    let between = last.duration_since(*first).ok()?;
+    (between > TOGETHER).then(|| {
+        format!(
+            "the generators started {:.1} s apart: their rates were not reached at the same time",
+            between.as_secs_f64()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::RunSummary;
+
+    use super::*;
+    use crate::{fixture, latency_log};
+
+    fn record(name: &str, run: &RunSummary) -> RunRecord {
+        let summary = SummaryDocument::of(run).to_json();
+        RunRecord::read(name, summary.as_bytes(), &latency_log(run)).unwrap()
+    }
+
+    /// A run and one twice as slow, of the same load.
+    fn two() -> (RunSummary, RunSummary) {
+        let one = fixture::open();
+        let mut other = one.clone();
+        let mut slower = Histogram::new();
+        for bucket in one.latency.honest().buckets() {
+            slower.record_bucket(plimsoll_model::Bucket {
+                up_to: bucket.up_to * 2,
+                count: bucket.count,
+            });
+        }
+        other.latency.from_intended = Some(slower);
+        (one, other)
+    }
+
+    #[test]
+    fn merged_results_are_those_of_one_generator() {
+        let (one, other) = two();
+        let records = [record("one", &one), record("other", &other)];
+        let both = merged("both", &records).unwrap();
+
+        let mut whole = one.latency.honest().clone();
+        whole.merge(other.latency.honest());
+        assert_eq!(both.latency.len(), whole.len());
+        for quantile in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            assert_eq!(both.latency.quantile(quantile), whole.quantile(quantile));
+        }
+        let intended = both.summary.latency.from_intended.as_ref().unwrap();
+        assert_eq!(intended, &TimesDocument::of(&whole));
+        assert_eq!(both.summary.counts.started, one.counts.started * 2);
+        assert_eq!(both.summary.counts.ok, one.counts.ok * 2);
+        let rate = records[0].summary.requests_per_second * 2.0;
+        assert!((both.summary.requests_per_second - rate).abs() < 1e-6);
+        assert_eq!(
+            both.summary.load.connections,
+            records[0].summary.load.connections * 2
+        );
+        for (status, count) in &records[0].summary.statuses {
+            assert_eq!(both.summary.statuses[status], count * 2);
+        }
+        let wait = |run: &RunRecord| {
+            let phases = &run.summary.phases;
+            phases
+                .iter()
+                .find(|phase| phase.phase == "wait")
+                .unwrap()
+                .times
+                .count
+        };
+        assert_eq!(wait(&both), 2 * wait(&records[0]));
+        let ok: u64 = both.summary.ticks.iter().map(|tick| tick.ok).sum();
+        let of_one: u64 = records[0].summary.ticks.iter().map(|tick| tick.ok).sum();
+        assert_eq!(ok, 2 * of_one);
+    }
+
+    #[test]
+    fn one_alone_stays_what_it_is() {
+        for (name, run) in fixture::all() {
+            let record = record(name, &run);
+            let alone = merged(name, std::slice::from_ref(&record)).unwrap();
+            assert_eq!(alone.summary.counts, record.summary.counts, "{name}");
+            assert_eq!(alone.summary.latency, record.summary.latency, "{name}");
+            assert_eq!(alone.summary.phases, record.summary.phases, "{name}");
+        }
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        let (one, other) = two();
+        let (one, other) = (record("one", &one), record("other", &other));
+        let there = merged("both", &[one.clone(), other.clone()]).unwrap();
+        let back = merged("both", &[other, one]).unwrap();
+        assert_eq!(there.summary.counts, back.summary.counts);
+        assert_eq!(there.summary.latency, back.summary.latency);
+        assert_eq!(there.summary.phases, back.summary.phases);
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_told() {
+        let (one, mut other) = two();
+        other.conditions.started += Duration::from_secs(30);
+        let late = merged("both", &[record("one", &one), record("other", &other)]).unwrap();
+        let warnings = late.summary.conditions.warnings.join("\n");
+        assert!(warnings.contains("started 30.0 s apart"), "{warnings}");
+        let error = merged(
+            "both",
+            &[record("one", &one), record("other", &fixture::closed())],
+        )
+        .unwrap_err();
+        assert!(error.to_string().contains("their URLs differ"), "{error}");
+        assert_eq!(merged("none", &[]).unwrap_err(), MergeError::Nothing);
+    }
+}

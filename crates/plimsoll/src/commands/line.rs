@@ -1,0 +1,397 @@
+//! `plimsoll line`: the highest rate at which a service keeps its objectives.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_lab::line::{
+    Ended, Event, Line, LineError, LinePlan, SearchPlan, Window, line, parse_objective, to_html,
+    to_json, to_text,
+};
+use plimsoll_load::Spacing;
+use plimsoll_model::{Rate, Threshold, grouped, parse_duration, parse_rate};
+
+use super::load::args::{Arrivals, Http2Args, RequestsArgs, ServerArgs};
+use super::load::{self, Prepared};
+use crate::exit::Exit;
+use crate::flags::{ConnectionArgs, Problems, RequestArgs};
+use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
+use crate::{signals, terminal};
+
+/// The names of the result files.
+const FILES: [&str; 3] = ["line.json", "line.txt", "line.html"];
+
+/// What has to be kept if nothing else is asked for.
+const DEFAULT_OBJECTIVES: [&str; 2] = ["p99<50ms", "errors<0.1%"];
+
+/// Connections to begin with, and at most, if none are given.
+const DEFAULT_CONNECTIONS: (usize, usize) = (64, 4096);
+
+/// Statuses by which servers refuse what is too much.
+const DEFAULT_FAIL_STATUS: &str = "429,5xx";
+
+/// Finds the load line of a URL: the highest rate at which it keeps its objectives
+///
+/// Raises the rate until windows of load break an objective, narrows the boundary, and tries the
+/// rates about it several times in random order. Tells the line with its interval, the knee, what a
+/// request costs along the way, and how throughput scales. Without a URL it drives a small origin of
+/// its own.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Where to send requests; without one, an embedded origin is started
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+
+    #[command(flatten)]
+    search: SearchArgs,
+
+    #[command(flatten)]
+    request: RequestArgs,
+
+    #[command(flatten)]
+    requests: RequestsArgs,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    #[command(flatten)]
+    http2: Http2Args,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll line
+  plimsoll line --objective 'p99<50ms' --objective 'errors<0.1%' http://127.0.0.1:8080/
+  plimsoll line --spawn './server --port 8080' --out result http://127.0.0.1:8080/
+  plimsoll line --at-least 5000 --rounds 10 --window 10s --pid $(pgrep -o nginx) http://127.0.0.1:8080/
+
+Exit codes: 0 found, or not reached; 1 nothing held, or the line is below --at-least; 2 usage;
+3 could not run; 130 interrupted.";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Search")]
+struct SearchArgs {
+    /// What a window has to keep, repeatable: `p99<50ms`, `med<5ms`, `errors<0.1%`, or a threshold as
+    /// load takes it [default: p99<50ms and errors<0.1%]
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Vec<String>,
+
+    /// Rate to begin with
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, default_value = "100/s")]
+    first: Rate,
+
+    /// Highest rate to try
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, default_value = "1M/s")]
+    most: Rate,
+
+    /// Length of a window
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    window: Duration,
+
+    /// Load at the same rate before each window, not counted
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    warm_up: Duration,
+
+    /// Windows at each rate about the line; from 6 on there is a 95 % interval
+    #[arg(long, value_name = "N", default_value_t = 6,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// How far apart these rates are, such as 2%
+    #[arg(long, value_name = "PERCENT", value_parser = parse_precision, default_value = "2%")]
+    precision: f64,
+
+    /// Connections [default: 64, doubled up to 4096 while they are the limit]
+    #[arg(short, long, value_name = "N")]
+    connections: Option<usize>,
+
+    /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
+    #[arg(short = 'p', long, value_name = "N")]
+    streams: Option<u32>,
+
+    /// How requests are spaced
+    #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
+    arrivals: Arrivals,
+
+    /// Worker threads [default: one per core, not counting that of an embedded origin]
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// How long one request may take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    timeout: Duration,
+
+    /// Condition on every response, repeatable; unmet ones are errors
+    #[arg(long, value_name = "CONDITION")]
+    expect: Vec<String>,
+
+    /// Statuses that count as errors
+    #[arg(long, value_name = "STATUSES", default_value = DEFAULT_FAIL_STATUS)]
+    fail_status: String,
+
+    /// Exit with 1 if the line is below this rate
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    at_least: Option<Rate>,
+
+    /// Start of the random sequence behind the order of windows and everything else
+    #[arg(long, value_name = "N", default_value_t = 1979)]
+    seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Print one JSON document (schemas/line.v1.json)
+    #[arg(long)]
+    json: bool,
+
+    /// Folder for line.json, line.txt and line.html; must not hold any yet
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let mut problems = Problems::default();
+    let objectives = objectives(&args, &mut problems);
+    check(&args, &mut problems);
+    problems.unless_any(Some(()))?;
+    let folder = args
+        .output
+        .out
+        .as_deref()
+        .map(|path| ResultFolder::prepare(path, &FILES))
+        .transpose()?;
+
+    let Args {
+        url,
+        search,
+        request,
+        requests,
+        server,
+        connection,
+        http2,
+        output,
+    } = args;
+    let mut load_args = load::without_flags();
+    let connections = search.connections.unwrap_or(DEFAULT_CONNECTIONS.0);
+    let shape = &mut load_args.shape;
+    shape.connections = Some(connections);
+    shape.streams = search.streams;
+    shape.rate = Some(search.first);
+    shape.threads = search.threads;
+    shape.timeout = search.timeout;
+    shape.seed = search.seed;
+    load_args.judge.expect.clone_from(&search.expect);
+    load_args.judge.fail_status = Some(search.fail_status.clone());
+    load_args.url = url;
+    load_args.request = request;
+    load_args.requests = requests;
+    load_args.server = server;
+    load_args.connection = connection;
+    load_args.http2 = http2;
+
+    let Prepared { compiled, target } = load::prepare(&load_args, &interrupt)?;
+    let result = plimsoll_load::check_reachable(&compiled.plan)
+        .map_err(|error| load::failed(&error))
+        .and_then(|()| {
+            let plan = LinePlan {
+                facts: load::facts(&compiled.plan, target.as_deref()),
+                run: compiled.plan,
+                objectives,
+                search: SearchPlan {
+                    first: search.first.per_second(),
+                    most: search.most.per_second(),
+                    precision: search.precision,
+                    rounds: search.rounds,
+                    seed: search.seed,
+                    connections,
+                    most_connections: match search.connections {
+                        Some(connections) => connections,
+                        None => DEFAULT_CONNECTIONS.1,
+                    },
+                },
+                window: search.window,
+                warm_up: search.warm_up,
+                spacing: match search.arrivals {
+                    Arrivals::Fixed => Spacing::Even,
+                    Arrivals::Poisson => Spacing::Poisson,
+                },
+            };
+            let progress = Progress::new();
+            let found = line(&plan, target.as_deref(), &interrupt, &mut |event| {
+                progress.show(event);
+            });
+            progress.clear();
+            found.map_err(|error| failed(&error))
+        });
+    if let Some(target) = target {
+        target.stop();
+    }
+    let line = result?;
+    let text = if output.json {
+        to_json(&line)
+    } else {
+        to_text(&line)
+    };
+    terminal::print(text.trim_end()).map_err(|error| {
+        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+    })?;
+    if let Some(folder) = folder {
+        folder.write(&[
+            (FILES[0], to_json(&line).into_bytes()),
+            (FILES[1], to_text(&line).into_bytes()),
+            (FILES[2], to_html(&line).into_bytes()),
+        ])?;
+    }
+    verdict(&line, search.at_least)
+}
+
+/// The objectives; only those on the target's processes need it to be observed.
+fn objectives(args: &Args, problems: &mut Problems) -> Vec<Threshold> {
+    let defaults = DEFAULT_OBJECTIVES.map(str::to_owned);
+    let texts = match args.search.objective.as_slice() {
+        [] => &defaults,
+        given => given,
+    };
+    let is_observed = args.server.pid.is_some()
+        || args.server.spawn.is_some()
+        || (args.url.is_none() && args.requests.urls.is_none() && args.requests.from.is_none());
+    let mut objectives = Vec::new();
+    for text in texts {
+        let Some(objective) = problems.value("--objective", parse_objective(text)) else {
+            continue;
+        };
+        if objective.metric().needs_server() && !is_observed {
+            problems.push(
+                Problem::with(
+                    "--objective",
+                    format!("`{objective}` needs the processes of the server"),
+                )
+                .hint("name them with --pid, or start them with --spawn"),
+            );
+        }
+        objectives.push(objective);
+    }
+    objectives
+}
+
+fn check(args: &Args, problems: &mut Problems) {
+    let search = &args.search;
+    for (flag, zero) in [
+        ("--first", search.first.per_second() == 0.0),
+        ("--window", search.window.is_zero()),
+        ("-c", search.connections == Some(0)),
+    ] {
+        if zero {
+            problems.add(flag, "must be more than zero");
+        }
+    }
+    if search.most < search.first {
+        problems.add("--most", format!("is below --first ({})", search.first));
+    }
+}
+
+fn failed(error: &LineError) -> Failed {
+    match error {
+        LineError::Run(error) => load::failed(error),
+        LineError::Interrupted => Failed {
+            exit: Exit::Interrupted,
+            problems: vec![Problem::caused_by(error)],
+        },
+    }
+}
+
+fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
+    let reached = match line.found.ended {
+        Ended::Line(boundary) => boundary.rate,
+        Ended::Nothing { .. } => return Ok(Exit::Objective),
+        Ended::Generator { .. } | Ended::Most => line.found.held_up_to.unwrap_or(0.0),
+    };
+    match at_least {
+        Some(at_least) if reached < at_least.per_second() => Err(Failed {
+            exit: Exit::Objective,
+            problems: vec![Problem::with(
+                "--at-least",
+                format!(
+                    "{}/s were asked for, {}/s held",
+                    grouped(at_least.per_second()),
+                    grouped(reached)
+                ),
+            )],
+        }),
+        _ => Ok(Exit::Fine),
+    }
+}
+
+/// A line a window: written over on a terminal, below one another elsewhere.
+struct Progress {
+    is_terminal: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&self, event: &Event<'_>) {
+        match event {
+            Event::Begins { number, asked } if self.is_terminal => {
+                let rate = grouped(asked.rate);
+                let purpose = asked.purpose.name();
+                terminal::overwrite_line(&format!("window {number}: {rate}/s ({purpose})"));
+            }
+            Event::Ended(window) if !self.is_terminal => terminal::log_line(&told(window)),
+            Event::Begins { .. } | Event::Ended(_) => {}
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_terminal {
+            terminal::overwrite_line("");
+        }
+    }
+}
+
+/// `10,000/s held: p99 1.2 ms, errors 0`.
+fn told(window: &Window) -> String {
+    let came_to = match (window.seen.held, window.seen.generator_limited) {
+        (true, _) => "held",
+        (false, true) => "broke, with the generator at its limit",
+        (false, false) => "broke",
+    };
+    let p99 = window.p99_us.map_or_else(
+        || "no latency".to_owned(),
+        |p99| format!("p99 {}", plimsoll_model::Unit::Microseconds.show(p99)),
+    );
+    format!(
+        "{:>9}/s {}: {p99}, {}/s ok, {} missed",
+        grouped(window.asked.rate),
+        came_to,
+        grouped(window.throughput),
+        grouped(window.missed)
+    )
+}
+
+/// From 0.1 % to 50 %, as a fraction.
+fn parse_precision(text: &str) -> Result<f64, String> {
+    let fraction = super::parse_percent(text)?;
+    if (0.001..=0.5).contains(&fraction) {
+        Ok(fraction)
+    } else {
+        Err("must be from 0.1% to 50%".to_owned())
+    }
+}

@@ -1,0 +1,190 @@
+//! The instruments as people call them: the line, merged results, drivers by name.
+
+use insta::assert_snapshot;
+use plimsoll_testkit::{Origin, Script, Step, TokenBucket};
+
+use crate::plimsoll::{command, files_in, plimsoll, run};
+
+/// An origin that refuses what is more than `per_second`.
+fn limited(per_second: f64) -> Origin {
+    let logic = TokenBucket {
+        per_second,
+        capacity: 20.0,
+    }
+    .logic();
+    Origin::builder()
+        .script(move |_| Script::new().then(Step::Reply(logic.clone())))
+        .start()
+}
+
+#[test]
+fn a_line_is_printed_and_written() {
+    let origin = limited(400.0);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("line");
+    let out = out.to_str().unwrap();
+    let url = origin.url("/");
+    let arguments = [
+        "line",
+        "--first",
+        "300",
+        "--objective",
+        "errors<2%",
+        "--window",
+        "400ms",
+        "--warm-up",
+        "200ms",
+        "--rounds",
+        "1",
+        "--precision",
+        "10%",
+        "--json",
+        "--out",
+        out,
+        "--at-least",
+        "50",
+        &url,
+    ];
+    let said = run(&mut command(&arguments)).exits(0);
+    let document = said.json();
+    assert_eq!(document["schema"], "plimsoll.line/1");
+    assert_eq!(document["ended"], "line", "{said}");
+    let line = document["line_per_second"].as_f64().unwrap();
+    assert!((300.0..600.0).contains(&line), "{line}");
+    assert_eq!(
+        files_in(out.as_ref()),
+        ["line.html", "line.json", "line.txt"]
+    );
+    // Each window told itself on the way.
+    assert!(said.stderr.contains("/s held: p99 "), "{said}");
+    assert!(said.stderr.contains("/s broke: p99 "), "{said}");
+    let again = plimsoll(&arguments).exits(2);
+    assert!(again.stderr.contains("exists already"), "{again}");
+}
+
+#[test]
+fn what_a_line_cannot_be_searched_with_is_told_at_once() {
+    assert_snapshot!(
+        plimsoll(&[
+            "line", "--objective", "p99", "--objective", "server_rss:max<1MB", "--first", "0",
+            "--window", "0s", "http://127.0.0.1:1/",
+        ]),
+        @"
+    error: --objective: `p99` is not an objective: expected one of <, <=, >, >=, ==, != between the aggregation and the limit
+    error: --objective: `server_rss:max<1MB` needs the processes of the server
+      hint: name them with --pid, or start them with --spawn
+    error: --first: must be more than zero
+    error: --window: must be more than zero
+    exit 2
+    "
+    );
+    assert_snapshot!(
+        plimsoll(&["line", "--first", "10", "--most", "5", "http://127.0.0.1:1/"]),
+        @"
+    error: --most: is below --first (10/s)
+    exit 2
+    "
+    );
+}
+
+#[test]
+fn results_of_several_generators_become_one() {
+    let origin = Origin::hello();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let url = origin.url("/");
+    for name in ["one", "two"] {
+        let out = path(name);
+        plimsoll(&["load", "-n", "60", "-c", "2", "--out", &out, &url]).exits(0);
+    }
+    let (one, two) = (path("one"), path("two"));
+    let merged = plimsoll(&["report", "--merge", "--format", "json", &one, &two])
+        .exits(0)
+        .json();
+    assert_eq!(merged["counts"]["ok"], 120);
+    assert_eq!(merged["latency"]["from_started"]["count"], 120);
+    assert_eq!(merged["statuses"]["200"], 120);
+    assert_eq!(merged["load"]["connections"], 4);
+    assert_eq!(origin.requests(), 120);
+    let text = plimsoll(&["report", "--merge", &one, &two]).exits(0).stdout;
+    assert!(text.contains("120"), "{text}");
+
+    assert_snapshot!(plimsoll(&["report", "--format", "json", &one, &two]), @"
+    error: --format: json shows a single result
+      hint: name one folder, or merge those of several generators with --merge
+    exit 2
+    ");
+    let other = path("other");
+    let post = origin.url("/other");
+    plimsoll(&["load", "-n", "10", "-c", "2", "--out", &other, &post]).exits(0);
+    let said = plimsoll(&["report", "--merge", &one, &other]).exits(2);
+    assert!(said.stderr.contains("their URLs differ"), "{said}");
+}
+
+#[test]
+fn drivers_are_checked_before_anything_runs() {
+    assert_snapshot!(
+        plimsoll(&["compare", "--driver", "wrk,oha", "--http2", "http://127.0.0.1:1/"]),
+        @"
+    error: --driver: wrk does not speak HTTP/2
+    exit 2
+    "
+    );
+    assert_snapshot!(plimsoll(&["compare", "http://127.0.0.1:1/"]), @"
+    error: there are 1 operands; comparing takes at least two
+    exit 2
+    ");
+    assert_snapshot!(
+        plimsoll(&["compare", "--driver", "oha", "--rates", "10,20", "http://127.0.0.1:1/"]),
+        @"
+    error: --driver: oha does not go with --rates
+    exit 2
+    "
+    );
+}
+
+#[test]
+fn a_trend_tells_the_step_that_changed_a_figure() {
+    let origin = Origin::hello();
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let results = results.to_str().unwrap();
+    let url = origin.url("/");
+    // A figure that does not vary by chance: all of the later ones fail their condition.
+    for number in 0..12 {
+        let out = format!("{results}/{number:02}");
+        let mut arguments = vec!["load", "-n", "10", "-c", "1", "--out", &out];
+        if number >= 6 {
+            arguments.extend(["--expect", "status == 404"]);
+        }
+        arguments.push(&url);
+        plimsoll(&arguments).exits(i32::from(number >= 6));
+    }
+    let document = plimsoll(&["report", "--trend", "--format", "json", results])
+        .exits(0)
+        .json();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/trend.v1.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    assert!(validator.is_valid(&document), "{document}");
+    let figures = document["figures"].as_array().unwrap();
+    let errors = figures
+        .iter()
+        .find(|figure| figure["figure"] == "error_share")
+        .unwrap();
+    let steps = errors["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 1, "{errors}");
+    assert_eq!(steps[0]["name"], "06");
+    assert_eq!(steps[0]["better"], false);
+    let text = plimsoll(&["report", "--trend", results]).exits(0).stdout;
+    assert!(text.contains("worse, from 06 on"), "{text}");
+    let page = plimsoll(&["report", "--trend", "--format", "html", results])
+        .exits(0)
+        .stdout;
+    assert!(page.contains("Trend over 12 results"), "{page}");
+    let said = plimsoll(&["report", "--trend", "--format", "junit", results]).exits(2);
+    assert!(
+        said.stderr.contains("a trend is text, html or json"),
+        "{said}"
+    );
+}
