@@ -18,7 +18,7 @@ use crate::limits::Limits;
 
 /// How long an idle connection may still bring a request once the engine drains: one that is on its way
 /// is answered instead of lost.
-pub(crate) const LAST_CALL: Duration = Duration::from_millis(500);
+pub(crate) const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// Bytes asked of the kernel at a time.
 const INPUT_BYTES: usize = 64 * 1024;
