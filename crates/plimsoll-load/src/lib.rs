@@ -23,6 +23,8 @@ mod user;
 
 mod source;
 
+mod back_off;
+
 mod plain;
 
 mod streams;

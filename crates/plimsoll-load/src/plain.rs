@@ -1,7 +1,7 @@
 //! The virtual user of `plimsoll load URL`: the planned requests on connections of its own.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{
@@ -10,14 +10,11 @@ use plimsoll_client::{
 use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
+use crate::back_off::BackOff;
 use crate::pace::{Finished, Start};
 use crate::plan::RunPlan;
 use crate::source::{RequestSource, SharedSource};
 use crate::user::{Recorder, VirtualUser};
-
-/// The first pause after a connection could not be opened; it doubles up to [`LONGEST_BACK_OFF`].
-pub(crate) const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
-pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 
 /// Sends the planned requests.
 #[derive(Debug)]
@@ -30,7 +27,7 @@ pub(crate) struct PlainUser {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     observer: Option<Observer>,
-    back_off: Duration,
+    back_off: BackOff,
 }
 
 /// What the users of one worker share.
@@ -49,6 +46,8 @@ struct Open {
     /// Days until the peer's certificate expires, if a condition looks at it.
     certificate_days: Option<i64>,
     idle_since: Instant,
+    /// A complete exchange.
+    has_carried: bool,
 }
 
 impl PlainUser {
@@ -62,7 +61,7 @@ impl PlainUser {
             session: Session::new(&plan.session).map(Box::new),
             dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
-            back_off: Duration::ZERO,
+            back_off: BackOff::new(plan.seed.wrapping_add(index as u64)),
             shared,
         }
     }
@@ -101,12 +100,12 @@ impl PlainUser {
                 } else {
                     None
                 };
-                self.back_off = Duration::ZERO;
                 self.connections[endpoint] = Some(Open {
                     http: Http1::new(connection.stream, plan.limits, now),
                     peer: connection.peer,
                     certificate_days,
                     idle_since: now,
+                    has_carried: false,
                 });
                 Ok(())
             }
@@ -114,7 +113,7 @@ impl PlainUser {
                 add_phases(&mut exchange.phases, &error.phases);
                 exchange.outcome = Err(error.failure);
                 exchange.done = SystemClock.now();
-                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                self.back_off.refused(start.started);
                 Err(())
             }
         }
@@ -149,7 +148,7 @@ impl VirtualUser for PlainUser {
                 recorder.finish(&start, &exchange);
                 return Finished {
                     done: exchange.done,
-                    back_off: self.back_off,
+                    back_off: self.back_off.remaining(exchange.done),
                 };
             }
             let Self {
@@ -159,7 +158,7 @@ impl VirtualUser for PlainUser {
                 source,
                 session,
                 dressed,
-                ..
+                back_off,
             } = self;
             let plan = &*shared.plan;
             let open = connections[endpoint]
@@ -201,6 +200,8 @@ impl VirtualUser for PlainUser {
                 Ok(completed) => {
                     let Completed { done, reusable, .. } = completed;
                     open.idle_since = done;
+                    open.has_carried = true;
+                    back_off.carried();
                     add_phases(&mut exchange.phases, &completed.phases);
                     exchange.bytes_sent += completed.bytes_sent;
                     exchange.bytes_received += completed.bytes_received;
@@ -215,6 +216,9 @@ impl VirtualUser for PlainUser {
                     exchange.bytes_received += incomplete.bytes_received;
                     exchange.done = done;
                     exchange.outcome = Err(failure);
+                    if !open.has_carried {
+                        back_off.lost(start.started);
+                    }
                     false
                 }
             };
@@ -242,7 +246,7 @@ impl VirtualUser for PlainUser {
             }
             return Finished {
                 done: exchange.done,
-                back_off: Duration::ZERO,
+                back_off: back_off.remaining(exchange.done),
             };
         }
     }

@@ -25,8 +25,9 @@ use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{ResponseHead, Settings};
 use tokio::time::Sleep;
 
+use crate::back_off::BackOff;
 use crate::pace::{Finished, Start, StreamPacer};
-use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plain::{Shared, add_phases};
 use crate::plan::RunPlan;
 use crate::source::RequestSource;
 use crate::user::Recorder;
@@ -50,7 +51,6 @@ pub(crate) struct StreamsUser {
     under_way: usize,
     /// One per endpoint.
     links: Vec<Link>,
-    back_off: Duration,
     settings: Settings,
     /// What the turn under way brought.
     news: News,
@@ -79,7 +79,7 @@ struct Place {
 }
 
 /// The way to one endpoint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Link {
     connecting: Option<Connecting>,
     current: Option<Open>,
@@ -89,11 +89,15 @@ struct Link {
     queue: VecDeque<u32>,
     /// For the one that waits longest; made when one first waits.
     patience: Option<Pin<Box<Sleep>>>,
+    back_off: BackOff,
+    /// While no connection may be opened; made when that is first so.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 struct Connecting {
     /// The place whose exchange it is opened for.
     place: u32,
+    begun: Instant,
     attempt: Pin<Box<dyn Future<Output = Result<Connection, ConnectFailure>>>>,
 }
 
@@ -111,12 +115,18 @@ struct Open {
     peer: Option<SocketAddr>,
     /// Days until the peer's certificate expires, if a condition looks at it.
     certificate_days: Option<i64>,
+    /// When it was begun to be opened.
+    begun: Instant,
+    /// A complete exchange.
+    has_carried: bool,
 }
 
 /// Places whose exchanges ended, and those whose requests have to be sent again.
 #[derive(Debug, Default)]
 struct News {
-    freed: Vec<(u32, Finished)>,
+    /// With when their exchanges ended.
+    answered: Vec<(u32, Instant)>,
+    failed: Vec<(u32, Instant)>,
     again: Vec<u32>,
 }
 
@@ -156,8 +166,10 @@ impl StreamsUser {
             places: places.collect(),
             in_play: 0,
             under_way: 0,
-            links: plan.endpoints.iter().map(|_| Link::default()).collect(),
-            back_off: Duration::ZERO,
+            links: (plan.seed.wrapping_add(index as u64)..)
+                .zip(&plan.endpoints)
+                .map(|(seed, _)| Link::new(seed))
+                .collect(),
             settings,
             news: News::default(),
             turn: 0,
@@ -220,12 +232,14 @@ impl StreamsUser {
     fn poll_link(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
         let mut progress = self.poll_connecting(endpoint, context);
         let link = &mut self.links[endpoint];
-        if let Some(retired) = link.current.take_if(|open| open.http.is_retired())
-            && retired.http.in_flight() > 0
-        {
-            link.retired.push(retired);
+        if let Some(retired) = link.current.take_if(|open| open.http.is_retired()) {
+            if retired.http.in_flight() > 0 {
+                link.retired.push(retired);
+            } else {
+                link.take_leave(&retired);
+            }
         }
-        if link.current.is_none() && link.connecting.is_none() {
+        if link.current.is_none() && link.connecting.is_none() && !link.poll_rest(context) {
             progress |= self.begin_connecting(endpoint);
         }
         self.begin_requests(endpoint);
@@ -243,6 +257,7 @@ impl StreamsUser {
         let shared = Rc::clone(&self.shared);
         self.links[endpoint].connecting = Some(Connecting {
             place,
+            begun: SystemClock.now(),
             attempt: Box::pin(async move {
                 let endpoint = &shared.plan.endpoints[endpoint];
                 let connecting = shared.connector.connect(endpoint, &SystemClock);
@@ -267,7 +282,7 @@ impl StreamsUser {
         let Poll::Ready(result) = connecting.attempt.as_mut().poll(context) else {
             return false;
         };
-        let place = connecting.place;
+        let (place, begun) = (connecting.place, connecting.begun);
         link.connecting = None;
         let phases = match &result {
             Ok(connection) => &connection.phases,
@@ -277,13 +292,13 @@ impl StreamsUser {
         match result {
             Ok(connection) => {
                 self.recorder.connection_opened();
-                self.back_off = Duration::ZERO;
                 let link = &mut self.links[endpoint];
-                link.current = Some(Open::new(connection, &self.shared.plan, self.settings));
+                let plan = &self.shared.plan;
+                link.current = Some(Open::new(connection, plan, self.settings, begun));
                 link.queue.push_front(place);
             }
             Err(error) => {
-                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                self.links[endpoint].back_off.refused(begun);
                 // Whoever waited for the same connection has waited in vain.
                 self.fail(place, &error.failure);
                 while let Some(place) = self.links[endpoint].queue.pop_front() {
@@ -345,11 +360,15 @@ impl StreamsUser {
             places,
             links,
             news,
-            back_off,
             ..
         } = self;
-        let link = &mut links[endpoint];
-        let mut take = |open: &mut Open| {
+        let Link {
+            current,
+            retired,
+            back_off,
+            ..
+        } = &mut links[endpoint];
+        let mut take = |open: &mut Open, back_off: &mut BackOff| {
             let mut taking = Taking {
                 plan: &shared.plan,
                 endpoint,
@@ -358,27 +377,37 @@ impl StreamsUser {
                 news,
                 peer: open.peer,
                 certificate_days: open.certificate_days,
-                back_off: *back_off,
+                has_carried: false,
             };
             let http = &mut open.http;
-            http.poll_drive(context, &shared.buffer, &mut taking, &SystemClock)
+            let driven = http.poll_drive(context, &shared.buffer, &mut taking, &SystemClock);
+            if taking.has_carried {
+                open.has_carried = true;
+                back_off.carried();
+            }
+            driven
         };
         let mut progress = false;
         let mut established = None;
-        if let Some(open) = &mut link.current {
-            let driven = take(open);
+        let mut over = Vec::new();
+        if let Some(open) = current {
+            let driven = take(open, back_off);
             progress |= driven.is_ready();
             if driven == Poll::Ready(Driven::Over) {
-                link.current = None;
+                over.extend(current.take());
             } else if driven.is_ready() && open.http.is_established() {
                 established = Some(open.http.capacity() + open.http.in_flight());
             }
         }
-        link.retired.retain_mut(|open| {
-            let driven = take(open);
+        let drained = retired.extract_if(.., |open| {
+            let driven = take(open, back_off);
             progress |= driven.is_ready();
-            driven != Poll::Ready(Driven::Over) && open.http.in_flight() > 0
+            driven == Poll::Ready(Driven::Over) || open.http.in_flight() == 0
         });
+        over.extend(drained);
+        for open in &over {
+            self.links[endpoint].take_leave(open);
+        }
         if let Some(allowed) = established {
             let allowed = u32::try_from(allowed).unwrap_or(u32::MAX);
             if allowed.min(self.settings.streams) > self.in_play {
@@ -415,12 +444,22 @@ impl StreamsUser {
 
     /// Lets freed places begin anew, and requests that were not looked at be sent again.
     fn spread_news(&mut self, endpoint: usize) -> bool {
-        let is_any = !self.news.freed.is_empty() || !self.news.again.is_empty();
-        for (place, finished) in self.news.freed.drain(..) {
-            self.under_way -= 1;
-            self.pacer.free(place, finished);
+        let News {
+            answered,
+            failed,
+            again,
+        } = &mut self.news;
+        let is_any = !answered.is_empty() || !failed.is_empty() || !again.is_empty();
+        self.under_way -= answered.len() + failed.len();
+        for (place, done) in answered.drain(..) {
+            let back_off = Duration::ZERO;
+            self.pacer.free(place, Finished { done, back_off });
         }
-        for place in self.news.again.drain(..) {
+        for (place, done) in failed.drain(..) {
+            let back_off = self.links[endpoint].back_off.remaining(done);
+            self.pacer.free(place, Finished { done, back_off });
+        }
+        for place in again.drain(..) {
             self.links[endpoint].queue.push_back(place);
         }
         is_any
@@ -446,8 +485,7 @@ impl StreamsUser {
         let taken = &self.places[place as usize];
         let exchange = taken.exchange(done, None, Err(failure.clone()));
         self.recorder.finish(&taken.start, &exchange);
-        let back_off = self.back_off;
-        self.news.freed.push((place, Finished { done, back_off }));
+        self.news.failed.push((place, done));
     }
 
     fn bring_into_play(&mut self, places: u32, now: Instant) {
@@ -459,8 +497,44 @@ impl StreamsUser {
     }
 }
 
+impl Link {
+    fn new(seed: u64) -> Self {
+        Self {
+            connecting: None,
+            current: None,
+            retired: Vec::new(),
+            queue: VecDeque::new(),
+            patience: None,
+            back_off: BackOff::new(seed),
+            rest: None,
+        }
+    }
+
+    /// What a connection that is over means for the next one.
+    fn take_leave(&mut self, open: &Open) {
+        if !open.has_carried {
+            self.back_off.lost(open.begun);
+        }
+    }
+
+    /// Whether no connection may be opened yet; the task is woken when one may.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(until) = self.back_off.until().filter(|_| !self.queue.is_empty()) else {
+            return false;
+        };
+        let rest = self
+            .rest
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until.into())));
+        if rest.deadline().into_std() != until {
+            rest.as_mut().reset(until.into());
+        }
+        rest.as_mut().poll(context).is_pending()
+    }
+}
+
 impl Open {
-    fn new(connection: Connection, plan: &RunPlan, settings: Settings) -> Self {
+    /// - `begun`: when it was begun to be opened.
+    fn new(connection: Connection, plan: &RunPlan, settings: Settings, begun: Instant) -> Self {
         let certificate_days = if plan.expectations.needs_certificate() {
             let session = connection.stream.tls_session();
             let certificate = session.and_then(|session| session.certificate);
@@ -473,6 +547,8 @@ impl Open {
             http: Box::new(Http2::new(connection.stream, settings, now)),
             peer: connection.peer,
             certificate_days,
+            begun,
+            has_carried: false,
         }
     }
 }
@@ -507,7 +583,8 @@ struct Taking<'a> {
     news: &'a mut News,
     peer: Option<SocketAddr>,
     certificate_days: Option<i64>,
-    back_off: Duration,
+    /// An exchange was completed.
+    has_carried: bool,
 }
 
 impl Responses for Taking<'_> {
@@ -562,6 +639,7 @@ impl Responses for Taking<'_> {
 
     #[inline]
     fn completed(&mut self, token: u32, completed: Completed) {
+        self.has_carried = true;
         let place = &mut self.places[token as usize];
         add_phases(&mut place.phases, &completed.phases);
         place.bytes_sent += completed.bytes_sent;
@@ -592,11 +670,7 @@ impl Responses for Taking<'_> {
             Some(answer) => self.recorder.finish_call(start, &exchange, answer, unmet),
             None => self.recorder.finish_judged(start, &exchange, unmet),
         }
-        let finished = Finished {
-            done: completed.done,
-            back_off: Duration::ZERO,
-        };
-        self.news.freed.push((token, finished));
+        self.news.answered.push((token, completed.done));
     }
 
     fn failed(&mut self, token: u32, incomplete: Incomplete) {
@@ -614,10 +688,6 @@ impl Responses for Taking<'_> {
         place.bytes_received += incomplete.bytes_received;
         let exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
         self.recorder.finish(&place.start, &exchange);
-        let finished = Finished {
-            done: incomplete.done,
-            back_off: self.back_off,
-        };
-        self.news.freed.push((token, finished));
+        self.news.failed.push((token, incomplete.done));
     }
 }

@@ -210,7 +210,10 @@ impl Worker {
                 continue;
             }
             if let Some(http3) = &plan.http3 {
-                let connection = Rc::new(QuicConnection::new(plan.endpoints.len()));
+                let connection = Rc::new(QuicConnection::new(
+                    plan.endpoints.len(),
+                    plan.seed.wrapping_add(index as u64),
+                ));
                 for place in 0..http3.streams as usize {
                     let connection = Rc::clone(&connection);
                     let user = QuicUser::new(

@@ -22,7 +22,9 @@ fn builder() -> plimsoll_testkit::Http3OriginBuilder {
     Http3Origin::builder(Leaf::self_signed(&["127.0.0.1"]).server_config())
 }
 
-fn answering(decide: impl Fn(u64, u64) -> Http3Answer + Send + Sync + 'static) -> Http3Origin {
+pub(crate) fn answering(
+    decide: impl Fn(u64, u64) -> Http3Answer + Send + Sync + 'static,
+) -> Http3Origin {
     builder().answer(decide).start()
 }
 
@@ -41,7 +43,7 @@ fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
 }
 
 /// The usual plan over HTTP/3: two connections, four streams on each.
-fn http3(url: &str) -> RunPlan {
+pub(crate) fn http3(url: &str) -> RunPlan {
     with(url, "GET", None)
 }
 

@@ -12,6 +12,8 @@ mod counts;
 
 mod faults;
 
+mod back_off;
+
 mod http2;
 
 mod grpc;

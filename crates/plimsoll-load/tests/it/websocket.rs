@@ -11,7 +11,7 @@ use plimsoll_wire::ws::{Limits, MessageKind};
 use crate::fixture::{failures, go, millis, open, plan, requests};
 
 /// Ten round trips on two connections.
-fn websocket(origin: &WebSocketOrigin) -> RunPlan {
+pub(crate) fn websocket(origin: &WebSocketOrigin) -> RunPlan {
     let url = format!("http://{}/socket", origin.address());
     at(&url, b"hello")
 }
