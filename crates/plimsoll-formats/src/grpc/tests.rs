@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 
+use proptest::prelude::*;
 use prost::Message as _;
 
 use super::reflection::{Imports, Refusal, Response, Set};
@@ -172,5 +173,30 @@ fn refusals_are_passed_on() {
             Reflection::new("a.B").answer(wrong),
             Err(ReflectionError::NotAnAnswer(_))
         ));
+    }
+}
+
+proptest! {
+    /// Whatever is changed in a descriptor set, it is refused or can be used.
+    #[test]
+    fn a_damaged_set_is_refused_or_used(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        length in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let mut set = SET.to_vec();
+        for (at, byte) in changes {
+            set[at.index(SET.len())] = byte;
+        }
+        if is_cut {
+            set.truncate(length.index(SET.len()));
+        }
+        match Descriptors::decode(&set) {
+            Ok(descriptors) => match descriptors.method(&"plimsoll.test.Echo/Say".parse().unwrap()) {
+                Ok(method) => drop(method.messages(br#"{"text": "hi"}"#)),
+                Err(unknown) => prop_assert!(!unknown.hint().is_empty()),
+            },
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
     }
 }
