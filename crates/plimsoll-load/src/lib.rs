@@ -25,6 +25,8 @@ mod source;
 
 mod back_off;
 
+mod events;
+
 mod plain;
 
 mod streams;

@@ -11,6 +11,7 @@ use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
 use crate::back_off::BackOff;
+use crate::events::{EventStream, Reading, Response, Turn};
 use crate::pace::{Finished, Start};
 use crate::plan::RunPlan;
 use crate::source::{RequestSource, SharedSource};
@@ -27,6 +28,8 @@ pub(crate) struct PlainUser {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     observer: Option<Observer>,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
     back_off: BackOff,
 }
 
@@ -52,7 +55,8 @@ struct Open {
 
 impl PlainUser {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: Rc<Shared>, index: usize) -> Self {
+    /// - `events`: where streams of events are opened.
+    pub(crate) fn new(shared: Rc<Shared>, index: usize, events: Option<Box<EventStream>>) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         Self {
@@ -61,6 +65,7 @@ impl PlainUser {
             session: Session::new(&plan.session).map(Box::new),
             dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
+            events,
             back_off: BackOff::new(plan.seed.wrapping_add(index as u64)),
             shared,
         }
@@ -118,6 +123,78 @@ impl PlainUser {
             }
         }
     }
+
+    /// Opens a stream of events and reads it until it or the run is over.
+    async fn stream(
+        &mut self,
+        events: &mut EventStream,
+        endpoint: usize,
+        start: Start,
+        mut exchange: Exchange,
+        recorder: &Recorder,
+    ) -> Finished {
+        let connecting = self.connect(endpoint, &start, recorder, &mut exchange);
+        if connecting.await.is_err() {
+            recorder.finish(&start, &exchange);
+            return Finished {
+                done: exchange.done,
+                back_off: self.back_off.remaining(exchange.done),
+            };
+        }
+        let open = self.connections[endpoint]
+            .as_mut()
+            .expect("it was just connected");
+        let plan = &*self.shared.plan;
+        events.begin(&start, self.source.position());
+        let request = events.dress(self.source.current(plan), &mut self.dressed);
+        let gate = Rc::clone(events.gate());
+        let turn = Turn::default();
+        let mut reading = Reading {
+            stream: events,
+            exchange: exchange.clone(),
+            turn: &turn,
+            http3: None,
+        };
+        let begun = open.idle_since.max(start.started);
+        let deadline = start.started + plan.timeout;
+        let (buffer, clock) = (&self.shared.buffer, &SystemClock);
+        let opening = open
+            .http
+            .open(request, begun, deadline, buffer, &mut reading, clock);
+        let response = match opening.await {
+            Err(incomplete) => Response::Failed(incomplete),
+            Ok(mut opened) => {
+                reading.tell_opening(&opened.opening);
+                let is_stream = reading.stream.was_opened();
+                let patience = (!is_stream).then_some(deadline);
+                let http = &mut open.http;
+                let following =
+                    http.follow(&mut opened, request, patience, buffer, &mut reading, clock);
+                let followed = tokio::select! {
+                    biased;
+                    followed = following => Some(followed.into()),
+                    () = turn.given_up() => None,
+                    () = gate.wait_for_stop(), if is_stream => None,
+                };
+                followed.unwrap_or_else(|| Response::Dropped(opened.traffic()))
+            }
+        };
+        let concluded = events.conclude(response, exchange);
+        if concluded.has_carried {
+            open.has_carried = true;
+            self.back_off.carried();
+        } else if !open.has_carried {
+            self.back_off.lost(start.started);
+        }
+        open.idle_since = concluded.done;
+        if !(concluded.is_reusable && plan.keep_alive) {
+            self.connections[endpoint] = None;
+        }
+        Finished {
+            done: concluded.done,
+            back_off: concluded.pause.max(self.back_off.remaining(concluded.done)),
+        }
+    }
 }
 
 impl VirtualUser for PlainUser {
@@ -139,6 +216,12 @@ impl VirtualUser for PlainUser {
                 .set(Phase::Blocked, start.started - start.intended);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        if let Some(mut events) = self.events.take() {
+            let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
+            let finished = Box::pin(streaming).await;
+            self.events = Some(events);
+            return finished;
+        }
         loop {
             if self
                 .connect(endpoint, &start, recorder, &mut exchange)
@@ -159,6 +242,7 @@ impl VirtualUser for PlainUser {
                 session,
                 dressed,
                 back_off,
+                events: _,
             } = self;
             let plan = &*shared.plan;
             let open = connections[endpoint]

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use plimsoll_client::check::{Facts, Observer};
-use plimsoll_client::{Http3, Http3Parts, Learning, Request, Session};
+use plimsoll_client::{Http3, Http3Parts, Incomplete, Learning, Request, Session};
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::ResponseSink as _;
 use tokio::sync::OnceCell;
 
 use crate::back_off::BackOff;
+use crate::events::{EventStream, NEVER, Reading, Response, Turn};
 use crate::pace::{Finished, Start};
 use crate::plain::{Shared, add_phases};
 use crate::source::RequestSource;
@@ -32,6 +33,8 @@ pub(crate) struct QuicUser {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     observer: Option<Observer>,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
 }
 
 /// A connection to each endpoint, shared by the users of its streams.
@@ -122,7 +125,13 @@ impl Link {
 
 impl QuicUser {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: Rc<Shared>, connection: Rc<QuicConnection>, index: usize) -> Self {
+    /// - `events`: where streams of events are opened.
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        connection: Rc<QuicConnection>,
+        index: usize,
+        events: Option<Box<EventStream>>,
+    ) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         Self {
@@ -130,6 +139,7 @@ impl QuicUser {
             session: Session::new(&plan.session).map(Box::new),
             dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
+            events,
             connection,
             shared,
         }
@@ -328,6 +338,106 @@ impl QuicUser {
     }
 }
 
+impl QuicUser {
+    /// Opens a stream of events and reads it until it or the run is over.
+    async fn stream(
+        &mut self,
+        events: &mut EventStream,
+        endpoint: usize,
+        start: Start,
+        mut exchange: Exchange,
+        recorder: &Recorder,
+    ) -> Finished {
+        let shared = Rc::clone(&self.shared);
+        let deadline = start.started + shared.plan.timeout;
+        events.begin(&start, self.source.position());
+        let gate = Rc::clone(events.gate());
+        let mut attempts = 0;
+        let (opening, open, response) = loop {
+            let connecting = self.connect(endpoint, deadline, recorder, &mut exchange);
+            let (opening, mut open) = match connecting.await {
+                Ok(found) => found,
+                Err(failure) => {
+                    exchange.done = SystemClock.now();
+                    exchange.outcome = Err(failure);
+                    recorder.finish(&start, &exchange);
+                    let link = &self.connection.links[endpoint];
+                    return Finished {
+                        done: exchange.done,
+                        back_off: link.back_off.borrow().remaining(exchange.done),
+                    };
+                }
+            };
+            exchange.peer = Some(open.http.peer());
+            events.begin_again();
+            let request = events.dress(self.source.current(&shared.plan), &mut self.dressed);
+            let begun = SystemClock.now();
+            let Some(request) = request.http3() else {
+                let failure = Failure::new(Phase::Send, FailureKind::Protocol)
+                    .because("the request cannot be encoded for HTTP/3");
+                break (opening, open, failed(failure));
+            };
+            let turn = Turn::default();
+            let traffic = open.http.clone();
+            let mut reading = Reading {
+                stream: &mut *events,
+                exchange: exchange.clone(),
+                turn: &turn,
+                http3: Some(&traffic),
+            };
+            let http = &mut open.http;
+            let reached = begun + NEVER;
+            let asking = http.exchange(&request, begun, reached, &mut reading, &SystemClock);
+            let response = tokio::select! {
+                biased;
+                response = asking => Some(Response::from(response)),
+                () = turn.given_up() => None,
+                () = turn.left(&gate) => None,
+                () = turn.overdue(deadline) => {
+                    Some(failed(Failure::new(Phase::Wait, FailureKind::Timeout)))
+                }
+            };
+            let response = response.unwrap_or_else(|| Response::Dropped(traffic.take_traffic()));
+            attempts += 1;
+            if let Response::Failed(incomplete) = &response
+                && incomplete.failure.retry == Retry::Safe
+                && !events.was_opened()
+                && attempts < MOST_ATTEMPTS
+            {
+                if open.http.is_retired() {
+                    self.connection.links[endpoint].replace(&opening);
+                }
+                continue;
+            }
+            break (opening, open, response);
+        };
+        let concluded = events.conclude(response, exchange);
+        let link = &self.connection.links[endpoint];
+        if open.http.is_retired() {
+            link.replace(&opening);
+        }
+        if concluded.has_carried {
+            link.back_off.borrow_mut().carried();
+        }
+        let rest = link.back_off.borrow().remaining(concluded.done);
+        Finished {
+            done: concluded.done,
+            back_off: concluded.pause.max(rest),
+        }
+    }
+}
+
+/// A request that came to nothing.
+fn failed(failure: Failure) -> Response {
+    Response::Failed(Incomplete {
+        failure,
+        phases: Phases::default(),
+        bytes_sent: 0,
+        bytes_received: 0,
+        done: SystemClock.now(),
+    })
+}
+
 impl VirtualUser for QuicUser {
     async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = Exchange {
@@ -346,6 +456,12 @@ impl VirtualUser for QuicUser {
             exchange.phases.set(Phase::Blocked, blocked);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        if let Some(mut events) = self.events.take() {
+            let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
+            let finished = Box::pin(streaming).await;
+            self.events = Some(events);
+            return finished;
+        }
         let certificate_days = self
             .attempt(endpoint, &start, recorder, &mut exchange)
             .await;

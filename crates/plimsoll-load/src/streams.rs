@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::grpc::GrpcReading;
 use plimsoll_client::{
-    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Request, Responses, Session,
-    Stream, require_http2,
+    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Opening, Request, Responses,
+    Session, Stream, require_http2,
 };
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
@@ -26,6 +26,7 @@ use plimsoll_wire::h2::{ResponseHead, Settings};
 use tokio::time::Sleep;
 
 use crate::back_off::BackOff;
+use crate::events::{EventStream, NEVER, Response};
 use crate::pace::{Finished, Start, StreamPacer};
 use crate::plain::{Shared, add_phases};
 use crate::plan::RunPlan;
@@ -76,6 +77,8 @@ struct Place {
     observer: Option<Observer>,
     /// Only where gRPC is spoken.
     grpc: Option<Box<GrpcReading>>,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
 }
 
 /// The way to one endpoint.
@@ -124,44 +127,51 @@ struct Open {
 /// Places whose exchanges ended, and those whose requests have to be sent again.
 #[derive(Debug, Default)]
 struct News {
+    answered: Vec<(u32, Finished)>,
     /// With when their exchanges ended.
-    answered: Vec<(u32, Instant)>,
     failed: Vec<(u32, Instant)>,
     again: Vec<u32>,
+    /// Those whose responses are to be given up.
+    given_up: Vec<u32>,
 }
 
 impl StreamsUser {
     /// - `index`: the connection's number in the run; its places are virtual users, which begin at
     ///   different requests.
+    /// - `events`: of each place, where streams of events are opened.
     pub(crate) fn new(
         shared: Rc<Shared>,
         recorder: Rc<Recorder>,
         pacer: StreamPacer,
         index: usize,
         settings: Settings,
+        events: Vec<Option<Box<EventStream>>>,
     ) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         let now = SystemClock.now();
         let first = index * settings.streams as usize;
-        let places = (0..settings.streams as usize).map(|place| Place {
-            start: Start {
-                intended: now,
-                started: now,
-                in_window: false,
-                lag: None,
-            },
-            source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
-            phases: Phases::default(),
-            attempts: 0,
-            taken_in: 0,
-            session: Session::new(&plan.session).map(Box::new),
-            dressed: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            observer: (!expectations.is_empty()).then(|| expectations.observer()),
-            grpc: plan.grpc.map(|_| Box::default()),
-        });
+        let places = (0..settings.streams as usize)
+            .zip(events)
+            .map(|(place, events)| Place {
+                events,
+                start: Start {
+                    intended: now,
+                    started: now,
+                    in_window: false,
+                    lag: None,
+                },
+                source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
+                phases: Phases::default(),
+                attempts: 0,
+                taken_in: 0,
+                session: Session::new(&plan.session).map(Box::new),
+                dressed: None,
+                bytes_sent: 0,
+                bytes_received: 0,
+                observer: (!expectations.is_empty()).then(|| expectations.observer()),
+                grpc: plan.grpc.map(|_| Box::default()),
+            });
         Self {
             places: places.collect(),
             in_play: 0,
@@ -182,7 +192,15 @@ impl StreamsUser {
     /// Makes exchanges until the pacer says that there are no more.
     pub(crate) async fn live(mut self) {
         self.bring_into_play(1, SystemClock.now());
-        poll_fn(|context| self.poll_live(context)).await;
+        let mut is_known = self.shared.plan.events.is_none();
+        poll_fn(|context| {
+            if !std::mem::replace(&mut is_known, true) {
+                // Streams are left when the run is over.
+                self.pacer.gate().wake_on_stop(context.waker().clone());
+            }
+            self.poll_live(context)
+        })
+        .await;
     }
 
     fn poll_live(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -222,6 +240,9 @@ impl StreamsUser {
                     taken.bytes_received = 0;
                     taken.taken_in = self.turn;
                     let endpoint = taken.source.advance(&self.shared.plan);
+                    if let Some(events) = &mut taken.events {
+                        events.begin(&start, taken.source.position());
+                    }
                     self.links[endpoint].queue.push_back(place);
                 }
             }
@@ -333,10 +354,13 @@ impl StreamsUser {
             let plan = &self.shared.plan;
             let deadline = start.started + plan.timeout;
             let mut request = taken.source.current(plan);
+            let into = &mut taken.dressed;
             if let Some(session) = &mut taken.session {
                 let site = &plan.endpoints[endpoint];
-                let into = &mut taken.dressed;
                 request = session.dress(request, into, site, endpoint, &SystemClock);
+            } else if let Some(events) = &mut taken.events {
+                events.begin_again();
+                request = events.dress(request, into);
             }
             let Some(request) = request.http2() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
@@ -444,16 +468,17 @@ impl StreamsUser {
 
     /// Lets freed places begin anew, and requests that were not looked at be sent again.
     fn spread_news(&mut self, endpoint: usize) -> bool {
+        self.give_up(endpoint);
         let News {
             answered,
             failed,
             again,
+            ..
         } = &mut self.news;
         let is_any = !answered.is_empty() || !failed.is_empty() || !again.is_empty();
         self.under_way -= answered.len() + failed.len();
-        for (place, done) in answered.drain(..) {
-            let back_off = Duration::ZERO;
-            self.pacer.free(place, Finished { done, back_off });
+        for (place, finished) in answered.drain(..) {
+            self.pacer.free(place, finished);
         }
         for (place, done) in failed.drain(..) {
             let back_off = self.links[endpoint].back_off.remaining(done);
@@ -463,6 +488,38 @@ impl StreamsUser {
             self.links[endpoint].queue.push_back(place);
         }
         is_any
+    }
+
+    /// Ends the responses that are to be given up, and the streams that are left with the run.
+    fn give_up(&mut self, endpoint: usize) {
+        let mut given_up = std::mem::take(&mut self.news.given_up);
+        let is_over = self.pacer.gate().is_stopping();
+        if self.shared.plan.events.is_some() && is_over {
+            let places = (0_u32..).zip(&self.places);
+            given_up.extend(
+                places
+                    .filter(|(_, place)| place.is_open())
+                    .map(|(token, _)| token),
+            );
+        }
+        let link = &mut self.links[endpoint];
+        for token in given_up.drain(..) {
+            let mut opens = link.current.iter_mut().chain(&mut link.retired);
+            let Some((open, traffic)) = opens.find_map(|open| {
+                let traffic = open.http.traffic(token)?;
+                Some((open, traffic))
+            }) else {
+                continue;
+            };
+            open.http.cancel(token);
+            let peer = open.peer;
+            let place = &mut self.places[token as usize];
+            let exchange = place.exchange(place.start.started, peer, Ok(0));
+            if let Some(finished) = place.conclude(Response::Dropped(traffic), exchange) {
+                self.news.answered.push((token, finished));
+            }
+        }
+        self.news.given_up = given_up;
     }
 
     /// The exchange of `place` waited until now, from when it was meant to start.
@@ -554,6 +611,22 @@ impl Open {
 }
 
 impl Place {
+    /// Whether a stream of events is open.
+    fn is_open(&self) -> bool {
+        self.events
+            .as_ref()
+            .is_some_and(|events| events.was_opened())
+    }
+
+    /// Counts what came of asking for a stream of events, if that was done.
+    fn conclude(&mut self, response: Response, exchange: Exchange) -> Option<Finished> {
+        let concluded = self.events.as_mut()?.conclude(response, exchange);
+        Some(Finished {
+            done: concluded.done,
+            back_off: concluded.pause,
+        })
+    }
+
     fn exchange(
         &self,
         done: Instant,
@@ -587,6 +660,17 @@ struct Taking<'a> {
     has_carried: bool,
 }
 
+impl Taking<'_> {
+    /// Counts what came of asking for a stream of events.
+    fn conclude(&mut self, token: u32, response: Response) {
+        let place = &mut self.places[token as usize];
+        let exchange = place.exchange(place.start.started, self.peer, Ok(0));
+        if let Some(finished) = place.conclude(response, exchange) {
+            self.news.answered.push((token, finished));
+        }
+    }
+}
+
 impl Responses for Taking<'_> {
     #[inline]
     fn wants_fields(&self) -> bool {
@@ -594,6 +678,7 @@ impl Responses for Taking<'_> {
             observer, session, ..
         } = &self.places[0];
         self.plan.grpc.is_some()
+            || self.plan.events.is_some()
             || session.is_some()
             || observer.as_ref().is_some_and(Observer::needs_fields)
     }
@@ -604,6 +689,7 @@ impl Responses for Taking<'_> {
             observer,
             session,
             grpc,
+            events,
             ..
         } = &mut self.places[token as usize];
         if let Some(session) = session {
@@ -617,6 +703,26 @@ impl Responses for Taking<'_> {
         if let Some(grpc) = grpc {
             grpc.head(head);
         }
+        if let Some(events) = events {
+            events.head(head.status, head.fields.field("content-type"));
+            if events.refusal().is_some() {
+                self.news.given_up.push(token);
+            }
+        }
+    }
+
+    #[inline]
+    fn wants_opening(&self) -> bool {
+        self.plan.events.is_some()
+    }
+
+    fn opened(&mut self, token: u32, opening: &Opening) -> Option<Instant> {
+        let place = &mut self.places[token as usize];
+        let exchange = place.exchange(opening.done, self.peer, Ok(opening.status));
+        let events = place.events.as_mut().filter(|events| events.was_opened())?;
+        events.opened(exchange, opening);
+        self.has_carried = true;
+        Some(opening.done + NEVER)
     }
 
     #[inline]
@@ -627,6 +733,11 @@ impl Responses for Taking<'_> {
         }
         if let Some(grpc) = &mut place.grpc {
             grpc.content(piece);
+        }
+        if let Some(events) = &mut place.events
+            && events.content(piece, None)
+        {
+            self.news.given_up.push(token);
         }
     }
 
@@ -640,6 +751,10 @@ impl Responses for Taking<'_> {
     #[inline]
     fn completed(&mut self, token: u32, completed: Completed) {
         self.has_carried = true;
+        if self.places[token as usize].events.is_some() {
+            self.conclude(token, Response::Completed(completed));
+            return;
+        }
         let place = &mut self.places[token as usize];
         add_phases(&mut place.phases, &completed.phases);
         place.bytes_sent += completed.bytes_sent;
@@ -670,17 +785,30 @@ impl Responses for Taking<'_> {
             Some(answer) => self.recorder.finish_call(start, &exchange, answer, unmet),
             None => self.recorder.finish_judged(start, &exchange, unmet),
         }
-        self.news.answered.push((token, completed.done));
+        let finished = Finished {
+            done: completed.done,
+            back_off: Duration::ZERO,
+        };
+        self.news.answered.push((token, finished));
     }
 
     fn failed(&mut self, token: u32, incomplete: Incomplete) {
         let place = &mut self.places[token as usize];
         let failure = &incomplete.failure;
-        let is_left = failure.kind == FailureKind::Closed && failure.retry == Retry::Safe;
+        let is_opened = place
+            .events
+            .as_ref()
+            .is_some_and(|events| events.was_opened());
+        let is_left =
+            failure.kind == FailureKind::Closed && failure.retry == Retry::Safe && !is_opened;
         place.attempts += 1;
         if is_left && place.attempts < MOST_ATTEMPTS {
             place.phases = Phases::default();
             self.news.again.push(token);
+            return;
+        }
+        if place.events.is_some() {
+            self.conclude(token, Response::Failed(incomplete));
             return;
         }
         add_phases(&mut place.phases, &incomplete.phases);

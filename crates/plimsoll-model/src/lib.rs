@@ -54,8 +54,8 @@ pub use crate::loadtest::{
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Messages, Moment, RunSummary,
-    Saturation, ServerCost, Tick,
+    Counts, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel, LoadShape,
+    Messages, Moment, RunSummary, Saturation, ServerCost, Tick,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

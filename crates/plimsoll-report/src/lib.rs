@@ -47,10 +47,10 @@ pub use crate::check_document::{
     JudgementDocument, PhaseTimeDocument, TlsDocument,
 };
 pub use crate::document::{
-    ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
-    GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument, PhaseDocument,
-    SaturationDocument, SummaryDocument, TargetDocument, ThresholdDocument, TickDocument,
-    TimesDocument,
+    ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
+    GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
+    PhaseDocument, SaturationDocument, SummaryDocument, TargetDocument, ThresholdDocument,
+    TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

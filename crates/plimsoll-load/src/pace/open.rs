@@ -281,6 +281,10 @@ impl Row {
 }
 
 impl OpenRow {
+    pub(super) fn gate(&self) -> &Gate {
+        &self.pacer.gate
+    }
+
     /// A place became free at `now`: it takes the oldest overdue arrival, or waits for the next.
     pub(crate) fn free(&self, place: u32, now: Instant) -> Option<Start> {
         let pacer = &self.pacer;

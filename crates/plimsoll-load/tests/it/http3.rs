@@ -417,6 +417,30 @@ fn requests_leave_early_only_if_asked_to() {
     }
 }
 
+#[test]
+fn requests_that_left_too_early_are_made_again() {
+    let origin = builder()
+        .forgets_sessions()
+        .answer(|_, _| Http3Answer::GoAway)
+        .start();
+    let quic = QuicOptions {
+        early_data: true,
+        ..QuicOptions::default()
+    };
+    let mut plan = RunPlan {
+        connect: connect(options(Trust::Anyone, &quic)),
+        connections: 2,
+        stop: requests(40),
+        ..http3(&origin.url("/"))
+    };
+    plan.http3.as_mut().unwrap().streams = 1;
+    let summary = go(&plan);
+    assert_eq!(summary.counts.ok, 40, "{:?}", summary.failures);
+    assert_eq!(origin.requests(), 40);
+    assert_eq!(origin.early_requests(), 0);
+    assert!(summary.connections_opened > 2);
+}
+
 fn unreachable(plan: &RunPlan) -> plimsoll_model::Failure {
     match check_reachable(plan).unwrap_err() {
         RunError::Unreachable { failure, .. } => failure,

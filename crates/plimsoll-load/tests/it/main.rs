@@ -23,4 +23,6 @@ mod window;
 
 mod websocket;
 
+mod events;
+
 mod harness;

@@ -33,3 +33,5 @@ mod view;
 mod push;
 
 mod websocket;
+
+mod events;

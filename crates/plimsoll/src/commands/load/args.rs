@@ -48,6 +48,9 @@ pub(crate) struct Args {
     pub(super) websocket: WebSocketArgs,
 
     #[command(flatten)]
+    pub(super) events: EventArgs,
+
+    #[command(flatten)]
     pub(super) grpc: GrpcArgs,
 
     #[command(flatten)]
@@ -63,6 +66,7 @@ Examples:
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
+  plimsoll load --sse -c 1000 -z 1m http://127.0.0.1:8080/events
   plimsoll load --grpc shop.Cart/Add -d '{\"item\": 7}' -p 32 http://127.0.0.1:50051
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
@@ -322,6 +326,15 @@ pub(crate) struct WebSocketArgs {
     /// Send the message as binary even if it is text
     #[arg(long)]
     pub(super) binary: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server-sent events")]
+pub(crate) struct EventArgs {
+    /// Open streams of events, one for each of the -c connections, or -p on each, and read them until
+    /// the run is over
+    #[arg(long, conflicts_with = "grpc")]
+    pub(super) sse: bool,
 }
 
 #[derive(Debug, clap::Args)]

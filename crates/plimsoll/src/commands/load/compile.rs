@@ -17,6 +17,7 @@ use plimsoll_load::{
 use plimsoll_model::{ByteSize, Protocol, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
+use plimsoll_wire::sse;
 use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
@@ -182,7 +183,11 @@ impl Compiler<'_> {
             (parts, Some(self.websocket(message)))
         } else {
             self.only_websockets();
-            let parts = self.args.request.parts(closes, &mut self.problems);
+            let mut parts = self.args.request.parts(closes, &mut self.problems);
+            if self.args.events.sse {
+                self.streams_of_events();
+                parts.set_accept(sse::MEDIA_TYPE);
+            }
             (parts, None)
         };
         if let Some(described) = &described {
@@ -238,11 +243,20 @@ impl Compiler<'_> {
             grace: self.args.shape.grace,
             timeout: self.args.shape.timeout,
             keep_alive,
-            limits: Limits::default(),
+            limits: Limits {
+                // A stream of events has no end of its own.
+                body_bytes: if self.args.events.sse {
+                    u64::MAX
+                } else {
+                    Limits::default().body_bytes
+                },
+                ..Limits::default()
+            },
             http2,
             http3,
             websocket,
             grpc: grpc.as_ref().map(Wanted::plan),
+            events: self.args.events.sse.then(sse::Limits::default),
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -266,6 +280,7 @@ impl Compiler<'_> {
             ("--http2", args.connection.http2),
             ("--http3", args.connection.http3),
             ("--grpc", args.grpc.grpc.is_some()),
+            ("--sse", args.events.sse),
             ("--cookies", args.requests.cookies),
             ("--digest", args.request.has_digest()),
             ("--feeder", !args.requests.feeder.is_empty()),
@@ -307,6 +322,23 @@ impl Compiler<'_> {
             },
             message: message.into(),
             limits: ws::Limits::default(),
+        }
+    }
+
+    /// Tells what does not go with streams of events.
+    fn streams_of_events(&mut self) {
+        let args = self.args;
+        for (flag, given) in [
+            ("--cookies", args.requests.cookies),
+            ("--digest", args.request.has_digest()),
+            ("--expect", !args.judge.expect.is_empty()),
+        ] {
+            if given {
+                self.problem(flag, "does not go with --sse");
+            }
+        }
+        if args.is_embedded() {
+            self.problem("--sse", "needs a URL: the embedded origin has no streams");
         }
     }
 
