@@ -775,7 +775,14 @@ impl Responses for Taking<'_> {
         }
         let judged = place.observer.as_ref().and_then(|observer| {
             let facts = Facts::of(&exchange, self.certificate_days)?;
-            Some((observer, facts))
+            let grpc_status = answer.as_ref().map(|answer| answer.status);
+            Some((
+                observer,
+                Facts {
+                    grpc_status,
+                    ..facts
+                },
+            ))
         });
         let start = &place.start;
         let unmet = judged

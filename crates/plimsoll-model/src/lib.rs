@@ -39,7 +39,7 @@ mod clock;
 
 mod secret;
 
-pub use crate::check::{Certificate, Checked, Judgement, TlsSession, Verdict};
+pub use crate::check::{Certificate, Checked, CheckedCall, Judgement, TlsSession, Verdict};
 pub use crate::clock::Clock;
 pub use crate::conditions::{Conditions, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};

@@ -43,8 +43,8 @@ pub mod push;
 mod fixture;
 
 pub use crate::check_document::{
-    CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument, FieldDocument,
-    JudgementDocument, PhaseTimeDocument, TlsDocument,
+    CallDocument, CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument,
+    FieldDocument, JudgementDocument, PhaseTimeDocument, TlsDocument,
 };
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,

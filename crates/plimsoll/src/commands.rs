@@ -4,6 +4,8 @@ mod compare;
 
 mod load;
 
+mod grpc;
+
 mod check;
 
 mod report;
@@ -41,7 +43,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
-        Command::Check(args) => check::run(&args),
+        Command::Check(mut args) => check::run(&mut args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Origin(args) => origin::run(&args),

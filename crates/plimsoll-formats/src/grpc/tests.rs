@@ -46,6 +46,21 @@ fn json_becomes_messages() {
 }
 
 #[test]
+fn answers_become_json() {
+    let say = method("plimsoll.test.Echo/Say").unwrap();
+    let message = b"\x0a\x02hi\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
+    let json = say.answer_to_json(message).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value, serde_json::json!({"text": "hi", "took": "1.500s"}));
+    assert_eq!(say.answer_to_json(b"").unwrap(), "{}");
+    let error = say.answer_to_json(b"\x0a\x09hi").unwrap_err().to_string();
+    assert!(
+        error.starts_with("the answer is not a plimsoll.test.Line: "),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_list_is_several_messages_where_the_method_takes_them() {
     let gather = method("plimsoll.test.Echo/Gather").unwrap();
     assert!(gather.is_client_streaming());

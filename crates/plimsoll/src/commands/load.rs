@@ -6,8 +6,6 @@ mod compile;
 
 mod requests;
 
-mod grpc;
-
 mod target;
 
 mod output;
@@ -25,6 +23,7 @@ pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
 use self::output::{Live, ResultFolder};
 use self::push::Push;
+use crate::commands::grpc;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
 use crate::problem::{Failed, Problem};
@@ -59,7 +58,13 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     }
     if let (Some(unknown), Some(url)) = (&compiled.unknown_method, url) {
         check_reachable(&compiled.plan).map_err(|error| failed(&error))?;
-        let told = grpc::reflect(&compiled.plan, url, &unknown.name, &unknown.parts)?;
+        let told = grpc::reflect(
+            &compiled.plan.connect,
+            &compiled.plan.endpoints[0],
+            url,
+            &unknown.name,
+            &unknown.parts,
+        )?;
         compiled = compile::compile(args, Some(url), &surroundings, Some(&told))?;
     }
     let Compiled {

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
-use super::grpc::GrpcArgs;
+use crate::commands::grpc::GrpcArgs;
 use crate::flags::{ConnectionArgs, RequestArgs};
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
@@ -189,12 +189,12 @@ pub(crate) struct RequestsArgs {
     pub(super) disable_keepalive: bool,
 
     /// File with one URL a line, requested in turn: short for --from with --from-format urls
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from", "grpc"])]
     pub(super) urls: Option<PathBuf>,
 
     /// File of requests: a URL list, an `.http` file, command lines of curl, a HAR file or an OpenAPI
     /// document; `-` for standard input. Paths without a host stand behind the URL of the command line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "grpc")]
     pub(super) from: Option<PathBuf>,
 
     /// What --from holds: urls, http, curl, har or openapi [default: by its name and content]

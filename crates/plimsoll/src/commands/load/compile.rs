@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_client::SessionPlan;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectPlan, RequestForm, Upgrade};
-use plimsoll_formats::grpc::{Descriptors, MethodName};
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
@@ -21,10 +21,10 @@ use plimsoll_wire::sse;
 use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
-use super::grpc::{self, Wanted};
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, RequestParts, Way};
+use crate::commands::grpc::{self, UnknownMethod, Wanted};
+use crate::flags::{Problems, Way};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -72,14 +72,6 @@ pub(super) struct Compiled {
     /// The method to be called, as long as only its server can tell of it; the plan is then one that
     /// reaches the server and no more.
     pub(super) unknown_method: Option<UnknownMethod>,
-}
-
-/// A method that its server has to be asked about.
-#[derive(Debug)]
-pub(super) struct UnknownMethod {
-    pub(super) name: MethodName,
-    /// What all requests to the server carry.
-    pub(super) parts: RequestParts,
 }
 
 /// Makes a plan of the flags.
@@ -370,7 +362,10 @@ impl Compiler<'_> {
         let conditions = self.args.judge.expect.iter();
         let conditions = conditions
             .filter_map(|text| self.value("--expect", Condition::parse(text)))
-            .collect();
+            .collect::<Vec<_>>();
+        if self.args.grpc.grpc.is_none() && conditions.iter().any(Condition::needs_grpc) {
+            self.problem("--expect", "`grpc.status` needs --grpc");
+        }
         Expectations::new(conditions)
     }
 
