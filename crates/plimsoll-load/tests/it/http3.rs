@@ -28,7 +28,7 @@ pub(crate) fn answering(
     builder().answer(decide).start()
 }
 
-fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
+pub(crate) fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
     let tls = TlsSettings {
         trust,
         alpn: vec![b"h3".to_vec()],

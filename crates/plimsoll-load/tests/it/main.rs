@@ -12,6 +12,8 @@ mod counts;
 
 mod faults;
 
+mod hostile;
+
 mod back_off;
 
 mod http2;

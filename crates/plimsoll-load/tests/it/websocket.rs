@@ -16,7 +16,7 @@ pub(crate) fn websocket(origin: &WebSocketOrigin) -> RunPlan {
     at(&url, b"hello")
 }
 
-fn at(url: &str, message: &[u8]) -> RunPlan {
+pub(crate) fn at(url: &str, message: &[u8]) -> RunPlan {
     let endpoint = Endpoint::parse(url).unwrap();
     let headers = Upgrade::fields().map(|(name, value)| (name.to_owned(), value));
     let target = endpoint.path_and_query();

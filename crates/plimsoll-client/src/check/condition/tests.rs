@@ -242,7 +242,7 @@ fn what_was_found_is_told() {
 #[test]
 fn mistakes_are_explained() {
     const KNOWN: &str = "known are status, time, dns, connect, tls, send, wait, receive, size, ip, \
-                         cert.days, body, body.json(PATH), header.NAME, any(…), not(…)";
+                         cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
     let error = |text| Condition::parse(text).unwrap_err().to_string();
     assert_eq!(
         error("statu == 200"),
