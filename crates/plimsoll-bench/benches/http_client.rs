@@ -114,12 +114,12 @@ fn measure<C: Client>(
             });
             let elapsed = SystemClock.now() - start;
             let checks = rounds * count as u64;
-            costs.add(
-                group,
-                C::NAME,
-                cpu_time::of_this_thread().saturating_sub(cpu),
+            let spent = Spent {
+                cpu: cpu_time::of_this_thread().saturating_sub(cpu),
+                elapsed,
                 checks,
-            );
+            };
+            costs.add(group, C::NAME, &spent);
             elapsed
         });
     });
@@ -268,26 +268,47 @@ impl Client for Hyper {
     }
 }
 
-/// Processor time of the client's thread, by group and client.
+/// What checks took.
+#[derive(Debug, Default, Clone, Copy)]
+struct Spent {
+    /// Processor time of the client's thread.
+    cpu: Duration,
+    elapsed: Duration,
+    checks: u64,
+}
+
+impl Spent {
+    fn cpu_us_per_check(&self) -> Option<f64> {
+        (self.checks > 0).then(|| self.cpu.as_secs_f64() * 1e6 / self.checks as f64)
+    }
+
+    fn us_per_check(&self) -> Option<f64> {
+        (self.checks > 0).then(|| self.elapsed.as_secs_f64() * 1e6 / self.checks as f64)
+    }
+}
+
+/// What checks took, by group and client.
 #[derive(Debug, Default)]
-struct Costs(BTreeMap<String, BTreeMap<&'static str, (Duration, u64)>>);
+struct Costs(BTreeMap<String, BTreeMap<&'static str, Spent>>);
 
 impl Costs {
-    fn add(&mut self, group: &str, client: &'static str, cpu: Duration, checks: u64) {
+    fn add(&mut self, group: &str, client: &'static str, more: &Spent) {
         let of_group = self.0.entry(group.to_owned()).or_default();
-        let (spent, made) = of_group.entry(client).or_default();
-        *spent += cpu;
-        *made += checks;
+        let spent = of_group.entry(client).or_default();
+        spent.cpu += more.cpu;
+        spent.elapsed += more.elapsed;
+        spent.checks += more.checks;
+    }
+
+    fn of(&self, group: &str, client: &str) -> Option<&Spent> {
+        self.0.get(group)?.get(client)
     }
 
     #[expect(clippy::print_stdout, reason = "a benchmark tells what it found")]
     fn print(&self) {
         println!("CPU µs per check of the client's thread; with 1c the origin's are in it");
-        for (group, clients) in &self.0 {
-            let each = |name| {
-                let (spent, made): &(Duration, u64) = clients.get(name)?;
-                (*made > 0).then(|| spent.as_secs_f64() * 1e6 / *made as f64)
-            };
+        for group in self.0.keys() {
+            let each = |name| self.of(group, name)?.cpu_us_per_check();
             if let (Some(ours), Some(peer)) = (each(Ours::NAME), each(Hyper::NAME)) {
                 println!(
                     "{group:<36} {} {ours:>7.2}  {} {peer:>7.2}  ratio {:.2}",
@@ -297,5 +318,32 @@ impl Costs {
                 );
             }
         }
+        println!(
+            "\nWhat a thread of checks carries: from how many at once on, and how long each takes"
+        );
+        for cores in [Cores::One, Cores::Two] {
+            for client in [Ours::NAME, Hyper::NAME] {
+                if let Some((count, took)) = self.saturation(cores, client) {
+                    println!(
+                        "{:<4} {client:<12} {took:>7.2} µs per check, {:>9.0} checks/s, from {count} at once on",
+                        cores.name(),
+                        1e6 / took,
+                    );
+                }
+            }
+        }
+    }
+
+    /// The fewest at once with which the rate is within a twentieth of the best, and the time per check.
+    fn saturation(&self, cores: Cores, client: &str) -> Option<(usize, f64)> {
+        let measured: Vec<(usize, f64)> = AT_ONCE
+            .into_iter()
+            .filter_map(|count| {
+                let group = format!("http_check_throughput/{}/c_{count}", cores.name());
+                Some((count, self.of(&group, client)?.us_per_check()?))
+            })
+            .collect();
+        let best = measured.iter().map(|(_, took)| *took).reduce(f64::min)?;
+        measured.into_iter().find(|(_, took)| *took <= best / 0.95)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::Tick;
+use plimsoll_model::{Phase, Tick, Trend};
 
 use crate::recorder::Interval;
 
@@ -152,6 +152,14 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         p99: latency.quantile(0.99),
         p99_9: latency.quantile(0.999),
         max: latency.max(),
+        spread: latency.coarse(),
+        phases: Phase::ALL.map(|phase| {
+            let times = interval.times(Trend::Phase(phase));
+            let sum = times.map_or(0.0, |times| {
+                times.mean().unwrap_or_default().as_secs_f64() * times.len() as f64
+            });
+            Duration::try_from_secs_f64(sum / counts.ok as f64).unwrap_or_default()
+        }),
     }
 }
 

@@ -130,10 +130,39 @@ impl Histogram {
         })
     }
 
+    /// The values in wide buckets, ascending: their upper ends are the E6 series of preferred numbers
+    /// (IEC 60063), six a decade, the same for every histogram. Empty ones are left out.
+    pub fn coarse(&self) -> Vec<Bucket> {
+        let mut coarse: Vec<Bucket> = Vec::new();
+        for bucket in self.buckets() {
+            let up_to = preferred(bucket.up_to);
+            match coarse.last_mut() {
+                Some(last) if last.up_to == up_to => last.count += bucket.count,
+                _ => coarse.push(Bucket {
+                    up_to,
+                    count: bucket.count,
+                }),
+            }
+        }
+        coarse
+    }
+
     /// The underlying histogram of nanoseconds, for the encoders of the HdrHistogram format.
     pub fn as_hdr(&self) -> &hdrhistogram::Histogram<u64> {
         &self.inner
     }
+}
+
+/// The smallest number of the E6 series that is no less than `duration`.
+fn preferred(duration: Duration) -> Duration {
+    const SERIES: [u64; 6] = [10, 15, 22, 33, 47, 68];
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    // In tenths of nanoseconds the first decade is whole numbers too.
+    let decades = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
+    let mut steps = decades.flat_map(|power| SERIES.map(|step| step.saturating_mul(power)));
+    let tenths = nanos.saturating_mul(10);
+    let step = steps.find(|step| *step >= tenths).unwrap_or(u64::MAX);
+    Duration::from_nanos(step.div_ceil(10))
 }
 
 impl Default for Histogram {
@@ -186,7 +215,46 @@ mod tests {
         assert_eq!(histogram.quantile(1.0), histogram.max());
     }
 
+    #[test]
+    fn coarse_buckets_are_six_a_decade_and_lose_no_value() {
+        let histogram = of(&[1, 90_000, 100_000, 150_001, 980_000, 2_000_000_000]);
+        let told: Vec<_> = histogram
+            .coarse()
+            .iter()
+            .map(|bucket| (bucket.up_to.as_nanos(), bucket.count))
+            .collect();
+        let expected = [
+            (1, 1),
+            (100_000, 1),
+            (150_000, 1),
+            (220_000, 1),
+            (1_000_000, 1),
+            (2_200_000_000, 1),
+        ];
+        assert_eq!(told, expected);
+    }
+
     proptest! {
+        #[test]
+        fn coarse_buckets_hold_what_is_no_larger_than_their_ends(
+            values in prop::collection::vec(1_u64..3_600_000_000_000, 0..60),
+        ) {
+            let histogram = of(&values);
+            let coarse = histogram.coarse();
+            prop_assert!(coarse.is_sorted_by(|a, b| a.up_to < b.up_to));
+            let mut below = 0;
+            for bucket in &coarse {
+                below += bucket.count;
+                let up_to = |factor: f64| {
+                    let limit = bucket.up_to.as_nanos() as f64 * factor;
+                    values.iter().filter(|value| **value as f64 <= limit).count() as u64
+                };
+                // A value may share its fine bucket with the end of the coarse one.
+                prop_assert!((up_to(0.998)..=up_to(1.002)).contains(&below));
+            }
+            prop_assert_eq!(below, values.len() as u64);
+        }
+
         #[test]
         fn merging_is_commutative_and_associative(
             a in prop::collection::vec(0_u64..10_000_000_000, 0..40),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold, Memory, Phase,
-    Protocol, Rate, ResourceSample,
+    Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold,
+    Memory, Phase, Protocol, Rate, ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -353,6 +353,11 @@ pub struct Tick {
     pub p99_9: Option<Duration>,
     /// Maximum of the same.
     pub max: Option<Duration>,
+    /// How the same was spread, in the buckets of [`Histogram::coarse`].
+    pub spread: Vec<Bucket>,
+    /// The time that exchanges spent in each phase, per complete response; by [`Phase::index`].
+    /// Zero where there was none.
+    pub phases: [Duration; Phase::ALL.len()],
 }
 
 /// The state of a run at one moment; counts are those of the measured window until then, as far as

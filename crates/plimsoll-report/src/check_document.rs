@@ -27,8 +27,8 @@ pub struct CheckDocument {
     pub conditions: Vec<JudgementDocument>,
     /// The exchange.
     pub exchange: ExchangeDocument,
-    /// The answer to the call; absent unless the exchange was one of gRPC and was completed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The answer to the call; `null` unless the exchange was one of gRPC and was completed.
+    #[serde(default)]
     pub grpc: Option<CallDocument>,
     /// What the TLS handshake agreed on.
     pub tls: Option<TlsDocument>,
@@ -313,7 +313,7 @@ mod tests {
             close(&mut schema);
             jsonschema::validator_for(&schema).unwrap()
         };
-        assert_eq!(objects.len(), 8, "as many as there are kinds of objects");
+        assert_eq!(objects.len(), 9, "as many as there are kinds of objects");
         for object in objects {
             let properties = object["properties"].as_object().unwrap();
             assert_eq!(

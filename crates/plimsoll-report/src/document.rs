@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use plimsoll_model::{
     Conditions, Cost, Counts, EventFigures, FailureCount, Generator, GrpcFigures, GrpcStatusCount,
-    Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, ResourceSample, RunSummary,
-    Saturation, ServerCost, Tick,
+    Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, RunSummary, Saturation, ServerCost,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::series::course;
+
+mod tick;
+
+pub use self::tick::{SpreadDocument, TickDocument};
 
 /// One run of `plimsoll load`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -641,74 +644,6 @@ impl ConditionsDocument {
     /// The document as indented JSON with a line feed at its end.
     pub fn to_json(&self) -> String {
         to_json(self)
-    }
-}
-
-/// One second of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TickDocument {
-    /// Time since the start of the run at its end.
-    pub at_us: f64,
-    /// Length; the last one may be shorter than a second.
-    pub length_us: f64,
-    /// Whether it belongs to the warm-up.
-    pub warm_up: bool,
-    /// Complete responses.
-    pub ok: u64,
-    /// Failures.
-    pub failed: u64,
-    /// Failed statuses, unmet expectations, drops and streams of events that broke.
-    pub other_errors: u64,
-    /// Events of streams; zero where there were none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub events: u64,
-    /// Bytes taken from the transport.
-    pub received_bytes: u64,
-    /// Exchanges under way at its end.
-    pub in_flight: u64,
-    /// Median latency, from the intended start where there is one.
-    pub p50_us: Option<f64>,
-    /// 99th percentile of the same.
-    pub p99_us: Option<f64>,
-    /// Maximum of the same.
-    pub max_us: Option<f64>,
-    /// 90th percentile of the same.
-    #[serde(default)]
-    pub p90_us: Option<f64>,
-    /// 99.9th percentile of the same.
-    #[serde(default)]
-    pub p99_9_us: Option<f64>,
-    /// Share of one core that the target used; `null` if it was not observed.
-    #[serde(default)]
-    pub target_cpu_percent: Option<f64>,
-    /// Resident memory of the target at its end; `null` if it was not observed.
-    #[serde(default)]
-    pub target_memory_bytes: Option<u64>,
-}
-
-impl TickDocument {
-    fn of(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Self {
-        Self {
-            at_us: microseconds(tick.at),
-            length_us: microseconds(tick.length),
-            warm_up: tick.warm_up,
-            ok: tick.ok,
-            failed: tick.failed,
-            other_errors: tick.other_errors,
-            events: tick.events,
-            received_bytes: tick.bytes_received,
-            in_flight: tick.in_flight,
-            p50_us: tick.p50.map(microseconds),
-            p99_us: tick.p99.map(microseconds),
-            max_us: tick.max.map(microseconds),
-            p90_us: tick.p90.map(microseconds),
-            p99_9_us: tick.p99_9.map(microseconds),
-            target_cpu_percent: before
-                .zip(after)
-                .and_then(|(before, after)| Cost::between(before, after).cpu_percent())
-                .map(rounded),
-            target_memory_bytes: after.map(|sample| sample.memory.total_bytes()),
-        }
     }
 }
 

@@ -450,6 +450,8 @@ pub(crate) fn tick(second: u64, warm_up: bool) -> Tick {
         p99: Some(Duration::from_micros(2_470)),
         p99_9: Some(Duration::from_micros(4_310)),
         max: Some(Duration::from_micros(9_120)),
+        spread: distribution(48_000, 1_180, 0.35).coarse(),
+        phases: [0, 0, 3, 0, 11, 1_190, 24].map(Duration::from_micros),
     }
 }
 

@@ -49,8 +49,8 @@ pub use crate::check_document::{
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
     GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
-    PhaseDocument, SaturationDocument, SummaryDocument, TargetDocument, ThresholdDocument,
-    TickDocument, TimesDocument,
+    PhaseDocument, SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument,
+    ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

@@ -1,4 +1,4 @@
-use plimsoll_model::{Clock, Exchange, Memory, Phases, Protocol};
+use plimsoll_model::{Clock, Exchange, Memory, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
 use super::*;
@@ -57,6 +57,8 @@ impl Run {
             p99: None,
             p99_9: None,
             max: None,
+            spread: Vec::new(),
+            phases: [Duration::ZERO; Phase::ALL.len()],
         };
         let sample = ResourceSample {
             at: tick.at,

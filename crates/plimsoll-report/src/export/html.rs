@@ -1,8 +1,9 @@
 //! A page that needs nothing else: figures, plots, tables, conditions.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::grouped;
+use plimsoll_model::{Phase, grouped};
 
 use super::Exporter;
 use super::table::{
@@ -10,7 +11,7 @@ use super::table::{
 };
 use crate::RunRecord;
 use crate::document::TickDocument;
-use crate::plot::{Axis, COLOURS, Line, Plot, escaped};
+use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, escaped};
 
 /// One page, light or dark as the reader prefers, without a script.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,9 @@ pub struct Html;
 
 /// More points than a line can show are drawn together.
 const MOST_POINTS: usize = 600;
+
+/// As many columns as a heat map has room for.
+const MOST_COLUMNS: usize = 180;
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -264,7 +268,98 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     for plot in all.iter().filter(|plot| !plot.is_empty()) {
         page.push_str(&plot.html());
     }
+    for run in runs {
+        let of = if runs.len() > 1 {
+            format!(", {}", run.name)
+        } else {
+            String::new()
+        };
+        let phases = phases(run, format!("Phases, time per response{of}"));
+        if !phases.is_empty() {
+            page.push_str(&phases.html());
+        }
+        let heat = heat_map(run, format!("Latency over time, by number{of}"));
+        if !heat.is_empty() {
+            page.push_str(&heat.html());
+        }
+    }
     page.push_str("</section>\n");
+}
+
+/// What an exchange is made of, over time.
+fn phases(run: &RunRecord, title: String) -> Stack {
+    let ticks = &run.summary.ticks;
+    let lines = Phase::ALL
+        .iter()
+        .enumerate()
+        .filter(|(_, phase)| {
+            let mut times = ticks.iter().map(|tick| &tick.phases_us);
+            times.any(|times| times.contains_key(phase.name()))
+        })
+        .map(|(colour, phase)| {
+            let points: Vec<_> = ticks
+                .iter()
+                .map(|tick| {
+                    let time = tick.phases_us.get(phase.name()).copied();
+                    (tick.at_us / 1e6, time)
+                })
+                .collect();
+            let line = Line {
+                label: phase.name().to_owned(),
+                points: thinned(&points),
+            };
+            (colour, line)
+        })
+        .collect();
+    Stack {
+        title,
+        x: Axis::Time(seconds),
+        y: Axis::Linear(short_time),
+        lines,
+        shaded: vec![warm_up(run)],
+    }
+}
+
+/// How latencies were spread, over time; seconds beyond what can be told apart are put together.
+fn heat_map(run: &RunRecord, title: String) -> HeatMap {
+    let ticks = &run.summary.ticks;
+    let together = ticks.len().div_ceil(MOST_COLUMNS).max(1);
+    let mut cells = Vec::new();
+    for ticks in ticks.chunks(together) {
+        let from = ticks[0].at_us - ticks[0].length_us;
+        let to = ticks[ticks.len() - 1].at_us;
+        let mut counts: BTreeMap<u64, (f64, u64)> = BTreeMap::new();
+        for bucket in ticks.iter().flat_map(|tick| &tick.spread) {
+            // Positive floats are in the order of their bits.
+            let count = counts.entry(bucket.up_to_us.to_bits()).or_default();
+            *count = (bucket.up_to_us, count.1 + bucket.count);
+        }
+        cells.extend(counts.into_values().map(|(up_to, count)| Cell {
+            x: (from / 1e6, to / 1e6),
+            y: (end_before(up_to), up_to),
+            count,
+        }));
+    }
+    HeatMap {
+        title,
+        x: Axis::Time(seconds),
+        y: Axis::Logarithmic(short_time),
+        cells,
+        shaded: vec![warm_up(run)],
+    }
+}
+
+/// Where the bucket begins that ends at `up_to`: at the number before it in the E6 series.
+fn end_before(up_to: f64) -> f64 {
+    let power = 10_f64.powf(up_to.log10().floor());
+    let step = [1.0, 1.5, 2.2, 3.3, 4.7, 6.8]
+        .into_iter()
+        .rfind(|step| step * power < up_to * 0.99);
+    step.unwrap_or(0.68) * power
+}
+
+fn warm_up(run: &RunRecord) -> (f64, f64) {
+    (0.0, run.summary.load.warm_up_us / 1e6)
 }
 
 /// What a line is called, and its value in each second.
@@ -291,7 +386,7 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
         }
     }
     let shaded = match runs {
-        [run] => vec![(0.0, run.summary.load.warm_up_us / 1e6)],
+        [run] => vec![warm_up(run)],
         _ => Vec::new(),
     };
     Plot {

@@ -1,11 +1,17 @@
 //! Plots as SVG: axes, lines, a legend; no script, and colours that the page defines.
 
+mod heat;
+
 mod scale;
+
+mod stack;
 
 use std::fmt::Write as _;
 
+pub(crate) use self::heat::{Cell, HeatMap};
 pub(crate) use self::scale::Axis;
 use self::scale::Mapped;
+pub(crate) use self::stack::Stack;
 
 /// The drawing's own units; it is scaled to the width that there is.
 const WIDTH: f64 = 480.0;
@@ -43,22 +49,12 @@ impl Plot {
 
     /// A `figure` element with its legend.
     pub(crate) fn html(&self) -> String {
-        let mut html = String::from("<figure class=\"plot\">");
-        let push = &mut html;
-        write!(push, "<figcaption>{}", escaped(&self.title)).expect(IN_MEMORY);
-        if self.lines.len() > 1 {
-            push.push_str("<span class=\"legend\">");
-            for (number, line) in self.lines.iter().enumerate() {
-                let label = escaped(&line.label);
-                let colour = number % COLOURS;
-                write!(push, "<span class=\"k{colour}\">{label}</span> ").expect(IN_MEMORY);
-            }
-            push.push_str("</span>");
-        }
-        push.push_str("</figcaption>");
-        push.push_str(&self.svg());
-        push.push_str("</figure>\n");
-        html
+        let labels = self
+            .lines
+            .iter()
+            .map(|line| line.label.as_str())
+            .enumerate();
+        figure(&self.title, labels, &self.svg())
     }
 
     /// The drawing alone.
@@ -71,11 +67,8 @@ impl Plot {
             (LEFT, WIDTH - RIGHT),
         );
         let y = self.y.map(self.values(), (HEIGHT - BOTTOM, TOP));
-        let mut svg = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-            escaped(&self.title)
-        );
-        self.shade(&mut svg, &x);
+        let mut svg = opening(&self.title);
+        shade(&mut svg, &self.shaded, &x);
         grid(&mut svg, &x, &y);
         for (number, line) in self.lines.iter().enumerate() {
             let path = path(line, &x, &y);
@@ -92,28 +85,57 @@ impl Plot {
         let points = self.lines.iter().flat_map(|line| &line.points);
         points.filter_map(|(_, y)| *y)
     }
-
-    fn shade(&self, svg: &mut String, x: &Mapped) {
-        for (from, to) in &self.shaded {
-            let (from, to) = (x.place(*from).max(LEFT), x.place(*to).min(WIDTH - RIGHT));
-            if to > from {
-                write!(
-                    svg,
-                    "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
-                     height=\"{:.1}\"/>",
-                    to - from,
-                    HEIGHT - TOP - BOTTOM
-                )
-                .expect(IN_MEMORY);
-            }
-        }
-    }
 }
 
 /// As many as the page defines.
-pub(crate) const COLOURS: usize = 6;
+pub(crate) const COLOURS: usize = 7;
 
 const IN_MEMORY: &str = "writing to memory does not fail";
+
+/// A `figure` element around a drawing; labels have the number of their colour, and the legend is left out where one label says nothing.
+fn figure<'a>(
+    title: &str,
+    labels: impl ExactSizeIterator<Item = (usize, &'a str)>,
+    svg: &str,
+) -> String {
+    let mut html = String::from("<figure class=\"plot\">");
+    write!(html, "<figcaption>{}", escaped(title)).expect(IN_MEMORY);
+    if labels.len() > 1 {
+        html.push_str("<span class=\"legend\">");
+        for (colour, label) in labels {
+            let colour = colour % COLOURS;
+            write!(html, "<span class=\"k{colour}\">{}</span> ", escaped(label)).expect(IN_MEMORY);
+        }
+        html.push_str("</span>");
+    }
+    html.push_str("</figcaption>");
+    html.push_str(svg);
+    html.push_str("</figure>\n");
+    html
+}
+
+fn opening(title: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        escaped(title)
+    )
+}
+
+fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped) {
+    for (from, to) in stretches {
+        let (from, to) = (x.place(*from).max(LEFT), x.place(*to).min(WIDTH - RIGHT));
+        if to > from {
+            write!(
+                svg,
+                "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
+                 height=\"{:.1}\"/>",
+                to - from,
+                HEIGHT - TOP - BOTTOM
+            )
+            .expect(IN_MEMORY);
+        }
+    }
+}
 
 fn grid(svg: &mut String, x: &Mapped, y: &Mapped) {
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);

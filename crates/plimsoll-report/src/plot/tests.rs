@@ -45,6 +45,55 @@ fn quantiles_and_powers_of_ten() {
 }
 
 #[test]
+fn areas_lie_on_one_another() {
+    let line = |label: &str, values: [Option<f64>; 5]| Line {
+        label: label.to_owned(),
+        points: (1..=5).map(f64::from).zip(values).collect(),
+    };
+    let stack = Stack {
+        title: "stack".to_owned(),
+        x: Axis::Time(number),
+        y: Axis::Linear(number),
+        lines: vec![
+            (
+                2,
+                line("below", [Some(1.0), Some(2.0), Some(1.0), None, Some(1.0)]),
+            ),
+            (
+                5,
+                line("above", [Some(3.0), None, Some(3.0), None, Some(1.0)]),
+            ),
+        ],
+        shaded: Vec::new(),
+    };
+    assert!(!stack.is_empty());
+    insta::assert_snapshot!(stack.html().replace('>', ">\n"));
+}
+
+#[test]
+fn a_heat_map_has_a_path_for_each_level() {
+    let cell = |second: f64, low: f64, count| Cell {
+        x: (second - 1.0, second),
+        y: (low, low * 2.0),
+        count,
+    };
+    let heat = HeatMap {
+        title: "heat".to_owned(),
+        x: Axis::Time(number),
+        y: Axis::Logarithmic(number),
+        cells: vec![
+            cell(1.0, 10.0, 1_000),
+            cell(1.0, 20.0, 3),
+            cell(2.0, 10.0, 1_000),
+            cell(2.0, 200.0, 0),
+        ],
+        shaded: Vec::new(),
+    };
+    assert!(!heat.is_empty());
+    insta::assert_snapshot!(heat.html().replace('>', ">\n"));
+}
+
+#[test]
 fn whatever_is_drawn_stays_finite() {
     let odd = [0.0, -1.0, 1e-30, 1e300, f64::MAX, f64::NAN, f64::INFINITY];
     for x in [Axis::Time(number), Axis::Quantiles] {

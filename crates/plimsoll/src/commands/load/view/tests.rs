@@ -38,6 +38,8 @@ fn view(seconds: u64) -> View {
             p99: Some(Duration::from_micros(900 + second * 37 % 300)),
             p99_9: None,
             max: None,
+            spread: Vec::new(),
+            phases: [Duration::ZERO; Phase::ALL.len()],
         };
         let failures = [FailureCount {
             phase: Phase::Connect,
