@@ -191,6 +191,21 @@ fn refusals_are_passed_on() {
     }
 }
 
+#[test]
+fn another_syntax_is_told() {
+    let position = SET
+        .windows(6)
+        .rposition(|window| window == b"proto3")
+        .unwrap();
+    let mut set = SET.to_vec();
+    set[position..position + 6].copy_from_slice(b"protoX");
+    let error = Descriptors::decode(&set).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "echo.proto has the syntax `protoX`, and proto2 and proto3 are understood"
+    );
+}
+
 proptest! {
     /// Whatever is changed in a descriptor set, it is refused or can be used.
     #[test]
