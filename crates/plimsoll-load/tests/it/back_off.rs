@@ -1,6 +1,8 @@
 //! Servers that take connections and do nothing useful with them are not stormed.
 
-use plimsoll_load::{OnFull, RunPlan, Spacing};
+use std::time::Duration;
+
+use plimsoll_load::{OnFull, RunPlan, Spacing, StopRule};
 use plimsoll_model::RunSummary;
 use plimsoll_testkit::{
     Http2Origin, Http3Answer, Origin, Script, Step, WebSocketAnswer, WebSocketHandshake,
@@ -118,6 +120,19 @@ fn arrivals_that_are_late_do_not_storm_either() {
     assert!(counts.started < 4_000, "{counts:?}");
 }
 
+/// Sixty exchanges on one connection after the other, in less time than it takes with rests: those
+/// before the last fifty would be half a second at least.
+fn sixty(plan: RunPlan) -> RunPlan {
+    RunPlan {
+        connections: 1,
+        stop: StopRule {
+            requests: Some(60),
+            duration: Some(Duration::from_secs(20)),
+        },
+        ..plan
+    }
+}
+
 #[test]
 fn a_server_that_closes_after_each_answer_is_not_waited_for() {
     let answer = &b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello"[..];
@@ -129,13 +144,10 @@ fn a_server_that_closes_after_each_answer_is_not_waited_for() {
             _ => Script::answer_once(answer),
         })
         .start();
-    for (origin, connections) in [(&closing, 2), (&moody, 1)] {
-        let summary = go(&RunPlan {
-            connections,
-            ..briefly(plan(&origin.url("/")))
-        });
-        // More than would fit into the run with the shortest of rests.
-        assert!(summary.counts.ok > 100, "{:?}", summary.counts);
+    for (origin, answered) in [(&closing, 60), (&moody, 30)] {
+        let summary = go(&sixty(plan(&origin.url("/"))));
+        assert_eq!((summary.counts.started, summary.counts.ok), (60, answered));
+        assert_eq!(origin.connections(), 60);
     }
 }
 
@@ -152,9 +164,11 @@ fn a_server_that_leaves_after_each_answer_is_not_waited_for() {
             )
         })
         .start();
-    let summary = go(&briefly(http2(&origin.url("/"))));
-    assert!(summary.counts.ok > 100, "{:?}", summary.counts);
+    assert_eq!(go(&sixty(http2(&origin.url("/")))).counts.ok, 60);
+    assert_eq!(origin.connections(), 60);
     let origin = answering(|_, _| Http3Answer::GoAway);
-    let summary = go(&briefly(http3(&origin.url("/"))));
-    assert!(summary.counts.ok > 50, "{:?}", summary.counts);
+    let mut plan = sixty(http3(&origin.url("/")));
+    plan.http3.as_mut().unwrap().streams = 1;
+    assert_eq!(go(&plan).counts.ok, 60);
+    assert!(origin.connections() >= 60);
 }
