@@ -4,8 +4,6 @@ mod compare;
 
 mod load;
 
-mod grpc;
-
 mod check;
 
 mod report;

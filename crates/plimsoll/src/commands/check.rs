@@ -11,9 +11,9 @@ use plimsoll_report::{CheckDocument, text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
-use crate::commands::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::exit::Exit;
 use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables};
+use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 

@@ -23,9 +23,9 @@ pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
 use self::output::{Live, ResultFolder};
 use self::push::Push;
-use crate::commands::grpc;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
+use crate::grpc;
 use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 

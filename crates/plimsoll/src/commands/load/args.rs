@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
-use crate::commands::grpc::GrpcArgs;
 use crate::flags::{ConnectionArgs, RequestArgs};
+use crate::grpc::GrpcArgs;
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
 /// the server.

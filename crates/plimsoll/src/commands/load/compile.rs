@@ -23,8 +23,8 @@ use plimsoll_wire::ws::{self, MessageKind};
 use super::args::{self, Args};
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::commands::grpc::{self, UnknownMethod, Wanted};
 use crate::flags::{Problems, Way};
+use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
