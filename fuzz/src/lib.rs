@@ -6,6 +6,8 @@ pub mod h2;
 
 pub mod ws;
 
+pub mod sse;
+
 use plimsoll_wire::h1::{
     DecodeError, KnownHead, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead,
     ResponseSink,

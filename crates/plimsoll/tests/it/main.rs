@@ -34,3 +34,5 @@ mod view;
 mod push;
 
 mod websocket;
+
+mod events;
