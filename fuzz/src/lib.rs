@@ -6,6 +6,8 @@ pub mod h2;
 
 pub mod ws;
 
+pub mod sse;
+
 use plimsoll_wire::h1::{
     BodyStep, DecodeError, HeadStorage, KnownHead, Limits, RequestDecoder, RequestError,
     RequestLimits, ResponseDecoder, ResponseHead, ResponseSink,

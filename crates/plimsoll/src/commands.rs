@@ -50,7 +50,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
-        Command::Check(args) => check::run(&args),
+        Command::Check(mut args) => check::run(&mut args),
         Command::Compare(args) => compare::run(&args),
         Command::Line(args) => line::run(*args),
         Command::Report(args) => report::run(&args),

@@ -36,3 +36,5 @@ mod view;
 mod push;
 
 mod websocket;
+
+mod events;
