@@ -18,6 +18,8 @@ use crate::grpc::GrpcArgs;
 /// something about any machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[command(mut_arg("urls", |urls| urls.conflicts_with("grpc")))]
+#[command(mut_arg("from", |from| from.conflicts_with("grpc")))]
 pub(crate) struct Args {
     /// Where to send requests; without one, an embedded origin is started
     #[arg(value_name = "URL")]
@@ -189,12 +191,12 @@ pub(crate) struct RequestsArgs {
     pub(crate) disable_keepalive: bool,
 
     /// File with one URL a line, requested in turn: short for --from with --from-format urls
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from", "grpc"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
     pub(crate) urls: Option<PathBuf>,
 
     /// File of requests: a URL list, an `.http` file, command lines of curl, a HAR file or an OpenAPI
     /// document; `-` for standard input. Paths without a host stand behind the URL of the command line
-    #[arg(long, value_name = "FILE", conflicts_with = "grpc")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
 
     /// What --from holds: urls, http, curl, har or openapi [default: by its name and content]
