@@ -24,15 +24,28 @@ fuzz_target!(|data: &[u8]| {
 
     let all = with(REQUEST, &pieces);
     let as_server = read_requests(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    match (&as_client, as_server.get(1)) {
-        (Ok(response), Some(Event::End(end))) => {
+    let content: Vec<u8> = as_server
+        .iter()
+        .filter_map(|event| match event {
+            Event::Content(content) => Some(&content[..]),
+            _ => None,
+        })
+        .flatten()
+        .copied()
+        .collect();
+    match (
+        &as_client,
+        as_server
+            .iter()
+            .find(|event| !matches!(event, Event::Content(_) | Event::Head(..))),
+    ) {
+        (Ok(response), Some(Event::End(end, _))) => {
             assert_eq!(response.consumed - RESPONSE.len(), end - REQUEST.len());
-            assert!(response.content.len() <= whole.len());
+            assert_eq!(response.content, content);
         }
-        // A server skips a body without bounding it.
-        (Err(DecodeError::BodyTooLarge { .. }), _) => {}
+        // A server holds sizes, extensions and trailers to more than a client does.
+        (_, Some(Event::Error(_))) => {}
         (Err(DecodeError::ClosedInBody), None) => {}
-        (Err(error), Some(Event::Error(same))) => assert_eq!(error, same),
         (client, server) => panic!("{client:?} for a client, {server:?} for a server"),
     }
 });

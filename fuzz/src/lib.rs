@@ -6,9 +6,11 @@ pub mod h2;
 
 pub mod ws;
 
+pub mod sse;
+
 use plimsoll_wire::h1::{
-    DecodeError, KnownHead, Limits, ReceivedHead, RequestDecoder, ResponseDecoder, ResponseHead,
-    ResponseSink,
+    BodyStep, DecodeError, HeadStorage, KnownHead, Limits, RequestDecoder, RequestError,
+    RequestLimits, ResponseDecoder, ResponseHead, ResponseSink,
 };
 
 /// Small enough that a fuzzer reaches them.
@@ -107,58 +109,94 @@ pub fn read_response(pieces: &[&[u8]], head_request: bool) -> Result<Response, D
 /// What a server found in what a connection sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A head, and where it ended.
-    Head(ReceivedHead, usize),
-    /// A body was complete at this position.
-    End(usize),
+    /// A head in words, and where it ended.
+    Head(String, usize),
+    /// Content.
+    Content(Vec<u8>),
+    /// A body was complete at this position, with these trailer fields.
+    End(usize, Vec<u8>),
     /// Nothing that follows is read.
-    Error(DecodeError),
+    Error(RequestError),
 }
 
 /// Reads requests as a server does: from a buffer to which pieces are added.
 pub fn read_requests(pieces: &[&[u8]]) -> Vec<Event> {
-    let mut decoder = RequestDecoder::new(limits());
-    let mut events = Vec::new();
-    let mut buffer = Vec::new();
-    let mut position = 0;
-    let mut in_body = false;
+    let mut reading = Reading {
+        decoder: RequestDecoder::new(RequestLimits {
+            head_bytes: 512,
+            target_bytes: 128,
+            headers: 8,
+            body_bytes: 4096,
+            chunk_overhead_bytes: 16 * 1024,
+        }),
+        buffer: Vec::new(),
+        position: 0,
+        events: Vec::new(),
+    };
     for piece in pieces {
-        buffer.extend_from_slice(piece);
+        reading.buffer.extend_from_slice(piece);
         loop {
-            let result = if in_body {
-                decoder.skip_body(&buffer).map(|(taken, is_complete)| {
-                    assert!(taken <= buffer.len());
-                    assert!(is_complete || taken == buffer.len());
-                    position += taken;
-                    buffer.drain(..taken);
-                    in_body = !is_complete;
-                    if is_complete {
-                        events.push(Event::End(position));
-                    }
-                    is_complete
-                })
-            } else {
-                decoder.decode_head(&buffer).map(|found| {
-                    let Some((head, length)) = found else {
-                        return false;
-                    };
-                    assert!(0 < length && length <= buffer.len());
-                    position += length;
-                    buffer.drain(..length);
-                    in_body = true;
-                    events.push(Event::Head(head, position));
-                    true
-                })
-            };
-            match result {
+            match reading.step() {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    events.push(Event::Error(error));
-                    return events;
+                    reading.events.push(Event::Error(error));
+                    return reading.events;
                 }
             }
         }
     }
-    events
+    reading.events
+}
+
+struct Reading {
+    decoder: RequestDecoder,
+    buffer: Vec<u8>,
+    position: usize,
+    events: Vec<Event>,
+}
+
+impl Reading {
+    /// Whether there may be more to find in the buffer.
+    fn step(&mut self) -> Result<bool, RequestError> {
+        if !self.decoder.is_in_body() {
+            let mut storage = HeadStorage::new();
+            let found = self.decoder.decode_head(&self.buffer, &mut storage)?;
+            let Some((head, length)) = found else {
+                return Ok(false);
+            };
+            assert!(0 < length && length <= self.buffer.len());
+            let head = format!("{head:?}");
+            self.take(length);
+            self.events.push(Event::Head(head, self.position));
+            return Ok(true);
+        }
+        match self.decoder.decode_body(&self.buffer)? {
+            BodyStep::NeedMore => {
+                self.take(self.buffer.len());
+                Ok(false)
+            }
+            BodyStep::Content(range) => {
+                assert!(range.start < range.end && range.end <= self.buffer.len());
+                let content = &self.buffer[range.clone()];
+                match self.events.last_mut() {
+                    Some(Event::Content(earlier)) => earlier.extend_from_slice(content),
+                    _ => self.events.push(Event::Content(content.to_vec())),
+                }
+                self.take(range.end);
+                Ok(true)
+            }
+            BodyStep::End(consumed) => {
+                self.take(consumed);
+                let trailers = self.decoder.finish_body()?;
+                self.events.push(Event::End(self.position, trailers));
+                Ok(true)
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize) {
+        self.buffer.drain(..length);
+        self.position += length;
+    }
 }

@@ -53,6 +53,11 @@ pub(crate) const HAPROXY: Package = Package {
     name: "haproxy",
 };
 
+pub(crate) const PYTHON: Package = Package {
+    program: "python3",
+    name: "python3-minimal",
+};
+
 /// Installs the packages whose programs are missing; does nothing if all are there.
 pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
     let missing: Vec<&str> = packages

@@ -192,6 +192,7 @@ impl Client for Ours {
         let request = Request::encode_http2("GET", "http", authority, "/", &[], None);
         let plan = Arc::new(CheckPlan {
             digest: None,
+            grpc: None,
             request: request.expect(VALID),
             endpoint: endpoint.clone(),
             expectations: Expectations::new(vec![Condition::parse("status == 200").expect(VALID)]),

@@ -20,7 +20,7 @@ use tokio_socks::TargetAddr;
 use url::Host;
 
 use crate::endpoint::Endpoint;
-use crate::http3::{self, Http3, Http3Connection, QuicConfig};
+use crate::http3::{self, EarlyData, Http3, Http3Connection, QuicConfig, WithoutEarlyData};
 use crate::plan::{ConnectPlan, ProxyHeader};
 use crate::proxy::{Proxy, ProxyScheme};
 use crate::race::{interleave, race};
@@ -36,6 +36,8 @@ pub struct Connector {
     tls: Option<TlsConnector>,
     proxy_tls: Option<TlsConnector>,
     quic: Option<QuicConfig>,
+    /// Connections that are to be opened without early data, because a server rejected some.
+    without_early_data: WithoutEarlyData,
     /// The family that won the last race between both (RFC 8305, section 4, on history).
     ipv6_won: Cell<Option<bool>>,
 }
@@ -85,6 +87,7 @@ impl Connector {
                 .quic
                 .clone()
                 .map(|quic| quic.of_worker(options.full_handshakes)),
+            without_early_data: WithoutEarlyData::default(),
             ipv6_won: Cell::new(None),
             plan,
         }
@@ -176,11 +179,14 @@ impl Connector {
         let name = http3::certificate_name(&host);
         let source = self.plan.options.source;
         interleave(&mut addresses, self.ipv6_won.get());
-        let open = |peer| http3::open(config, peer, &name, source);
-        let (_, quic) = race(&addresses, open)
+        let early = config.early_data() && !self.without_early_data.take();
+        let open = |peer| http3::open(config, peer, &name, source, early);
+        let (_, (quic, accepted)) = race(&addresses, open)
             .await
             .map_err(|(peer, error)| http3::connect_failure(peer, &error))?;
-        let http = http3::speak(quic, limits).await?;
+        let early =
+            accepted.map(|accepted| EarlyData::follow(accepted, self.without_early_data.clone()));
+        let http = http3::speak(quic, early, limits).await?;
         progress.complete(Phase::Connect);
         Ok(http)
     }

@@ -46,7 +46,7 @@ pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
-pub use crate::http1::{Completed, Http1, Incomplete, ReadBuffer};
+pub use crate::http1::{Completed, Http1, Incomplete, Opened, Opening, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
 pub use crate::http3::{
     Http3, Http3Connection, Http3Parts, Http3Request, QuicConfig, QuicError, QuicOptions,

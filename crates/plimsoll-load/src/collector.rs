@@ -144,6 +144,7 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         ok: counts.ok + counts.warm_up,
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
+        events: interval.events.as_ref().map_or(0, |events| events.received),
         bytes_received: interval.bytes_received,
         in_flight: interval.in_flight,
         p50: latency.quantile(0.5),

@@ -23,6 +23,10 @@ mod user;
 
 mod source;
 
+mod back_off;
+
+mod events;
+
 mod plain;
 
 mod streams;

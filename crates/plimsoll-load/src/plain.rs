@@ -1,7 +1,7 @@
 //! The virtual user of `plimsoll load URL`: the planned requests on connections of its own.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{
@@ -10,14 +10,12 @@ use plimsoll_client::{
 use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
+use crate::back_off::BackOff;
+use crate::events::{EventStream, Reading, Response, Turn};
 use crate::pace::{Finished, Start};
 use crate::plan::RunPlan;
 use crate::source::{RequestSource, SharedSource};
 use crate::user::{Recorder, VirtualUser};
-
-/// The first pause after a connection could not be opened; it doubles up to [`LONGEST_BACK_OFF`].
-pub(crate) const FIRST_BACK_OFF: Duration = Duration::from_millis(10);
-pub(crate) const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 
 /// Sends the planned requests.
 #[derive(Debug)]
@@ -30,7 +28,9 @@ pub(crate) struct PlainUser {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     observer: Option<Observer>,
-    back_off: Duration,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
+    back_off: BackOff,
 }
 
 /// What the users of one worker share.
@@ -49,11 +49,14 @@ struct Open {
     /// Days until the peer's certificate expires, if a condition looks at it.
     certificate_days: Option<i64>,
     idle_since: Instant,
+    /// A complete exchange.
+    has_carried: bool,
 }
 
 impl PlainUser {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: Rc<Shared>, index: usize) -> Self {
+    /// - `events`: where streams of events are opened.
+    pub(crate) fn new(shared: Rc<Shared>, index: usize, events: Option<Box<EventStream>>) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         Self {
@@ -62,7 +65,8 @@ impl PlainUser {
             session: Session::new(&plan.session).map(Box::new),
             dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
-            back_off: Duration::ZERO,
+            events,
+            back_off: BackOff::new(plan.seed.wrapping_add(index as u64)),
             shared,
         }
     }
@@ -101,12 +105,12 @@ impl PlainUser {
                 } else {
                     None
                 };
-                self.back_off = Duration::ZERO;
                 self.connections[endpoint] = Some(Open {
                     http: Http1::new(connection.stream, plan.limits, now),
                     peer: connection.peer,
                     certificate_days,
                     idle_since: now,
+                    has_carried: false,
                 });
                 Ok(())
             }
@@ -114,9 +118,81 @@ impl PlainUser {
                 add_phases(&mut exchange.phases, &error.phases);
                 exchange.outcome = Err(error.failure);
                 exchange.done = SystemClock.now();
-                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                self.back_off.refused(start.started);
                 Err(())
             }
+        }
+    }
+
+    /// Opens a stream of events and reads it until it or the run is over.
+    async fn stream(
+        &mut self,
+        events: &mut EventStream,
+        endpoint: usize,
+        start: Start,
+        mut exchange: Exchange,
+        recorder: &Recorder,
+    ) -> Finished {
+        let connecting = self.connect(endpoint, &start, recorder, &mut exchange);
+        if connecting.await.is_err() {
+            recorder.finish(&start, &exchange);
+            return Finished {
+                done: exchange.done,
+                back_off: self.back_off.remaining(exchange.done),
+            };
+        }
+        let open = self.connections[endpoint]
+            .as_mut()
+            .expect("it was just connected");
+        let plan = &*self.shared.plan;
+        events.begin(&start, self.source.position());
+        let request = events.dress(self.source.current(plan), &mut self.dressed);
+        let gate = Rc::clone(events.gate());
+        let turn = Turn::default();
+        let mut reading = Reading {
+            stream: events,
+            exchange: exchange.clone(),
+            turn: &turn,
+            http3: None,
+        };
+        let begun = open.idle_since.max(start.started);
+        let deadline = start.started + plan.timeout;
+        let (buffer, clock) = (&self.shared.buffer, &SystemClock);
+        let opening = open
+            .http
+            .open(request, begun, deadline, buffer, &mut reading, clock);
+        let response = match opening.await {
+            Err(incomplete) => Response::Failed(incomplete),
+            Ok(mut opened) => {
+                reading.tell_opening(&opened.opening);
+                let is_stream = reading.stream.was_opened();
+                let patience = (!is_stream).then_some(deadline);
+                let http = &mut open.http;
+                let following =
+                    http.follow(&mut opened, request, patience, buffer, &mut reading, clock);
+                let followed = tokio::select! {
+                    biased;
+                    followed = following => Some(followed.into()),
+                    () = turn.given_up() => None,
+                    () = gate.wait_for_stop(), if is_stream => None,
+                };
+                followed.unwrap_or_else(|| Response::Dropped(opened.traffic()))
+            }
+        };
+        let concluded = events.conclude(response, exchange);
+        if concluded.has_carried {
+            open.has_carried = true;
+            self.back_off.carried();
+        } else if !open.has_carried {
+            self.back_off.lost(start.started);
+        }
+        open.idle_since = concluded.done;
+        if !(concluded.is_reusable && plan.keep_alive) {
+            self.connections[endpoint] = None;
+        }
+        Finished {
+            done: concluded.done,
+            back_off: concluded.pause.max(self.back_off.remaining(concluded.done)),
         }
     }
 }
@@ -140,6 +216,12 @@ impl VirtualUser for PlainUser {
                 .set(Phase::Blocked, start.started - start.intended);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        if let Some(mut events) = self.events.take() {
+            let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
+            let finished = Box::pin(streaming).await;
+            self.events = Some(events);
+            return finished;
+        }
         loop {
             if self
                 .connect(endpoint, &start, recorder, &mut exchange)
@@ -149,7 +231,7 @@ impl VirtualUser for PlainUser {
                 recorder.finish(&start, &exchange);
                 return Finished {
                     done: exchange.done,
-                    back_off: self.back_off,
+                    back_off: self.back_off.remaining(exchange.done),
                 };
             }
             let Self {
@@ -159,7 +241,8 @@ impl VirtualUser for PlainUser {
                 source,
                 session,
                 dressed,
-                ..
+                back_off,
+                events: _,
             } = self;
             let plan = &*shared.plan;
             let open = connections[endpoint]
@@ -201,6 +284,8 @@ impl VirtualUser for PlainUser {
                 Ok(completed) => {
                     let Completed { done, reusable, .. } = completed;
                     open.idle_since = done;
+                    open.has_carried = true;
+                    back_off.carried();
                     add_phases(&mut exchange.phases, &completed.phases);
                     exchange.bytes_sent += completed.bytes_sent;
                     exchange.bytes_received += completed.bytes_received;
@@ -215,6 +300,9 @@ impl VirtualUser for PlainUser {
                     exchange.bytes_received += incomplete.bytes_received;
                     exchange.done = done;
                     exchange.outcome = Err(failure);
+                    if !open.has_carried {
+                        back_off.lost(start.started);
+                    }
                     false
                 }
             };
@@ -242,7 +330,7 @@ impl VirtualUser for PlainUser {
             }
             return Finished {
                 done: exchange.done,
-                back_off: Duration::ZERO,
+                back_off: back_off.remaining(exchange.done),
             };
         }
     }

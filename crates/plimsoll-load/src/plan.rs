@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme, SessionPlan};
-use plimsoll_model::{Protocol, Rate};
+use plimsoll_model::{ExchangeKind, Protocol, Rate};
 use plimsoll_wire::h1::Limits;
-use plimsoll_wire::{h2, ws};
+use plimsoll_wire::{h2, sse, ws};
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
@@ -59,6 +59,8 @@ pub struct RunPlan {
     pub websocket: Option<WebSocketPlan>,
     /// How responses are judged as those of gRPC, if they are; requests must be calls over HTTP/2.
     pub grpc: Option<GrpcPlan>,
+    /// Whether streams of events are opened, and bounds on what they may have us hold.
+    pub events: Option<sse::Limits>,
     /// What every response must meet.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
@@ -299,6 +301,15 @@ impl RunPlan {
             (None, _, Some(_)) => Protocol::Http3,
             (None, Some(_), None) => Protocol::Http2,
             (None, None, None) => Protocol::Http1,
+        }
+    }
+
+    /// What an exchange is.
+    pub fn exchanges(&self) -> ExchangeKind {
+        match (&self.websocket, self.events) {
+            (Some(_), _) => ExchangeKind::RoundTrip,
+            (None, Some(_)) => ExchangeKind::Stream,
+            (None, None) => ExchangeKind::Request,
         }
     }
 

@@ -2,18 +2,20 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use plimsoll_client::check::{Facts, Observer};
-use plimsoll_client::{Http3, Http3Parts, Learning, Request, Session};
+use plimsoll_client::{Http3, Http3Parts, Incomplete, Learning, Request, Session};
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::ResponseSink as _;
 use tokio::sync::OnceCell;
 
+use crate::back_off::BackOff;
+use crate::events::{EventStream, NEVER, Reading, Response, Turn};
 use crate::pace::{Finished, Start};
-use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plain::{Shared, add_phases};
 use crate::source::RequestSource;
 use crate::user::{Recorder, VirtualUser};
 
@@ -31,57 +33,105 @@ pub(crate) struct QuicUser {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     observer: Option<Observer>,
-    back_off: Duration,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
 }
 
 /// A connection to each endpoint, shared by the users of its streams.
 #[derive(Debug)]
 pub(crate) struct QuicConnection {
-    /// One per endpoint: the connection, once somebody has opened it.
-    links: Vec<RefCell<Rc<Link>>>,
+    /// One per endpoint.
+    links: Vec<Link>,
+}
+
+/// The way to one endpoint.
+#[derive(Debug)]
+struct Link {
+    /// The connection, once somebody has opened it.
+    current: RefCell<Rc<Opening>>,
+    back_off: RefCell<BackOff>,
 }
 
 /// One connection, opened by whoever needs it first while the others wait.
-type Link = OnceCell<Result<Open, Failure>>;
+type Opening = OnceCell<Result<Open, Failure>>;
 
 #[derive(Debug, Clone)]
 struct Open {
     http: Http3,
     /// Days until the peer's certificate expires, if a condition looks at it.
     certificate_days: Option<i64>,
+    /// When it was begun to be opened.
+    begun: Instant,
 }
 
 impl QuicConnection {
     /// - `endpoints`: how many there are.
-    pub(crate) fn new(endpoints: usize) -> Self {
+    /// - `seed`: other connections have another one.
+    pub(crate) fn new(endpoints: usize, seed: u64) -> Self {
+        let link = |seed| Link {
+            current: RefCell::default(),
+            back_off: RefCell::new(BackOff::new(seed)),
+        };
         Self {
-            links: (0..endpoints).map(|_| RefCell::default()).collect(),
+            links: (seed..).take(endpoints).map(link).collect(),
         }
     }
+}
 
-    /// The link to `endpoint` as it is to be used now: one whose server has left is replaced.
-    fn link(&self, endpoint: usize) -> Rc<Link> {
-        let mut current = self.links[endpoint].borrow_mut();
+impl Link {
+    /// The connection as it is to be used now: one whose server has left is replaced.
+    fn current(&self) -> Rc<Opening> {
+        let current = Rc::clone(&self.current.borrow());
         if let Some(Ok(open)) = current.get()
             && open.http.is_retired()
         {
-            *current = Rc::default();
+            self.replace(&current);
+            return Rc::clone(&self.current.borrow());
         }
-        Rc::clone(&current)
+        current
     }
 
-    /// The next user opens another connection in place of `link`.
-    fn replace(&self, endpoint: usize, link: &Rc<Link>) {
-        let mut current = self.links[endpoint].borrow_mut();
-        if Rc::ptr_eq(&current, link) {
-            *current = Rc::default();
+    /// The next user opens another connection in place of `opening`, as soon as that may be.
+    fn replace(&self, opening: &Rc<Opening>) {
+        let mut current = self.current.borrow_mut();
+        if !Rc::ptr_eq(&current, opening) {
+            return;
+        }
+        if let Some(Ok(open)) = current.get()
+            && !open.http.has_carried()
+        {
+            self.back_off.borrow_mut().lost(open.begun);
+        }
+        *current = Rc::default();
+    }
+
+    /// Waits until a connection may be opened; false if `deadline` comes first.
+    ///
+    /// - `now`: the present.
+    async fn rest(&self, mut now: Instant, deadline: Instant) -> bool {
+        loop {
+            let remaining = self.back_off.borrow().remaining(now);
+            if remaining.is_zero() {
+                return true;
+            }
+            if now >= deadline {
+                return false;
+            }
+            tokio::time::sleep_until((now + remaining).min(deadline).into()).await;
+            now = SystemClock.now();
         }
     }
 }
 
 impl QuicUser {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: Rc<Shared>, connection: Rc<QuicConnection>, index: usize) -> Self {
+    /// - `events`: where streams of events are opened.
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        connection: Rc<QuicConnection>,
+        index: usize,
+        events: Option<Box<EventStream>>,
+    ) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         Self {
@@ -89,7 +139,7 @@ impl QuicUser {
             session: Session::new(&plan.session).map(Box::new),
             dressed: None,
             observer: (!expectations.is_empty()).then(|| expectations.observer()),
-            back_off: Duration::ZERO,
+            events,
             connection,
             shared,
         }
@@ -99,42 +149,61 @@ impl QuicUser {
     async fn connect(
         &mut self,
         endpoint: usize,
+        deadline: Instant,
         recorder: &Recorder,
         exchange: &mut Exchange,
-    ) -> Result<(Rc<Link>, Open), Failure> {
-        let link = self.connection.link(endpoint);
-        if let Some(Ok(open)) = link.get() {
-            return Ok((Rc::clone(&link), open.clone()));
+    ) -> Result<(Rc<Opening>, Open), Failure> {
+        let link = &self.connection.links[endpoint];
+        let mut opening = link.current();
+        if let Some(Ok(open)) = opening.get() {
+            return Ok((Rc::clone(&opening), open.clone()));
         }
-        let waiting_from = SystemClock.now();
+        let blocked = |exchange: &mut Exchange, from: Instant, until: Instant| {
+            let earlier = exchange.phases.get(Phase::Blocked).unwrap_or_default();
+            let blocked = earlier + (until - from);
+            exchange.phases.set(Phase::Blocked, blocked);
+        };
+        let mut begun = SystemClock.now();
+        if !link.back_off.borrow().remaining(begun).is_zero() {
+            let may_open = link.rest(begun, deadline).await;
+            let now = SystemClock.now();
+            blocked(exchange, begun, now);
+            if !may_open {
+                return Err(Failure::new(Phase::Blocked, FailureKind::Timeout)
+                    .because("the last connections were in vain, and none may be opened yet"));
+            }
+            begun = now;
+            opening = link.current();
+        }
         let mut own = None;
-        let opened = link.get_or_init(|| async {
-            let (phases, result) = self.open(endpoint, recorder).await;
+        let opened = opening.get_or_init(|| async {
+            let (phases, result) = self.open(endpoint, begun, recorder).await;
             own = Some(phases);
+            if result.is_err() {
+                link.back_off.borrow_mut().refused(begun);
+            }
             result
         });
         let opened = opened.await.clone();
-        if let Some(phases) = own {
-            add_phases(&mut exchange.phases, &phases);
-        } else {
-            let waited = SystemClock.now() - waiting_from;
-            let earlier = exchange.phases.get(Phase::Blocked).unwrap_or_default();
-            exchange.phases.set(Phase::Blocked, earlier + waited);
+        match own {
+            Some(phases) => add_phases(&mut exchange.phases, &phases),
+            None => blocked(exchange, begun, SystemClock.now()),
         }
         match opened {
-            Ok(open) => {
-                self.back_off = Duration::ZERO;
-                Ok((link, open))
-            }
+            Ok(open) => Ok((opening, open)),
             Err(failure) => {
-                self.connection.replace(endpoint, &link);
-                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                link.replace(&opening);
                 Err(failure)
             }
         }
     }
 
-    async fn open(&self, endpoint: usize, recorder: &Recorder) -> (Phases, Result<Open, Failure>) {
+    async fn open(
+        &self,
+        endpoint: usize,
+        begun: Instant,
+        recorder: &Recorder,
+    ) -> (Phases, Result<Open, Failure>) {
         let plan = &self.shared.plan;
         let connecting = self.shared.connector.connect_http3(
             &plan.endpoints[endpoint],
@@ -153,6 +222,7 @@ impl QuicUser {
                 let open = Open {
                     http: connection.http,
                     certificate_days,
+                    begun,
                 };
                 (connection.phases, Ok(open))
             }
@@ -172,7 +242,8 @@ impl QuicUser {
         let deadline = start.started + shared.plan.timeout;
         let mut attempts = 0;
         loop {
-            let (link, mut open) = match self.connect(endpoint, recorder, exchange).await {
+            let connecting = self.connect(endpoint, deadline, recorder, exchange);
+            let (opening, mut open) = match connecting.await {
                 Ok(found) => found,
                 Err(failure) => {
                     exchange.outcome = Err(failure);
@@ -225,7 +296,7 @@ impl QuicUser {
                 }
             };
             if open.http.is_retired() {
-                self.connection.replace(endpoint, &link);
+                self.connection.links[endpoint].replace(&opening);
             }
             match result {
                 Ok(completed) => {
@@ -234,6 +305,8 @@ impl QuicUser {
                     exchange.bytes_received += completed.bytes_received;
                     exchange.done = completed.done;
                     exchange.outcome = Ok(completed.status);
+                    let link = &self.connection.links[endpoint];
+                    link.back_off.borrow_mut().carried();
                     // A server that asks who is there is told so in the same exchange.
                     let session = self.session.as_mut();
                     if session.is_some_and(|session| session.wants_again()) {
@@ -265,6 +338,106 @@ impl QuicUser {
     }
 }
 
+impl QuicUser {
+    /// Opens a stream of events and reads it until it or the run is over.
+    async fn stream(
+        &mut self,
+        events: &mut EventStream,
+        endpoint: usize,
+        start: Start,
+        mut exchange: Exchange,
+        recorder: &Recorder,
+    ) -> Finished {
+        let shared = Rc::clone(&self.shared);
+        let deadline = start.started + shared.plan.timeout;
+        events.begin(&start, self.source.position());
+        let gate = Rc::clone(events.gate());
+        let mut attempts = 0;
+        let (opening, open, response) = loop {
+            let connecting = self.connect(endpoint, deadline, recorder, &mut exchange);
+            let (opening, mut open) = match connecting.await {
+                Ok(found) => found,
+                Err(failure) => {
+                    exchange.done = SystemClock.now();
+                    exchange.outcome = Err(failure);
+                    recorder.finish(&start, &exchange);
+                    let link = &self.connection.links[endpoint];
+                    return Finished {
+                        done: exchange.done,
+                        back_off: link.back_off.borrow().remaining(exchange.done),
+                    };
+                }
+            };
+            exchange.peer = Some(open.http.peer());
+            events.begin_again();
+            let request = events.dress(self.source.current(&shared.plan), &mut self.dressed);
+            let begun = SystemClock.now();
+            let Some(request) = request.http3() else {
+                let failure = Failure::new(Phase::Send, FailureKind::Protocol)
+                    .because("the request cannot be encoded for HTTP/3");
+                break (opening, open, failed(failure));
+            };
+            let turn = Turn::default();
+            let traffic = open.http.clone();
+            let mut reading = Reading {
+                stream: &mut *events,
+                exchange: exchange.clone(),
+                turn: &turn,
+                http3: Some(&traffic),
+            };
+            let http = &mut open.http;
+            let reached = begun + NEVER;
+            let asking = http.exchange(&request, begun, reached, &mut reading, &SystemClock);
+            let response = tokio::select! {
+                biased;
+                response = asking => Some(Response::from(response)),
+                () = turn.given_up() => None,
+                () = turn.left(&gate) => None,
+                () = turn.overdue(deadline) => {
+                    Some(failed(Failure::new(Phase::Wait, FailureKind::Timeout)))
+                }
+            };
+            let response = response.unwrap_or_else(|| Response::Dropped(traffic.take_traffic()));
+            attempts += 1;
+            if let Response::Failed(incomplete) = &response
+                && incomplete.failure.retry == Retry::Safe
+                && !events.was_opened()
+                && attempts < MOST_ATTEMPTS
+            {
+                if open.http.is_retired() {
+                    self.connection.links[endpoint].replace(&opening);
+                }
+                continue;
+            }
+            break (opening, open, response);
+        };
+        let concluded = events.conclude(response, exchange);
+        let link = &self.connection.links[endpoint];
+        if open.http.is_retired() {
+            link.replace(&opening);
+        }
+        if concluded.has_carried {
+            link.back_off.borrow_mut().carried();
+        }
+        let rest = link.back_off.borrow().remaining(concluded.done);
+        Finished {
+            done: concluded.done,
+            back_off: concluded.pause.max(rest),
+        }
+    }
+}
+
+/// A request that came to nothing.
+fn failed(failure: Failure) -> Response {
+    Response::Failed(Incomplete {
+        failure,
+        phases: Phases::default(),
+        bytes_sent: 0,
+        bytes_received: 0,
+        done: SystemClock.now(),
+    })
+}
+
 impl VirtualUser for QuicUser {
     async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = Exchange {
@@ -283,6 +456,12 @@ impl VirtualUser for QuicUser {
             exchange.phases.set(Phase::Blocked, blocked);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        if let Some(mut events) = self.events.take() {
+            let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
+            let finished = Box::pin(streaming).await;
+            self.events = Some(events);
+            return finished;
+        }
         let certificate_days = self
             .attempt(endpoint, &start, recorder, &mut exchange)
             .await;
@@ -297,9 +476,15 @@ impl VirtualUser for QuicUser {
             }
             None => recorder.finish(&start, &exchange),
         }
+        let back_off = if exchange.outcome.is_ok() {
+            Duration::ZERO
+        } else {
+            let link = &self.connection.links[endpoint];
+            link.back_off.borrow().remaining(exchange.done)
+        };
         Finished {
             done: exchange.done,
-            back_off: self.back_off,
+            back_off,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
-    Counts, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus, GrpcStatusCount,
-    Histogram, Messages, Phase, Trend,
+    Counts, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus,
+    GrpcStatusCount, Histogram, Messages, Phase, Trend,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -24,6 +24,8 @@ pub(crate) struct Interval {
     pub(crate) connections_opened: u64,
     /// Only over WebSockets.
     pub(crate) messages: Messages,
+    /// Made when the first stream of events is opened.
+    pub(crate) events: Option<Box<EventFigures>>,
     pub(crate) from_started: Histogram,
     /// The sum of what is in `from_started`.
     pub(crate) latency_nanos: u64,
@@ -55,6 +57,7 @@ impl Interval {
             bytes_received: 0,
             connections_opened: 0,
             messages: Messages::default(),
+            events: None,
             from_started: Histogram::new(),
             latency_nanos: 0,
             from_intended: is_open.then(Histogram::new),
@@ -113,17 +116,7 @@ impl Interval {
     }
 
     fn record_failure(&mut self, failure: &Failure) {
-        let same =
-            |count: &&mut FailureCount| count.kind == failure.kind && count.phase == failure.phase;
-        match self.failures.iter_mut().find(same) {
-            Some(count) => count.count += 1,
-            None => self.failures.push(FailureCount {
-                phase: failure.phase,
-                kind: failure.kind,
-                count: 1,
-                example: failure.clone(),
-            }),
-        }
+        FailureCount::add(&mut self.failures, failure);
     }
 
     /// Adds all of `other`.
@@ -135,15 +128,7 @@ impl Interval {
         if let Some(theirs) = &other.grpc {
             self.grpc.get_or_insert_default().merge(theirs);
         }
-        for failure in &other.failures {
-            let same = |count: &&mut FailureCount| {
-                count.kind == failure.kind && count.phase == failure.phase
-            };
-            match self.failures.iter_mut().find(same) {
-                Some(count) => count.count += failure.count,
-                None => self.failures.push(failure.clone()),
-            }
-        }
+        FailureCount::merge(&mut self.failures, &other.failures);
         for (count, more) in self.unmet.iter_mut().zip(&other.unmet) {
             *count += more;
         }
@@ -151,6 +136,9 @@ impl Interval {
         self.bytes_received += other.bytes_received;
         self.connections_opened += other.connections_opened;
         self.messages.merge(&other.messages);
+        if let Some(theirs) = &other.events {
+            self.events.get_or_insert_default().merge(theirs);
+        }
         self.from_started.merge(&other.from_started);
         self.latency_nanos += other.latency_nanos;
         if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
@@ -178,6 +166,14 @@ impl Interval {
         self.bytes_received = 0;
         self.connections_opened = 0;
         self.messages = Messages::default();
+        if let Some(events) = &mut self.events {
+            let gaps = std::mem::take(&mut events.gaps);
+            **events = EventFigures {
+                gaps,
+                ..EventFigures::default()
+            };
+            events.gaps.clear();
+        }
         self.from_started.clear();
         self.latency_nanos = 0;
         if let Some(from_intended) = &mut self.from_intended {

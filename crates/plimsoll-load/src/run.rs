@@ -548,6 +548,16 @@ fn summarise(
         bytes_received: total.bytes_received,
         connections_opened: total.connections_opened,
         messages: plan.websocket.as_ref().map(|_| total.messages),
+        events: plan.events.map(|_| {
+            let mut events = total
+                .events
+                .take()
+                .map_or_else(Default::default, |events| *events);
+            events
+                .failures
+                .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+            events
+        }),
         latency,
         phases: total.into_phases(),
         ticks,
@@ -577,6 +587,7 @@ fn shape(plan: &RunPlan) -> LoadShape {
         },
         protocol: plan.protocol(),
         connections: plan.connections,
+        exchanges: plan.exchanges(),
         streams: plan.streams(),
         udp_payload: plan.http3.and_then(|http3| http3.udp_payload),
         workers: plan.workers,

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::grpc::GrpcReading;
 use plimsoll_client::{
-    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Request, Responses, Session,
-    Stream, require_http2,
+    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Opening, Request, Responses,
+    Session, Stream, require_http2,
 };
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
@@ -25,8 +25,10 @@ use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{ResponseHead, Settings};
 use tokio::time::Sleep;
 
+use crate::back_off::BackOff;
+use crate::events::{EventStream, NEVER, Response};
 use crate::pace::{Finished, Start, StreamPacer};
-use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plain::{Shared, add_phases};
 use crate::plan::RunPlan;
 use crate::source::RequestSource;
 use crate::user::Recorder;
@@ -50,7 +52,6 @@ pub(crate) struct StreamsUser {
     under_way: usize,
     /// One per endpoint.
     links: Vec<Link>,
-    back_off: Duration,
     settings: Settings,
     /// What the turn under way brought.
     news: News,
@@ -76,10 +77,12 @@ struct Place {
     observer: Option<Observer>,
     /// Only where gRPC is spoken.
     grpc: Option<Box<GrpcReading>>,
+    /// Only where streams of events are opened.
+    events: Option<Box<EventStream>>,
 }
 
 /// The way to one endpoint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Link {
     connecting: Option<Connecting>,
     current: Option<Open>,
@@ -89,11 +92,15 @@ struct Link {
     queue: VecDeque<u32>,
     /// For the one that waits longest; made when one first waits.
     patience: Option<Pin<Box<Sleep>>>,
+    back_off: BackOff,
+    /// While no connection may be opened; made when that is first so.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 struct Connecting {
     /// The place whose exchange it is opened for.
     place: u32,
+    begun: Instant,
     attempt: Pin<Box<dyn Future<Output = Result<Connection, ConnectFailure>>>>,
 }
 
@@ -111,53 +118,68 @@ struct Open {
     peer: Option<SocketAddr>,
     /// Days until the peer's certificate expires, if a condition looks at it.
     certificate_days: Option<i64>,
+    /// When it was begun to be opened.
+    begun: Instant,
+    /// A complete exchange.
+    has_carried: bool,
 }
 
 /// Places whose exchanges ended, and those whose requests have to be sent again.
 #[derive(Debug, Default)]
 struct News {
-    freed: Vec<(u32, Finished)>,
+    answered: Vec<(u32, Finished)>,
+    /// With when their exchanges ended.
+    failed: Vec<(u32, Instant)>,
     again: Vec<u32>,
+    /// Those whose responses are to be given up.
+    given_up: Vec<u32>,
 }
 
 impl StreamsUser {
     /// - `index`: the connection's number in the run; its places are virtual users, which begin at
     ///   different requests.
+    /// - `events`: of each place, where streams of events are opened.
     pub(crate) fn new(
         shared: Rc<Shared>,
         recorder: Rc<Recorder>,
         pacer: StreamPacer,
         index: usize,
         settings: Settings,
+        events: Vec<Option<Box<EventStream>>>,
     ) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         let now = SystemClock.now();
         let first = index * settings.streams as usize;
-        let places = (0..settings.streams as usize).map(|place| Place {
-            start: Start {
-                intended: now,
-                started: now,
-                in_window: false,
-                lag: None,
-            },
-            source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
-            phases: Phases::default(),
-            attempts: 0,
-            taken_in: 0,
-            session: Session::new(&plan.session).map(Box::new),
-            dressed: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            observer: (!expectations.is_empty()).then(|| expectations.observer()),
-            grpc: plan.grpc.map(|_| Box::default()),
-        });
+        let places = (0..settings.streams as usize)
+            .zip(events)
+            .map(|(place, events)| Place {
+                events,
+                start: Start {
+                    intended: now,
+                    started: now,
+                    in_window: false,
+                    lag: None,
+                },
+                source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
+                phases: Phases::default(),
+                attempts: 0,
+                taken_in: 0,
+                session: Session::new(&plan.session).map(Box::new),
+                dressed: None,
+                bytes_sent: 0,
+                bytes_received: 0,
+                observer: (!expectations.is_empty()).then(|| expectations.observer()),
+                grpc: plan.grpc.map(|_| Box::default()),
+            });
         Self {
             places: places.collect(),
             in_play: 0,
             under_way: 0,
-            links: plan.endpoints.iter().map(|_| Link::default()).collect(),
-            back_off: Duration::ZERO,
+            links: (plan.seed.wrapping_add(index as u64)..)
+                .zip(&plan.endpoints)
+                .map(|(seed, _)| Link::new(seed))
+                .collect(),
             settings,
             news: News::default(),
             turn: 0,
@@ -170,7 +192,15 @@ impl StreamsUser {
     /// Makes exchanges until the pacer says that there are no more.
     pub(crate) async fn live(mut self) {
         self.bring_into_play(1, SystemClock.now());
-        poll_fn(|context| self.poll_live(context)).await;
+        let mut is_known = self.shared.plan.events.is_none();
+        poll_fn(|context| {
+            if !std::mem::replace(&mut is_known, true) {
+                // Streams are left when the run is over.
+                self.pacer.gate().wake_on_stop(context.waker().clone());
+            }
+            self.poll_live(context)
+        })
+        .await;
     }
 
     fn poll_live(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -210,6 +240,9 @@ impl StreamsUser {
                     taken.bytes_received = 0;
                     taken.taken_in = self.turn;
                     let endpoint = taken.source.advance(&self.shared.plan);
+                    if let Some(events) = &mut taken.events {
+                        events.begin(&start, taken.source.position());
+                    }
                     self.links[endpoint].queue.push_back(place);
                 }
             }
@@ -220,12 +253,14 @@ impl StreamsUser {
     fn poll_link(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
         let mut progress = self.poll_connecting(endpoint, context);
         let link = &mut self.links[endpoint];
-        if let Some(retired) = link.current.take_if(|open| open.http.is_retired())
-            && retired.http.in_flight() > 0
-        {
-            link.retired.push(retired);
+        if let Some(retired) = link.current.take_if(|open| open.http.is_retired()) {
+            if retired.http.in_flight() > 0 {
+                link.retired.push(retired);
+            } else {
+                link.take_leave(&retired);
+            }
         }
-        if link.current.is_none() && link.connecting.is_none() {
+        if link.current.is_none() && link.connecting.is_none() && !link.poll_rest(context) {
             progress |= self.begin_connecting(endpoint);
         }
         self.begin_requests(endpoint);
@@ -243,6 +278,7 @@ impl StreamsUser {
         let shared = Rc::clone(&self.shared);
         self.links[endpoint].connecting = Some(Connecting {
             place,
+            begun: SystemClock.now(),
             attempt: Box::pin(async move {
                 let endpoint = &shared.plan.endpoints[endpoint];
                 let connecting = shared.connector.connect(endpoint, &SystemClock);
@@ -267,7 +303,7 @@ impl StreamsUser {
         let Poll::Ready(result) = connecting.attempt.as_mut().poll(context) else {
             return false;
         };
-        let place = connecting.place;
+        let (place, begun) = (connecting.place, connecting.begun);
         link.connecting = None;
         let phases = match &result {
             Ok(connection) => &connection.phases,
@@ -277,13 +313,13 @@ impl StreamsUser {
         match result {
             Ok(connection) => {
                 self.recorder.connection_opened();
-                self.back_off = Duration::ZERO;
                 let link = &mut self.links[endpoint];
-                link.current = Some(Open::new(connection, &self.shared.plan, self.settings));
+                let plan = &self.shared.plan;
+                link.current = Some(Open::new(connection, plan, self.settings, begun));
                 link.queue.push_front(place);
             }
             Err(error) => {
-                self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                self.links[endpoint].back_off.refused(begun);
                 // Whoever waited for the same connection has waited in vain.
                 self.fail(place, &error.failure);
                 while let Some(place) = self.links[endpoint].queue.pop_front() {
@@ -318,10 +354,13 @@ impl StreamsUser {
             let plan = &self.shared.plan;
             let deadline = start.started + plan.timeout;
             let mut request = taken.source.current(plan);
+            let into = &mut taken.dressed;
             if let Some(session) = &mut taken.session {
                 let site = &plan.endpoints[endpoint];
-                let into = &mut taken.dressed;
                 request = session.dress(request, into, site, endpoint, &SystemClock);
+            } else if let Some(events) = &mut taken.events {
+                events.begin_again();
+                request = events.dress(request, into);
             }
             let Some(request) = request.http2() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
@@ -345,11 +384,15 @@ impl StreamsUser {
             places,
             links,
             news,
-            back_off,
             ..
         } = self;
-        let link = &mut links[endpoint];
-        let mut take = |open: &mut Open| {
+        let Link {
+            current,
+            retired,
+            back_off,
+            ..
+        } = &mut links[endpoint];
+        let mut take = |open: &mut Open, back_off: &mut BackOff| {
             let mut taking = Taking {
                 plan: &shared.plan,
                 endpoint,
@@ -358,27 +401,37 @@ impl StreamsUser {
                 news,
                 peer: open.peer,
                 certificate_days: open.certificate_days,
-                back_off: *back_off,
+                has_carried: false,
             };
             let http = &mut open.http;
-            http.poll_drive(context, &shared.buffer, &mut taking, &SystemClock)
+            let driven = http.poll_drive(context, &shared.buffer, &mut taking, &SystemClock);
+            if taking.has_carried {
+                open.has_carried = true;
+                back_off.carried();
+            }
+            driven
         };
         let mut progress = false;
         let mut established = None;
-        if let Some(open) = &mut link.current {
-            let driven = take(open);
+        let mut over = Vec::new();
+        if let Some(open) = current {
+            let driven = take(open, back_off);
             progress |= driven.is_ready();
             if driven == Poll::Ready(Driven::Over) {
-                link.current = None;
+                over.extend(current.take());
             } else if driven.is_ready() && open.http.is_established() {
                 established = Some(open.http.capacity() + open.http.in_flight());
             }
         }
-        link.retired.retain_mut(|open| {
-            let driven = take(open);
+        let drained = retired.extract_if(.., |open| {
+            let driven = take(open, back_off);
             progress |= driven.is_ready();
-            driven != Poll::Ready(Driven::Over) && open.http.in_flight() > 0
+            driven == Poll::Ready(Driven::Over) || open.http.in_flight() == 0
         });
+        over.extend(drained);
+        for open in &over {
+            self.links[endpoint].take_leave(open);
+        }
         if let Some(allowed) = established {
             let allowed = u32::try_from(allowed).unwrap_or(u32::MAX);
             if allowed.min(self.settings.streams) > self.in_play {
@@ -415,15 +468,58 @@ impl StreamsUser {
 
     /// Lets freed places begin anew, and requests that were not looked at be sent again.
     fn spread_news(&mut self, endpoint: usize) -> bool {
-        let is_any = !self.news.freed.is_empty() || !self.news.again.is_empty();
-        for (place, finished) in self.news.freed.drain(..) {
-            self.under_way -= 1;
+        self.give_up(endpoint);
+        let News {
+            answered,
+            failed,
+            again,
+            ..
+        } = &mut self.news;
+        let is_any = !answered.is_empty() || !failed.is_empty() || !again.is_empty();
+        self.under_way -= answered.len() + failed.len();
+        for (place, finished) in answered.drain(..) {
             self.pacer.free(place, finished);
         }
-        for place in self.news.again.drain(..) {
+        for (place, done) in failed.drain(..) {
+            let back_off = self.links[endpoint].back_off.remaining(done);
+            self.pacer.free(place, Finished { done, back_off });
+        }
+        for place in again.drain(..) {
             self.links[endpoint].queue.push_back(place);
         }
         is_any
+    }
+
+    /// Ends the responses that are to be given up, and the streams that are left with the run.
+    fn give_up(&mut self, endpoint: usize) {
+        let mut given_up = std::mem::take(&mut self.news.given_up);
+        let is_over = self.pacer.gate().is_stopping();
+        if self.shared.plan.events.is_some() && is_over {
+            let places = (0_u32..).zip(&self.places);
+            given_up.extend(
+                places
+                    .filter(|(_, place)| place.is_open())
+                    .map(|(token, _)| token),
+            );
+        }
+        let link = &mut self.links[endpoint];
+        for token in given_up.drain(..) {
+            let mut opens = link.current.iter_mut().chain(&mut link.retired);
+            let Some((open, traffic)) = opens.find_map(|open| {
+                let traffic = open.http.traffic(token)?;
+                Some((open, traffic))
+            }) else {
+                continue;
+            };
+            open.http.cancel(token);
+            let peer = open.peer;
+            let place = &mut self.places[token as usize];
+            let exchange = place.exchange(place.start.started, peer, Ok(0));
+            if let Some(finished) = place.conclude(Response::Dropped(traffic), exchange) {
+                self.news.answered.push((token, finished));
+            }
+        }
+        self.news.given_up = given_up;
     }
 
     /// The exchange of `place` waited until now, from when it was meant to start.
@@ -446,8 +542,7 @@ impl StreamsUser {
         let taken = &self.places[place as usize];
         let exchange = taken.exchange(done, None, Err(failure.clone()));
         self.recorder.finish(&taken.start, &exchange);
-        let back_off = self.back_off;
-        self.news.freed.push((place, Finished { done, back_off }));
+        self.news.failed.push((place, done));
     }
 
     fn bring_into_play(&mut self, places: u32, now: Instant) {
@@ -459,8 +554,44 @@ impl StreamsUser {
     }
 }
 
+impl Link {
+    fn new(seed: u64) -> Self {
+        Self {
+            connecting: None,
+            current: None,
+            retired: Vec::new(),
+            queue: VecDeque::new(),
+            patience: None,
+            back_off: BackOff::new(seed),
+            rest: None,
+        }
+    }
+
+    /// What a connection that is over means for the next one.
+    fn take_leave(&mut self, open: &Open) {
+        if !open.has_carried {
+            self.back_off.lost(open.begun);
+        }
+    }
+
+    /// Whether no connection may be opened yet; the task is woken when one may.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(until) = self.back_off.until().filter(|_| !self.queue.is_empty()) else {
+            return false;
+        };
+        let rest = self
+            .rest
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until.into())));
+        if rest.deadline().into_std() != until {
+            rest.as_mut().reset(until.into());
+        }
+        rest.as_mut().poll(context).is_pending()
+    }
+}
+
 impl Open {
-    fn new(connection: Connection, plan: &RunPlan, settings: Settings) -> Self {
+    /// - `begun`: when it was begun to be opened.
+    fn new(connection: Connection, plan: &RunPlan, settings: Settings, begun: Instant) -> Self {
         let certificate_days = if plan.expectations.needs_certificate() {
             let session = connection.stream.tls_session();
             let certificate = session.and_then(|session| session.certificate);
@@ -473,11 +604,29 @@ impl Open {
             http: Box::new(Http2::new(connection.stream, settings, now)),
             peer: connection.peer,
             certificate_days,
+            begun,
+            has_carried: false,
         }
     }
 }
 
 impl Place {
+    /// Whether a stream of events is open.
+    fn is_open(&self) -> bool {
+        self.events
+            .as_ref()
+            .is_some_and(|events| events.was_opened())
+    }
+
+    /// Counts what came of asking for a stream of events, if that was done.
+    fn conclude(&mut self, response: Response, exchange: Exchange) -> Option<Finished> {
+        let concluded = self.events.as_mut()?.conclude(response, exchange);
+        Some(Finished {
+            done: concluded.done,
+            back_off: concluded.pause,
+        })
+    }
+
     fn exchange(
         &self,
         done: Instant,
@@ -507,7 +656,19 @@ struct Taking<'a> {
     news: &'a mut News,
     peer: Option<SocketAddr>,
     certificate_days: Option<i64>,
-    back_off: Duration,
+    /// An exchange was completed.
+    has_carried: bool,
+}
+
+impl Taking<'_> {
+    /// Counts what came of asking for a stream of events.
+    fn conclude(&mut self, token: u32, response: Response) {
+        let place = &mut self.places[token as usize];
+        let exchange = place.exchange(place.start.started, self.peer, Ok(0));
+        if let Some(finished) = place.conclude(response, exchange) {
+            self.news.answered.push((token, finished));
+        }
+    }
 }
 
 impl Responses for Taking<'_> {
@@ -517,6 +678,7 @@ impl Responses for Taking<'_> {
             observer, session, ..
         } = &self.places[0];
         self.plan.grpc.is_some()
+            || self.plan.events.is_some()
             || session.is_some()
             || observer.as_ref().is_some_and(Observer::needs_fields)
     }
@@ -527,6 +689,7 @@ impl Responses for Taking<'_> {
             observer,
             session,
             grpc,
+            events,
             ..
         } = &mut self.places[token as usize];
         if let Some(session) = session {
@@ -540,6 +703,26 @@ impl Responses for Taking<'_> {
         if let Some(grpc) = grpc {
             grpc.head(head);
         }
+        if let Some(events) = events {
+            events.head(head.status, head.fields.field("content-type"));
+            if events.refusal().is_some() {
+                self.news.given_up.push(token);
+            }
+        }
+    }
+
+    #[inline]
+    fn wants_opening(&self) -> bool {
+        self.plan.events.is_some()
+    }
+
+    fn opened(&mut self, token: u32, opening: &Opening) -> Option<Instant> {
+        let place = &mut self.places[token as usize];
+        let exchange = place.exchange(opening.done, self.peer, Ok(opening.status));
+        let events = place.events.as_mut().filter(|events| events.was_opened())?;
+        events.opened(exchange, opening);
+        self.has_carried = true;
+        Some(opening.done + NEVER)
     }
 
     #[inline]
@@ -550,6 +733,11 @@ impl Responses for Taking<'_> {
         }
         if let Some(grpc) = &mut place.grpc {
             grpc.content(piece);
+        }
+        if let Some(events) = &mut place.events
+            && events.content(piece, None)
+        {
+            self.news.given_up.push(token);
         }
     }
 
@@ -562,6 +750,11 @@ impl Responses for Taking<'_> {
 
     #[inline]
     fn completed(&mut self, token: u32, completed: Completed) {
+        self.has_carried = true;
+        if self.places[token as usize].events.is_some() {
+            self.conclude(token, Response::Completed(completed));
+            return;
+        }
         let place = &mut self.places[token as usize];
         add_phases(&mut place.phases, &completed.phases);
         place.bytes_sent += completed.bytes_sent;
@@ -582,7 +775,14 @@ impl Responses for Taking<'_> {
         }
         let judged = place.observer.as_ref().and_then(|observer| {
             let facts = Facts::of(&exchange, self.certificate_days)?;
-            Some((observer, facts))
+            let grpc_status = answer.as_ref().map(|answer| answer.status);
+            Some((
+                observer,
+                Facts {
+                    grpc_status,
+                    ..facts
+                },
+            ))
         });
         let start = &place.start;
         let unmet = judged
@@ -596,17 +796,26 @@ impl Responses for Taking<'_> {
             done: completed.done,
             back_off: Duration::ZERO,
         };
-        self.news.freed.push((token, finished));
+        self.news.answered.push((token, finished));
     }
 
     fn failed(&mut self, token: u32, incomplete: Incomplete) {
         let place = &mut self.places[token as usize];
         let failure = &incomplete.failure;
-        let is_left = failure.kind == FailureKind::Closed && failure.retry == Retry::Safe;
+        let is_opened = place
+            .events
+            .as_ref()
+            .is_some_and(|events| events.was_opened());
+        let is_left =
+            failure.kind == FailureKind::Closed && failure.retry == Retry::Safe && !is_opened;
         place.attempts += 1;
         if is_left && place.attempts < MOST_ATTEMPTS {
             place.phases = Phases::default();
             self.news.again.push(token);
+            return;
+        }
+        if place.events.is_some() {
+            self.conclude(token, Response::Failed(incomplete));
             return;
         }
         add_phases(&mut place.phases, &incomplete.phases);
@@ -614,10 +823,6 @@ impl Responses for Taking<'_> {
         place.bytes_received += incomplete.bytes_received;
         let exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
         self.recorder.finish(&place.start, &exchange);
-        let finished = Finished {
-            done: incomplete.done,
-            back_off: self.back_off,
-        };
-        self.news.freed.push((token, finished));
+        self.news.failed.push((token, incomplete.done));
     }
 }

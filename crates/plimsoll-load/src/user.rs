@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_client::grpc::GrpcAnswer;
-use plimsoll_model::{Exchange, Messages};
+use plimsoll_model::{EventFigures, Exchange, Failure, FailureCount, Messages};
 
 use crate::pace::{Finished, Pacer, Start};
 use crate::plan::StatusSet;
@@ -131,6 +132,41 @@ impl Recorder {
     /// Counts a connection that was opened.
     pub fn connection_opened(&self) {
         self.interval.borrow_mut().connections_opened += 1;
+    }
+
+    /// Counts what became of streams of events.
+    pub(crate) fn streams(&self, count: impl FnOnce(&mut EventFigures)) {
+        let mut interval = self.interval.borrow_mut();
+        count(interval.events.get_or_insert_default());
+    }
+
+    /// Counts a stream of events that broke after it had been opened.
+    pub(crate) fn stream_broke(&self, failure: &Failure) {
+        self.interval.borrow_mut().counts.broken += 1;
+        self.streams(|streams| {
+            streams.broken += 1;
+            FailureCount::add(&mut streams.failures, failure);
+        });
+    }
+
+    /// Counts events that came at once.
+    ///
+    /// - `gap`: from the one before on the same stream to the first of them.
+    pub(crate) fn events(&self, count: u64, gap: Duration) {
+        self.streams(|streams| {
+            streams.received += count;
+            streams.gaps.record(gap);
+            for _ in 1..count {
+                streams.gaps.record(Duration::ZERO);
+            }
+        });
+    }
+
+    /// Counts bytes that are those of no exchange that is yet to be counted.
+    pub(crate) fn traffic(&self, sent: u64, received: u64) {
+        let mut interval = self.interval.borrow_mut();
+        interval.bytes_sent += sent;
+        interval.bytes_received += received;
     }
 
     /// Counts messages of WebSockets.

@@ -13,8 +13,9 @@ use plimsoll_client::{ReadBuffer, Stream, Upgrade, WebSocket};
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_wire::SystemClock;
 
+use crate::back_off::BackOff;
 use crate::pace::{Finished, Pacer, Start};
-use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF, Shared, add_phases};
+use crate::plain::{Shared, add_phases};
 use crate::plan::{RunPlan, WebSocketPlan};
 use crate::user::Recorder;
 
@@ -34,13 +35,15 @@ pub(crate) struct WebSocketUser {
     upgrades: Vec<Option<Upgrade>>,
     next_request: usize,
     random: fastrand::Rng,
-    back_off: Duration,
+    back_off: BackOff,
 }
 
 #[derive(Debug)]
 struct Open {
     socket: WebSocket<Stream>,
     peer: Option<SocketAddr>,
+    /// A round trip.
+    has_carried: bool,
 }
 
 impl WebSocketUser {
@@ -55,7 +58,7 @@ impl WebSocketUser {
                 .collect(),
             next_request: index % requests.len(),
             random: fastrand::Rng::with_seed(shared.plan.seed.wrapping_add(index as u64)),
-            back_off: Duration::ZERO,
+            back_off: BackOff::new(shared.plan.seed.wrapping_add(index as u64)),
             shared,
             plan,
         }
@@ -129,15 +132,14 @@ impl WebSocketUser {
                 Err(failure) => {
                     exchange.outcome = Err(failure);
                     exchange.done = SystemClock.now();
-                    self.back_off = (self.back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
+                    self.back_off.refused(start.started);
                     recorder.finish(&start, &exchange);
                     return Finished {
                         done: exchange.done,
-                        back_off: self.back_off,
+                        back_off: self.back_off.remaining(exchange.done),
                     };
                 }
             }
-            self.back_off = Duration::ZERO;
             begun = SystemClock.now();
         }
         let open = self.connections[position].as_mut();
@@ -158,6 +160,8 @@ impl WebSocketUser {
                 exchange.bytes_sent = round_trip.bytes_sent;
                 exchange.bytes_received = round_trip.bytes_received;
                 exchange.done = round_trip.done;
+                open.has_carried = true;
+                self.back_off.carried();
                 recorder.messages(&start, 1, 1 + round_trip.surplus);
             }
             Err(incomplete) => {
@@ -168,13 +172,16 @@ impl WebSocketUser {
                 let is_sent = incomplete.phases.get(Phase::Send).is_some();
                 recorder.messages(&start, u64::from(is_sent), 0);
                 exchange.outcome = Err(incomplete.failure);
+                if !open.has_carried {
+                    self.back_off.lost(start.started);
+                }
                 self.connections[position] = None;
             }
         }
         recorder.finish(&start, &exchange);
         Finished {
             done: exchange.done,
-            back_off: Duration::ZERO,
+            back_off: self.back_off.remaining(exchange.done),
         }
     }
 
@@ -219,6 +226,7 @@ impl WebSocketUser {
         Ok(Open {
             socket,
             peer: connection.peer,
+            has_carried: false,
         })
     }
 }

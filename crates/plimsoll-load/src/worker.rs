@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::Ramp;
 use crate::collector::Published;
+use crate::events::EventStream;
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
@@ -196,12 +197,15 @@ impl Worker {
             // Numbered across workers, so that a ramp grows on all of them alike.
             let index = seat * self.share.of as usize + self.share.index as usize;
             if let Some(http2) = &plan.http2 {
+                let first = index * plan.streams();
+                let events = (first..first + plan.streams()).map(|place| self.events(place));
                 let user = StreamsUser::new(
                     Rc::clone(&shared),
                     Rc::clone(&self.recorder),
                     self.stream_pacer(seat, index, ramp.as_ref()),
                     index,
                     http2.settings(&plan.limits),
+                    events.collect(),
                 );
                 tasks.spawn_local(async move {
                     user.live().await;
@@ -210,13 +214,17 @@ impl Worker {
                 continue;
             }
             if let Some(http3) = &plan.http3 {
-                let connection = Rc::new(QuicConnection::new(plan.endpoints.len()));
+                let connection = Rc::new(QuicConnection::new(
+                    plan.endpoints.len(),
+                    plan.seed.wrapping_add(index as u64),
+                ));
                 for place in 0..http3.streams as usize {
                     let connection = Rc::clone(&connection);
                     let user = QuicUser::new(
                         Rc::clone(&shared),
                         connection,
                         index * plan.streams() + place,
+                        self.events(index * plan.streams() + place),
                     );
                     let pacer =
                         self.pacer(seat * plan.streams() + place, index, place, ramp.as_ref());
@@ -238,7 +246,7 @@ impl Worker {
                 });
                 continue;
             }
-            let user = PlainUser::new(Rc::clone(&shared), index);
+            let user = PlainUser::new(Rc::clone(&shared), index, self.events(index));
             tasks.spawn_local(async move {
                 live(user, pacer, recorder).await;
                 Ok(())
@@ -271,6 +279,16 @@ impl Worker {
                 Pacer::Open(open.user(seat))
             }
         }
+    }
+
+    /// What a virtual user has of its stream of events, where such are opened.
+    ///
+    /// - `index`: its number in the run.
+    fn events(&self, index: usize) -> Option<Box<EventStream>> {
+        let limits = self.plan.events?;
+        let (gate, recorder) = (Rc::clone(&self.gate), Rc::clone(&self.recorder));
+        let seed = self.plan.seed.wrapping_add(index as u64);
+        Some(Box::new(EventStream::new(limits, gate, recorder, seed)))
     }
 
     /// The pacer of a connection that carries several exchanges at a time in one task.

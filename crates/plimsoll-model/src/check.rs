@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::Exchange;
+use crate::{Exchange, GrpcStatus};
 
 /// One exchange, what was seen of it, and how each condition was judged.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Checked {
     pub fields: Vec<(String, String)>,
     /// Bytes of content.
     pub content_bytes: u64,
+    /// What came of the call, if the exchange was one of gRPC and was completed.
+    pub call: Option<CheckedCall>,
     /// What was agreed on, if the connection is over TLS.
     pub tls: Option<TlsSession>,
     /// The conditions in the order they were given.
@@ -41,6 +43,20 @@ impl Checked {
             Verdict::Unmet
         }
     }
+}
+
+/// The answer to a call of gRPC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedCall {
+    /// How the server says that it ended.
+    pub status: GrpcStatus,
+    /// What it says to that, if anything.
+    pub message: Option<String>,
+    /// How many messages it answered with.
+    pub messages: u64,
+    /// The message as JSON, or the list of them where the method answers with a stream; empty if
+    /// there is none.
+    pub json: String,
 }
 
 /// What a check comes to.
@@ -178,6 +194,7 @@ mod tests {
                 },
                 fields: Vec::new(),
                 content_bytes: 0,
+                call: None,
                 tls: None,
                 judgements,
             }

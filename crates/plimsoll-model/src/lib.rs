@@ -39,7 +39,7 @@ mod clock;
 
 mod secret;
 
-pub use crate::check::{Certificate, Checked, Judgement, TlsSession, Verdict};
+pub use crate::check::{Certificate, Checked, CheckedCall, Judgement, TlsSession, Verdict};
 pub use crate::clock::Clock;
 pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
@@ -54,8 +54,8 @@ pub use crate::loadtest::{
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, FailureCount, Generator, Latency, LoadModel, LoadShape, Messages, Moment, RunSummary,
-    Saturation, ServerCost, Tick,
+    Counts, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel, LoadShape,
+    Messages, Moment, RunSummary, Saturation, ServerCost, Tick,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

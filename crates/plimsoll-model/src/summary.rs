@@ -35,6 +35,8 @@ pub struct RunSummary {
     pub connections_opened: u64,
     /// Messages of WebSockets in the measured window; absent where requests were made.
     pub messages: Option<Messages>,
+    /// What came on streams of events; absent unless such were asked for.
+    pub events: Option<EventFigures>,
     /// How long exchanges took.
     pub latency: Latency,
     /// The completed phases, by [`Phase::index`].
@@ -70,7 +72,47 @@ impl Messages {
     }
 }
 
+/// What came on streams of server-sent events in the measured window, after they had been opened.
+///
+/// `opened` is always `ended + broken + left`.
+#[derive(Debug, Clone, Default)]
+pub struct EventFigures {
+    /// Streams opened.
+    pub opened: u64,
+    /// Those that their servers ended in an orderly way.
+    pub ended: u64,
+    /// Those that broke.
+    pub broken: u64,
+    /// Those that were left because the run was over.
+    pub left: u64,
+    /// Why they broke, by kind and phase, most frequent first.
+    pub failures: Vec<FailureCount>,
+    /// Complete events.
+    pub received: u64,
+    /// From one event of a stream to the next, and from its opening to the first.
+    pub gaps: Histogram,
+}
+
+impl EventFigures {
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.ended += other.ended;
+        self.broken += other.broken;
+        self.left += other.left;
+        self.received += other.received;
+        self.gaps.merge(&other.gaps);
+        FailureCount::merge(&mut self.failures, &other.failures);
+    }
+}
+
 impl RunSummary {
+    /// Events of streams received per second of the window.
+    pub fn events_per_second(&self) -> Option<f64> {
+        let events = self.events.as_ref()?;
+        Some(per_second(events.received, self.window))
+    }
+
     /// Exchanges with a complete response per second of the window.
     pub fn requests_per_second(&self) -> f64 {
         per_second(self.counts.ok, self.window)
@@ -107,6 +149,8 @@ pub struct LoadShape {
     pub protocol: Protocol,
     /// Connections at most.
     pub connections: usize,
+    /// What an exchange is.
+    pub exchanges: ExchangeKind,
     /// Exchanges at a time on each connection.
     pub streams: usize,
     /// The UDP payload of QUIC packets in bytes, if it was set.
@@ -119,6 +163,47 @@ pub struct LoadShape {
     pub requests: Option<u64>,
     /// Time at the start that is left out of the figures.
     pub warm_up: Duration,
+}
+
+/// What an exchange of a run is, and what it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExchangeKind {
+    /// A request and its response.
+    #[default]
+    Request,
+    /// A message over a WebSocket, and the next one back.
+    RoundTrip,
+    /// The opening of a stream of events.
+    Stream,
+}
+
+impl ExchangeKind {
+    /// What several are called: `requests`.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Request => "requests",
+            Self::RoundTrip => "round trips",
+            Self::Stream => "streams",
+        }
+    }
+
+    /// What their number a second is called: `requests/s`.
+    pub const fn rate(self) -> &'static str {
+        match self {
+            Self::Request => "requests/s",
+            Self::RoundTrip => "round trips/s",
+            Self::Stream => "streams/s",
+        }
+    }
+
+    /// The same within six columns: `req/s`.
+    pub const fn short_rate(self) -> &'static str {
+        match self {
+            Self::Request => "req/s",
+            Self::RoundTrip => "rt/s",
+            Self::Stream => "open/s",
+        }
+    }
 }
 
 /// How starts follow from one another.
@@ -152,6 +237,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Arrivals that were due but not begun when the run ended.
     pub missed: u64,
+    /// Streams of events that broke after they had been opened; their openings are among `ok`.
+    pub broken: u64,
     /// Exchanges completed during the warm-up, in none of the other counts.
     pub warm_up: u64,
 }
@@ -159,7 +246,7 @@ pub struct Counts {
 impl Counts {
     /// Everything that an objective on errors counts.
     pub fn errors(&self) -> u64 {
-        self.failed + self.failed_status + self.unmet + self.dropped
+        self.failed + self.failed_status + self.unmet + self.dropped + self.broken
     }
 
     /// Adds `other`, field by field.
@@ -172,6 +259,7 @@ impl Counts {
         self.unmet += other.unmet;
         self.dropped += other.dropped;
         self.missed += other.missed;
+        self.broken += other.broken;
         self.warm_up += other.warm_up;
     }
 }
@@ -187,6 +275,33 @@ pub struct FailureCount {
     pub count: u64,
     /// The first such failure.
     pub example: Failure,
+}
+
+impl FailureCount {
+    /// Counts `failure` among those of its kind and phase.
+    pub fn add(counts: &mut Vec<Self>, failure: &Failure) {
+        let same = |count: &&mut Self| count.kind == failure.kind && count.phase == failure.phase;
+        match counts.iter_mut().find(same) {
+            Some(count) => count.count += 1,
+            None => counts.push(Self {
+                phase: failure.phase,
+                kind: failure.kind,
+                count: 1,
+                example: failure.clone(),
+            }),
+        }
+    }
+
+    /// Adds all of `others` to `counts`.
+    pub fn merge(counts: &mut Vec<Self>, others: &[Self]) {
+        for other in others {
+            let same = |count: &&mut Self| count.kind == other.kind && count.phase == other.phase;
+            match counts.iter_mut().find(same) {
+                Some(count) => count.count += other.count,
+                None => counts.push(other.clone()),
+            }
+        }
+    }
 }
 
 /// How long the exchanges of the window took, connection set-up included.
@@ -220,8 +335,10 @@ pub struct Tick {
     pub ok: u64,
     /// Failures.
     pub failed: u64,
-    /// Failed statuses, unmet expectations and drops.
+    /// Failed statuses, unmet expectations, drops and streams that broke.
     pub other_errors: u64,
+    /// Events of streams.
+    pub events: u64,
     /// Bytes taken from the transport.
     pub bytes_received: u64,
     /// Exchanges under way at its end.

@@ -3,8 +3,9 @@
 //! Units are in the names; durations are microseconds with up to three decimals. Within a version
 //! fields are added and never change their meaning. What was not there is `null`.
 
-use plimsoll_model::{Certificate, Checked, Exchange, Failure, Judgement, TlsSession};
+use plimsoll_model::{Certificate, Checked, CheckedCall, Exchange, Failure, Judgement, TlsSession};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::date::date;
 use crate::document::{microseconds, to_json};
@@ -26,6 +27,9 @@ pub struct CheckDocument {
     pub conditions: Vec<JudgementDocument>,
     /// The exchange.
     pub exchange: ExchangeDocument,
+    /// The answer to the call; `null` unless the exchange was one of gRPC and was completed.
+    #[serde(default)]
+    pub grpc: Option<CallDocument>,
     /// What the TLS handshake agreed on.
     pub tls: Option<TlsDocument>,
 }
@@ -48,6 +52,7 @@ impl CheckDocument {
                 .map(JudgementDocument::of)
                 .collect(),
             exchange: ExchangeDocument::of(checked),
+            grpc: checked.call.as_ref().map(CallDocument::of),
             tls: checked
                 .tls
                 .as_ref()
@@ -58,6 +63,34 @@ impl CheckDocument {
     /// The document as indented JSON with a line feed at its end.
     pub fn to_json(&self) -> String {
         to_json(self)
+    }
+}
+
+/// The answer to a call of gRPC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallDocument {
+    /// How the server says that it ended: `OK`.
+    pub status: String,
+    /// The same as a number.
+    pub code: u8,
+    /// What the server says to that.
+    pub message: Option<String>,
+    /// How many messages it answered with.
+    pub messages: u64,
+    /// The message, or the list of them where the method answers with a stream; `null` if there is
+    /// none.
+    pub answer: Option<Value>,
+}
+
+impl CallDocument {
+    fn of(call: &CheckedCall) -> Self {
+        Self {
+            status: call.status.name().to_owned(),
+            code: call.status.code(),
+            message: call.message.clone(),
+            messages: call.messages,
+            answer: serde_json::from_str(&call.json).ok(),
+        }
     }
 }
 
@@ -280,7 +313,7 @@ mod tests {
             close(&mut schema);
             jsonschema::validator_for(&schema).unwrap()
         };
-        assert_eq!(objects.len(), 8, "as many as there are kinds of objects");
+        assert_eq!(objects.len(), 9, "as many as there are kinds of objects");
         for object in objects {
             let properties = object["properties"].as_object().unwrap();
             assert_eq!(

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, FailureCount, Generator, GrpcFigures, GrpcStatusCount, Histogram,
-    JudgedThreshold, LoadModel, LoadShape, Phase, RunSummary, Saturation, ServerCost,
+    Conditions, Cost, Counts, EventFigures, FailureCount, Generator, GrpcFigures, GrpcStatusCount,
+    Histogram, JudgedThreshold, LoadModel, LoadShape, Phase, RunSummary, Saturation, ServerCost,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,9 @@ pub struct SummaryDocument {
     /// Messages of WebSockets in the measured window, where there were any connections of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesDocument>,
+    /// What came on streams of events, where such were opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsDocument>,
     /// How long exchanges took.
     pub latency: LatencyDocument,
     /// The phases that happened, in order.
@@ -79,6 +82,42 @@ pub struct MessagesDocument {
     pub received: u64,
 }
 
+/// What came on streams of server-sent events in the measured window, after they had been opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventsDocument {
+    /// Streams opened.
+    pub opened: u64,
+    /// Those that their servers ended in an orderly way.
+    pub ended: u64,
+    /// Those that broke.
+    pub broken: u64,
+    /// Those that were left because the run was over.
+    pub left: u64,
+    /// Why they broke, by kind and phase, most frequent first.
+    pub failures: Vec<FailureDocument>,
+    /// Complete events.
+    pub received: u64,
+    /// The same per second of the window.
+    pub received_per_second: f64,
+    /// From one event of a stream to the next, and from its opening to the first.
+    pub gaps: TimesDocument,
+}
+
+impl EventsDocument {
+    fn of(events: &EventFigures, per_second: f64) -> Self {
+        Self {
+            opened: events.opened,
+            ended: events.ended,
+            broken: events.broken,
+            left: events.left,
+            failures: events.failures.iter().map(FailureDocument::of).collect(),
+            received: events.received,
+            received_per_second: rounded(per_second),
+            gaps: TimesDocument::of(&events.gaps),
+        }
+    }
+}
+
 impl SummaryDocument {
     /// Names this document and its version.
     pub const SCHEMA: &str = "plimsoll.load.summary/1";
@@ -99,6 +138,9 @@ impl SummaryDocument {
             messages: run.messages.map(|messages| MessagesDocument {
                 sent: messages.sent,
                 received: messages.received,
+            }),
+            events: run.events.as_ref().map(|events| {
+                EventsDocument::of(events, run.events_per_second().unwrap_or_default())
             }),
             latency: LatencyDocument {
                 from_started: TimesDocument::of(&run.latency.from_started),
@@ -180,6 +222,9 @@ pub struct LoadDocument {
     pub rate_per_second: Option<f64>,
     /// `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,
+    /// What an exchange is called, in the plural: `requests`, `round trips` or `streams`.
+    #[serde(default = "requests")]
+    pub exchanges: String,
     /// Connections at most.
     pub connections: usize,
     /// Exchanges at a time on each connection.
@@ -196,6 +241,11 @@ pub struct LoadDocument {
     pub warm_up_us: f64,
 }
 
+/// What exchanges were called before that was written down.
+fn requests() -> String {
+    "requests".to_owned()
+}
+
 impl LoadDocument {
     fn of(load: &LoadShape) -> Self {
         let (model, rate) = match load.model {
@@ -210,6 +260,7 @@ impl LoadDocument {
             model: model.to_owned(),
             rate_per_second: rate,
             protocol: load.protocol.name().to_owned(),
+            exchanges: load.exchanges.plural().to_owned(),
             connections: load.connections,
             streams: load.streams,
             udp_payload_bytes: load.udp_payload,
@@ -240,10 +291,18 @@ pub struct CountsDocument {
     pub dropped: u64,
     /// Arrivals that were due but not begun when the run ended.
     pub missed: u64,
-    /// Failures, failed statuses, unmet expectations and drops together.
+    /// Streams of events that broke after they had been opened; zero where there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub broken: u64,
+    /// Failures, failed statuses, unmet expectations, drops and broken streams together.
     pub errors: u64,
     /// Exchanges completed during the warm-up, in none of the others.
     pub warm_up: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl CountsDocument {
@@ -257,6 +316,7 @@ impl CountsDocument {
             unmet: counts.unmet,
             dropped: counts.dropped,
             missed: counts.missed,
+            broken: counts.broken,
             errors: counts.errors(),
             warm_up: counts.warm_up,
         }

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, CpuTime, Failure, FailureCount, FailureKind, Generator, GrpcFigures,
-    GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold, Latency, LoadAverage, LoadModel,
-    LoadShape, Memory, Moment, Phase, Pinning, Protocol, Rate, ResourceSample, RunSummary,
-    Saturation, ServerCost, Threshold, Tick,
+    Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
+    FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
+    Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
+    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
 };
 
 /// Each kind of run by name.
@@ -25,6 +25,8 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
         ("empty", empty()),
         ("interrupted", interrupted()),
         ("called", called()),
+        ("round_trips", round_trips()),
+        ("streams", streams()),
     ]
 }
 
@@ -50,6 +52,7 @@ fn make_closed() -> RunSummary {
             expectations: vec!["status == 200".into()],
             model: LoadModel::Closed,
             protocol: Protocol::Http1,
+            exchanges: ExchangeKind::Request,
             connections: 64,
             streams: 1,
             udp_payload: None,
@@ -77,6 +80,7 @@ fn make_closed() -> RunSummary {
         bytes_received: 482_130 * 162,
         connections_opened: 64,
         messages: None,
+        events: None,
         latency: Latency {
             from_started: latency,
             from_intended: None,
@@ -295,6 +299,50 @@ pub(crate) fn called() -> RunSummary {
     run
 }
 
+/// Round trips over WebSockets.
+pub(crate) fn round_trips() -> RunSummary {
+    let mut run = closed();
+    run.load.url = "ws://127.0.0.1:8080/socket".into();
+    run.load.protocol = Protocol::WebSocket;
+    run.load.exchanges = ExchangeKind::RoundTrip;
+    run.statuses = [(101, run.counts.ok)].into();
+    run.messages = Some(Messages {
+        sent: run.counts.started,
+        received: run.counts.ok + 17,
+    });
+    run
+}
+
+/// Streams of events.
+pub(crate) fn streams() -> RunSummary {
+    let mut run = closed();
+    run.load.url = "https://127.0.0.1:8443/events".into();
+    run.load.exchanges = ExchangeKind::Stream;
+    run.counts.broken = 3;
+    let mut gaps = Histogram::new();
+    for millis in 1..1000 {
+        gaps.record(Duration::from_millis(millis));
+    }
+    run.events = Some(EventFigures {
+        opened: 1_060,
+        ended: 57,
+        broken: 3,
+        left: 1_000,
+        failures: vec![failure(
+            Phase::Receive,
+            FailureKind::Reset,
+            3,
+            Some("connection reset by peer (os error 104)"),
+        )],
+        received: 104_233,
+        gaps,
+    });
+    for tick in &mut run.ticks {
+        tick.events = 10_423;
+    }
+    run
+}
+
 /// Nothing was answered, and little could be observed.
 pub(crate) fn empty() -> RunSummary {
     let mut run = closed();
@@ -401,6 +449,7 @@ pub(crate) fn tick(second: u64, warm_up: bool) -> Tick {
         ok: 48_000 + second * 100,
         failed: 0,
         other_errors: 0,
+        events: 0,
         bytes_received: 7_790_000,
         in_flight: 64,
         p50: Some(Duration::from_micros(1_180)),

@@ -48,14 +48,14 @@ pub mod push;
 mod fixture;
 
 pub use crate::check_document::{
-    CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument, FieldDocument,
-    JudgementDocument, PhaseTimeDocument, TlsDocument,
+    CallDocument, CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument,
+    FieldDocument, JudgementDocument, PhaseTimeDocument, TlsDocument,
 };
 pub use crate::document::{
-    ConditionsDocument, CostDocument, CountsDocument, FailureDocument, GeneratorDocument,
-    GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument, PhaseDocument,
-    SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument, ThresholdDocument,
-    TickDocument, TimesDocument,
+    ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
+    GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
+    PhaseDocument, SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument,
+    ThresholdDocument, TickDocument, TimesDocument,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

@@ -110,7 +110,7 @@ mod tests {
             let csv = samples_csv(&run, Duration::from_millis(100));
             let lines: Vec<_> = csv.lines().collect();
             assert_eq!(lines.len(), run.moments.len() + 3, "{name}");
-            assert!(lines[0].starts_with("# plimsoll load url=http"), "{name}");
+            assert!(lines[0].starts_with("# plimsoll load url="), "{name}");
             assert_eq!(lines[1].split(',').count(), 8);
             for row in &lines[2..lines.len() - 1] {
                 let cells = row.split(',').map(|cell| cell.parse::<u64>().is_ok());

@@ -1,12 +1,72 @@
 //! The serving engine: listeners and the small actions that answer requests.
 //!
-//! So far it is the embedded origin of `plimsoll load`: one thread, HTTP/1.1 or HTTP/2 by prior
-//! knowledge, without TLS, one fixed answer to every request. It has no routes and no configuration.
+//! An [`Engine`] is a number of workers, each a thread with a runtime, sockets and actions of its own;
+//! what answers a request is an [`Action`]. HTTP/1 is decoded by `plimsoll_wire::h1`, HTTP/2 by the `h2`
+//! crate. Limits are on by default and counted. It prints nothing and reads no file but those that a
+//! configuration names; [`config`] compiles one.
+//!
+//! [`Origin`] is apart from it: the embedded origin of `plimsoll load`, one thread with one fixed answer.
 
-mod origin;
+mod action;
 
-mod connection;
+mod actions;
+
+mod route;
+
+pub mod config;
+
+mod admin;
+
+mod request;
+
+mod response;
+
+mod body;
+
+mod stream;
+
+mod limits;
+
+mod counters;
+
+mod engine;
+
+mod listener;
+
+mod run;
+
+mod worker;
+
+mod timer;
+
+mod http1;
 
 mod http2;
 
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+
+mod origin;
+
+mod embedded;
+
+mod embedded_http2;
+
+pub use crate::action::{
+    Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
+    MakeStreamHandler, Outcome, StreamHandler, TakeOver,
+};
+pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::admin::Admin;
+pub use crate::body::{BodyError, RequestBody};
+pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
+pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};
+pub use crate::limits::{Http2Limits, Limits};
+pub use crate::listener::Transport;
 pub use crate::origin::{Origin, OriginError, Speaks};
+pub use crate::request::{Request, Scheme, Version};
+pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
+pub use crate::route::{
+    Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex, Routes,
+};
+pub use crate::stream::Stream;

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
-use crate::connection::serve;
-use crate::http2;
+use crate::embedded::serve;
+use crate::embedded_http2;
 
 /// A listening socket, ready to serve.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ async fn accept(listener: TcpListener, answer: Rc<Answer>, speaks: Speaks) -> io
                     // A client that breaks off or breaks the protocol concerns only itself.
                     match speaks {
                         Speaks::Http1 => drop(serve(stream, &answer).await),
-                        Speaks::Http2 => drop(http2::serve(stream, answer).await),
+                        Speaks::Http2 => drop(embedded_http2::serve(stream, answer).await),
                     }
                 });
             }

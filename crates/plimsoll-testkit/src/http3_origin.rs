@@ -11,6 +11,7 @@ use h3_quinn::BidiStream;
 use http::{Request, Response};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
+use rustls::server::ServerSessionMemoryCache;
 use tokio::sync::watch;
 
 use crate::background::Background;
@@ -35,6 +36,15 @@ pub enum Http3Answer {
         announced: usize,
         /// Bytes that are sent.
         sent: usize,
+    },
+    /// 200 with this type and content, of no announced length.
+    Stream {
+        /// What it says to be.
+        content_type: &'static str,
+        /// What it sends.
+        content: Vec<u8>,
+        /// Whether it ends then, or only after [`Http3Origin::release`].
+        ends: bool,
     },
     /// GOAWAY: this request is the last of its connection.
     GoAway,
@@ -74,6 +84,7 @@ impl Http3Origin {
             tls,
             alpn: b"h3".to_vec(),
             max_streams: None,
+            forgets_sessions: false,
             decide: Box::new(|_, _| Http3Answer::hello()),
         }
     }
@@ -123,7 +134,7 @@ impl Http3Origin {
         self.shared.largest_payload.load(Ordering::SeqCst)
     }
 
-    /// Method and URI of the first requests, at most 256.
+    /// Method and URI of the first requests, and the ID of an event if there is one, at most 256.
     pub fn heads(&self) -> Vec<String> {
         self.shared.heads.lock().expect("no holder panics").clone()
     }
@@ -139,6 +150,7 @@ pub struct Http3OriginBuilder {
     tls: rustls::ServerConfig,
     alpn: Vec<u8>,
     max_streams: Option<u32>,
+    forgets_sessions: bool,
     decide: Decide,
 }
 
@@ -155,6 +167,13 @@ impl Http3OriginBuilder {
     #[must_use]
     pub fn max_streams(mut self, streams: u32) -> Self {
         self.max_streams = Some(streams);
+        self
+    }
+
+    /// Offers sessions for early data, and has forgotten them by the next connection: rejects it.
+    #[must_use]
+    pub fn forgets_sessions(mut self) -> Self {
+        self.forgets_sessions = true;
         self
     }
 
@@ -188,13 +207,19 @@ impl Http3OriginBuilder {
         tls.alpn_protocols = vec![self.alpn];
         // The only other value that QUIC allows (RFC 9001, section 4.6.1).
         tls.max_early_data_size = u32::MAX;
-        let crypto = QuicServerConfig::try_from(tls).expect("the settings have TLS 1.3");
-        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        if let Some(streams) = self.max_streams {
-            let mut transport = TransportConfig::default();
-            transport.max_concurrent_bidi_streams(VarInt::from_u32(streams));
-            config.transport_config(Arc::new(transport));
-        }
+        let max_streams = self.max_streams;
+        let settings = move |tls| {
+            let crypto = QuicServerConfig::try_from(tls).expect("the settings have TLS 1.3");
+            let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+            if let Some(streams) = max_streams {
+                let mut transport = TransportConfig::default();
+                transport.max_concurrent_bidi_streams(VarInt::from_u32(streams));
+                config.transport_config(Arc::new(transport));
+            }
+            config
+        };
+        let config = settings(tls.clone());
+        let forgets_sessions = self.forgets_sessions;
         let service = Arc::new(Service {
             decide: self.decide,
             shared: Arc::clone(&shared),
@@ -207,8 +232,15 @@ impl Http3OriginBuilder {
                 .expect("the socket can be used");
             while let Some(incoming) = endpoint.accept().await {
                 let service = Arc::clone(&service);
+                let mut tls = tls.clone();
+                let connecting = if forgets_sessions {
+                    tls.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+                    incoming.accept_with(Arc::new(settings(tls)))
+                } else {
+                    incoming.accept()
+                };
                 tokio::spawn(async move {
-                    let Ok(connecting) = incoming.accept() else {
+                    let Ok(connecting) = connecting else {
                         return;
                     };
                     // Requests that come early are taken: to this server a replay does no harm.
@@ -234,6 +266,9 @@ impl Http3OriginBuilder {
 }
 
 const HEADS_KEPT: usize = 256;
+
+/// Of one connection, where they are forgotten with it.
+const SESSIONS: usize = 8;
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -312,7 +347,10 @@ impl Service {
         {
             let mut heads = self.shared.heads.lock().expect("no holder panics");
             if heads.len() < HEADS_KEPT {
-                heads.push(format!("{} {}", head.method(), head.uri()));
+                let id = head.headers().get("last-event-id");
+                let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+                let line = format!("{} {} {id}", head.method(), head.uri());
+                heads.push(line.trim_end().to_owned());
             }
         }
         let answer = match answer {
@@ -344,6 +382,22 @@ impl Service {
             if answer == Http3Answer::Echo {
                 received.extend_from_slice(&piece);
             }
+        }
+        if let Http3Answer::Stream {
+            content_type,
+            content,
+            ends,
+        } = answer
+        {
+            let response = Response::builder().header("content-type", content_type);
+            let response = response.body(()).expect("a type that can be sent");
+            stream.send_response(response).await?;
+            stream.send_data(content.into()).await?;
+            if !ends {
+                let mut released = self.shared.released.subscribe();
+                released.wait_for(|now| *now).await.ok();
+            }
+            return stream.finish().await;
         }
         let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, announced, content) = match answer {

@@ -20,6 +20,8 @@ pub mod h2;
 
 pub mod ws;
 
+pub mod sse;
+
 pub mod cores;
 
 pub mod cpu_time;

@@ -16,6 +16,10 @@ mod loadtest;
 
 mod origin;
 
+mod up;
+
+mod schema;
+
 use clap::Subcommand;
 
 use crate::exit::Exit;
@@ -35,6 +39,8 @@ pub(crate) enum Command {
     Loadtest(loadtest::Args),
     Profile(profile::Args),
     Report(report::Args),
+    Up(up::Args),
+    Schema(schema::Args),
     #[command(hide = true)]
     Origin(origin::Args),
     #[command(hide = true)]
@@ -47,11 +53,13 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
-        Command::Check(args) => check::run(&args),
+        Command::Check(mut args) => check::run(&mut args),
         Command::Compare(args) => compare::run(&args),
         Command::Line(args) => line::run(*args),
         Command::Profile(args) => profile::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Up(args) => up::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
         Command::LoadtestOrigins(args) => loadtest::parts::serve(&args),

@@ -8,6 +8,8 @@ mod cli;
 
 mod commands;
 
+mod grpc;
+
 mod exit;
 
 mod flags;

@@ -6,13 +6,15 @@ use std::time::{Instant, SystemTime};
 
 use http::HeaderMap;
 use plimsoll_model::{
-    Checked, Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry, TlsSession,
-    Verdict,
+    Checked, CheckedCall, Clock, Exchange, Failure, FailureKind, GrpcStatus, Phase, Phases,
+    Protocol, Retry, TlsSession, Verdict,
 };
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use plimsoll_wire::h2;
+use plimsoll_wire::h2::hpack::Fields;
 
-use crate::check::{CheckPlan, Facts, Observer, SharedConnections};
+use crate::check::{CheckPlan, Facts, GrpcCheck, Observer, SharedConnections};
+use crate::grpc::{GrpcFault, GrpcReading, messages};
 use crate::{
     Completed, Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, Incomplete,
     Learning, ReadBuffer, Request, ResponseParts, Session, SessionPlan, Stream, require_http2,
@@ -37,6 +39,8 @@ pub struct Checker {
     open: Option<Box<Open>>,
     shared: Option<SharedConnections>,
     observer: Observer,
+    /// Only where gRPC is spoken.
+    reading: Option<Box<GrpcReading>>,
     /// What is known of how the server wants to be answered, and the request with that.
     session: Option<Box<Session>>,
     dressed: Option<Request>,
@@ -66,6 +70,7 @@ pub struct Outcome {
     /// Whether it ran over a connection that had carried one before.
     pub reused: bool,
     certificate_days: Option<i64>,
+    call: Option<CheckedCall>,
 }
 
 #[derive(Debug)]
@@ -85,7 +90,11 @@ impl Checker {
     /// Opens nothing yet.
     pub fn new(plan: Arc<CheckPlan>, reuse: Reuse) -> Self {
         Self {
-            observer: plan.expectations.observer(),
+            observer: match plan.grpc {
+                Some(_) => plan.expectations.observer().with_body(),
+                None => plan.expectations.observer(),
+            },
+            reading: plan.grpc.as_ref().map(|_| Box::default()),
             session: Session::new(&SessionPlan {
                 cookies: false,
                 digest: plan.digest.clone(),
@@ -168,12 +177,15 @@ impl Checker {
             .as_ref()
             .and_then(|tls| tls.certificate.as_ref())
             .map(|certificate| certificate.days_left(at));
+        let call = self.finish_call(&mut exchange);
+        let status = call.as_ref().map(|call| call.status);
         Outcome {
             at,
-            verdict: self.verdict(&exchange, certificate_days),
+            verdict: self.verdict(&exchange, certificate_days, status),
             exchange,
             reused,
             certificate_days,
+            call,
         }
     }
 
@@ -182,8 +194,12 @@ impl Checker {
     /// Without [`with_details`](Self::with_details) there are only the fields that conditions look
     /// at.
     pub fn explain(&self, outcome: &Outcome) -> Checked {
-        let facts = Facts::of(&outcome.exchange, outcome.certificate_days);
+        let facts = Facts::of(&outcome.exchange, outcome.certificate_days).map(|facts| Facts {
+            grpc_status: outcome.call.as_ref().map(|call| call.status),
+            ..facts
+        });
         Checked {
+            call: outcome.call.clone(),
             url: self.plan.endpoint.to_string(),
             method: self.plan.request.method().to_owned(),
             at: outcome.at,
@@ -410,7 +426,10 @@ impl Checker {
                     .await
             }
             (http, None) => {
-                let mut sink = Observing(&mut self.observer);
+                let mut sink = Observing {
+                    observer: &mut self.observer,
+                    grpc: self.reading.as_deref_mut(),
+                };
                 http.exchange(request, begun, deadline, buffer, &mut sink, clock)
                     .await
             }
@@ -438,9 +457,36 @@ impl Checker {
         }
     }
 
-    fn verdict(&self, exchange: &Exchange, certificate_days: Option<i64>) -> Verdict {
+    /// Reads the complete response as the answer to a call, if it should be one; conditions on the
+    /// content then see its messages as JSON.
+    fn finish_call(&mut self, exchange: &mut Exchange) -> Option<CheckedCall> {
+        let grpc = self.plan.grpc.as_ref()?;
+        let reading = self.reading.as_ref()?;
+        exchange.outcome.as_ref().ok()?;
+        match read_answer(grpc, reading, &self.observer) {
+            Ok(call) => {
+                self.observer.replace_body(call.json.clone().into_bytes());
+                Some(call)
+            }
+            Err(failure) => {
+                exchange.outcome = Err(failure);
+                None
+            }
+        }
+    }
+
+    fn verdict(
+        &self,
+        exchange: &Exchange,
+        certificate_days: Option<i64>,
+        grpc_status: Option<GrpcStatus>,
+    ) -> Verdict {
         let Some(facts) = Facts::of(exchange, certificate_days) else {
             return Verdict::Failed;
+        };
+        let facts = Facts {
+            grpc_status,
+            ..facts
         };
         let mut unmet = self.plan.expectations.unmet(&self.observer, facts);
         match unmet.next() {
@@ -520,40 +566,89 @@ impl Http {
     }
 }
 
+/// What the messages of a response, and its status, say.
+fn read_answer(
+    grpc: &GrpcCheck,
+    reading: &GrpcReading,
+    observer: &Observer,
+) -> Result<CheckedCall, Failure> {
+    let answer = reading
+        .finish(!grpc.is_server_streaming)
+        .map_err(|fault| fault.failure())?;
+    if observer.size() > observer.body().len() as u64 {
+        let cause = format!("the answer has more than {} bytes", Observer::BODY_BYTES);
+        return Err(Failure::new(Phase::Receive, FailureKind::TooLarge).because(cause));
+    }
+    let undecoded =
+        |cause: String| Failure::new(Phase::Receive, FailureKind::Decode).because(cause);
+    // Something else than gRPC may stand behind a status of HTTP that is none of success.
+    let messages = match answer.messages {
+        0 => Vec::new(),
+        _ => messages(observer.body()).map_err(|error| GrpcFault::Framing(error).failure())?,
+    };
+    let json = messages.iter().map(|message| (grpc.to_json)(message));
+    let json = json.collect::<Result<Vec<_>, _>>().map_err(undecoded)?;
+    Ok(CheckedCall {
+        status: answer.status,
+        message: answer.message(),
+        messages: json.len() as u64,
+        json: match json.as_slice() {
+            [one] if !grpc.is_server_streaming => one.clone(),
+            [] if !grpc.is_server_streaming => String::new(),
+            all => format!("[{}]", all.join(",")),
+        },
+    })
+}
+
 /// Shows a response of any protocol to the observer.
-struct Observing<'a>(&'a mut Observer);
+struct Observing<'a> {
+    observer: &'a mut Observer,
+    grpc: Option<&'a mut GrpcReading>,
+}
 
 impl ResponseParts for Observing<'_> {
     fn wants_fields(&self) -> bool {
-        self.0.needs_fields()
+        self.grpc.is_some() || self.observer.needs_fields()
     }
 
     fn head(&mut self, head: &h2::ResponseHead<'_>) {
-        self.0.http2_head(head);
+        self.observer.http2_head(head);
+        if let Some(grpc) = &mut self.grpc {
+            grpc.head(head);
+        }
     }
 
     fn content(&mut self, piece: &[u8]) {
-        self.0.content(piece);
+        self.observer.content(piece);
+        if let Some(grpc) = &mut self.grpc {
+            grpc.content(piece);
+        }
+    }
+
+    fn trailers(&mut self, fields: &Fields) {
+        if let Some(grpc) = &mut self.grpc {
+            grpc.trailers(fields);
+        }
     }
 }
 
 impl Http3Parts for Observing<'_> {
     fn head(&mut self, _status: u16, fields: &HeaderMap) {
-        self.0.http3_head(fields);
+        self.observer.http3_head(fields);
     }
 
     fn content(&mut self, piece: &[u8]) {
-        self.0.content(piece);
+        self.observer.content(piece);
     }
 }
 
 impl ResponseSink for Observing<'_> {
     fn head(&mut self, head: &ResponseHead<'_>) {
-        ResponseSink::head(self.0, head);
+        ResponseSink::head(self.observer, head);
     }
 
     fn content(&mut self, piece: &[u8]) {
-        self.0.content(piece);
+        self.observer.content(piece);
     }
 }
 

@@ -24,5 +24,5 @@ pub use crate::check::condition::{Condition, ConditionError};
 pub use crate::check::expectations::Expectations;
 pub use crate::check::observed::{Facts, Observed};
 pub use crate::check::observer::Observer;
-pub use crate::check::plan::CheckPlan;
+pub use crate::check::plan::{CheckPlan, GrpcCheck, ToJson};
 pub use crate::check::shared::SharedConnections;

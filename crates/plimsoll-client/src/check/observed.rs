@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use plimsoll_model::{Exchange, Phases};
+use plimsoll_model::{Exchange, GrpcStatus, Phases};
 use serde_json::Value;
 
 /// What conditions look at besides head and content.
@@ -20,6 +20,8 @@ pub struct Facts {
     pub peer: Option<IpAddr>,
     /// Whole days until the peer's certificate expires; negative once it has.
     pub certificate_days: Option<i64>,
+    /// How a call of gRPC ended, if it was one.
+    pub grpc_status: Option<GrpcStatus>,
 }
 
 impl Facts {
@@ -31,6 +33,7 @@ impl Facts {
             phases: exchange.phases,
             peer: exchange.peer.map(|peer| peer.ip()),
             certificate_days,
+            grpc_status: None,
         })
     }
 }

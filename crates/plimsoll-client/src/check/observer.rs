@@ -41,6 +41,23 @@ impl Observer {
         self
     }
 
+    /// The same, keeping the content.
+    #[must_use]
+    pub(super) fn with_body(mut self) -> Self {
+        self.keep_body = true;
+        self
+    }
+
+    /// The content, as far as it was kept.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// What conditions see in place of the content.
+    pub(super) fn replace_body(&mut self, body: Vec<u8>) {
+        self.body = body;
+    }
+
     /// Bytes of content.
     pub fn size(&self) -> u64 {
         self.size

@@ -1,5 +1,6 @@
 //! What is to be checked.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub struct CheckPlan {
     /// Who logs in once the server asks for digest authentication; the request is then made again within
     /// the same exchange.
     pub digest: Option<Arc<DigestLogin>>,
+    /// How the response is read as the answer to a call of gRPC, if the request is one, over HTTP/2.
+    pub grpc: Option<GrpcCheck>,
     /// What the response must be.
     pub expectations: Expectations,
     /// How long all of it may take, opening a connection included.
@@ -26,4 +29,24 @@ pub struct CheckPlan {
     pub timeout: Duration,
     /// Limits on the response.
     pub limits: Limits,
+}
+
+/// How the answer to a call is read.
+#[derive(Clone)]
+pub struct GrpcCheck {
+    /// Whether the method answers with a stream of messages, not with exactly one.
+    pub is_server_streaming: bool,
+    /// Makes JSON of a message, or says why it is none.
+    pub to_json: ToJson,
+}
+
+/// From the bytes of a message to JSON.
+pub type ToJson = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
+
+impl fmt::Debug for GrpcCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcCheck")
+            .field("is_server_streaming", &self.is_server_streaming)
+            .finish_non_exhaustive()
+    }
 }

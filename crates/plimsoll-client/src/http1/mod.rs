@@ -5,6 +5,8 @@
 
 mod deadline;
 
+mod reading;
+
 use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
@@ -19,6 +21,7 @@ use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) use self::deadline::Deadline;
+pub use self::reading::Opened;
 use crate::Request;
 
 /// Reads in a row before the deadline and the worker's other connections get their turn.
@@ -87,6 +90,17 @@ pub struct Completed {
     pub done: Instant,
     /// Whether the connection may carry another exchange.
     pub reusable: bool,
+}
+
+/// An exchange whose response has begun: how it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// The status.
+    pub status: u16,
+    /// The phases send, wait and receive, the last one as far as the head.
+    pub phases: Phases,
+    /// When the head was read.
+    pub done: Instant,
 }
 
 /// An exchange without a complete response; the connection is of no further use.

@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::due::Due;
 use self::telling::Telling;
-use crate::{Completed, Connection, Endpoint, Incomplete, ReadBuffer};
+use crate::{Completed, Connection, Endpoint, Incomplete, Opening, ReadBuffer};
 
 /// Reads in a row before the deadlines and the worker's other connections get their turn.
 const READS_PER_POLL: u32 = 32;
@@ -55,6 +55,17 @@ pub trait Responses {
 
     /// The final head of a response.
     fn head(&mut self, _token: u32, _head: &ResponseHead<'_>) {}
+
+    /// Whether `opened` is to be called.
+    fn wants_opening(&self) -> bool {
+        false
+    }
+
+    /// How the exchange stands, told behind its `head`. A moment that this gives takes the place of
+    /// the exchange's deadline; it must not be earlier.
+    fn opened(&mut self, _token: u32, _opening: &Opening) -> Option<Instant> {
+        None
+    }
 
     /// A piece of its content.
     fn content(&mut self, _token: u32, _piece: &[u8]) {}
@@ -201,6 +212,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let exchange = self.exchanges.get_mut(token as usize);
         let stream = exchange.and_then(|exchange| exchange.stream.take());
         stream.is_some_and(|stream| self.codec.cancel(stream))
+    }
+
+    /// Bytes that the exchange of `token` has sent and received, frames included; `None` if there is
+    /// none.
+    pub fn traffic(&mut self, token: u32) -> Option<(u64, u64)> {
+        let stream = self.exchanges.get(token as usize)?.stream?;
+        let traffic = self.codec.traffic(stream)?;
+        Some((traffic.sent, traffic.received))
     }
 
     /// Writes what is to be sent, reads what came, and gives up what is overdue.
@@ -516,6 +535,20 @@ impl UnderWay {
             (Some(_), None) => Phase::Wait,
             (None, None) => Phase::Send,
         }
+    }
+
+    /// The phases of a response that is complete as far as it is wanted, at `now`.
+    fn phases(&self, now: Instant) -> Phases {
+        let first_byte_at = self.first_byte_at.unwrap_or(now);
+        // An answer may overtake the rest of its request.
+        let sent_at = self
+            .sent_at
+            .map_or(first_byte_at, |at| at.min(first_byte_at));
+        let mut phases = Phases::default();
+        phases.set(Phase::Send, sent_at.saturating_duration_since(self.begun));
+        phases.set(Phase::Wait, first_byte_at - sent_at);
+        phases.set(Phase::Receive, now.saturating_duration_since(first_byte_at));
+        phases
     }
 
     fn incomplete(

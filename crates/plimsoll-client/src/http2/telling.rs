@@ -3,12 +3,11 @@
 use std::io;
 use std::time::Instant;
 
-use plimsoll_model::{Phase, Phases};
 use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{ConnectionError, Events, ResponseHead, StreamError, Traffic};
 
 use super::{Responses, UnderWay, transport_failure};
-use crate::Completed;
+use crate::{Completed, Opening};
 
 /// Passes on what one read, or the end of the transport, means.
 pub(super) struct Telling<'a, K> {
@@ -35,6 +34,17 @@ impl<K: Responses> Events for Telling<'_, K> {
         exchange.first_byte_at = Some(self.now);
         exchange.status = head.status;
         self.sink.head(token, head);
+        if self.sink.wants_opening() {
+            let exchange = &mut self.exchanges[token as usize];
+            let opening = Opening {
+                status: head.status,
+                phases: exchange.phases(self.now),
+                done: self.now,
+            };
+            if let Some(deadline) = self.sink.opened(token, &opening) {
+                exchange.deadline = deadline;
+            }
+        }
     }
 
     #[inline]
@@ -57,24 +67,9 @@ impl<K: Responses> Events for Telling<'_, K> {
         self.ended += 1;
         let exchange = &mut self.exchanges[token as usize];
         exchange.stream = None;
-        let first_byte_at = exchange.first_byte_at.unwrap_or(self.now);
-        // An answer may overtake the rest of its request.
-        let sent_at = exchange
-            .sent_at
-            .map_or(first_byte_at, |at| at.min(first_byte_at));
-        let mut phases = Phases::default();
-        phases.set(
-            Phase::Send,
-            sent_at.saturating_duration_since(exchange.begun),
-        );
-        phases.set(Phase::Wait, first_byte_at - sent_at);
-        phases.set(
-            Phase::Receive,
-            self.now.saturating_duration_since(first_byte_at),
-        );
         let completed = Completed {
             status: exchange.status,
-            phases,
+            phases: exchange.phases(self.now),
             bytes_sent: self.traffic.sent,
             bytes_received: self.traffic.received,
             done: self.now,

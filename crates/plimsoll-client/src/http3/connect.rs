@@ -10,13 +10,14 @@ use std::time::Duration;
 use plimsoll_model::{Failure, FailureKind, Phase, Phases};
 use plimsoll_wire::h1::Limits;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt, ZeroRttAccepted};
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::Version;
 use url::Host;
 
 use super::Http3;
+use super::early_data::EarlyData;
 use super::failure::connection_failure;
 
 /// How QUIC is spoken.
@@ -117,6 +118,11 @@ impl QuicOptions {
 }
 
 impl QuicConfig {
+    /// Whether requests may leave before the handshake is over.
+    pub(crate) fn early_data(&self) -> bool {
+        self.early_data
+    }
+
     /// The same with a memory for TLS sessions of its own, so that workers share nothing.
     pub(crate) fn of_worker(mut self, full_handshakes: bool) -> Self {
         if !full_handshakes {
@@ -150,12 +156,15 @@ fn client_config(
 ///
 /// - `name`: whose certificate must be shown.
 /// - `source`: the local address, if it matters.
+/// - `early`: whether requests may leave before the handshake is over; if they do, what comes with the
+///   connection tells if the server takes them.
 pub(crate) async fn open(
     config: &QuicConfig,
     address: SocketAddr,
     name: &str,
     source: Option<IpAddr>,
-) -> io::Result<quinn::Connection> {
+    early: bool,
+) -> io::Result<(quinn::Connection, Option<ZeroRttAccepted>)> {
     let source = source.unwrap_or(match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -166,12 +175,12 @@ pub(crate) async fn open(
     let connecting = endpoint
         .connect_with(config.client.clone(), address, name)
         .map_err(io::Error::other)?;
-    if !config.early_data {
-        return Ok(connecting.await?);
+    if !early {
+        return Ok((connecting.await?, None));
     }
     match connecting.into_0rtt() {
-        Ok((connection, _accepted)) => Ok(connection),
-        Err(connecting) => Ok(connecting.await?),
+        Ok((connection, accepted)) => Ok((connection, Some(accepted))),
+        Err(connecting) => Ok((connecting.await?, None)),
     }
 }
 
@@ -194,7 +203,13 @@ pub(crate) fn certificate_name(host: &Host<&str>) -> String {
 }
 
 /// Begins HTTP/3 on a connection.
-pub(crate) async fn speak(quic: quinn::Connection, limits: Limits) -> Result<Http3, Failure> {
+///
+/// - `early`: what becomes of requests that leave before the handshake is over.
+pub(crate) async fn speak(
+    quic: quinn::Connection,
+    early: Option<EarlyData>,
+    limits: Limits,
+) -> Result<Http3, Failure> {
     let mut builder = h3::client::builder();
     builder
         .max_field_section_size(limits.head_bytes as u64)
@@ -206,5 +221,5 @@ pub(crate) async fn speak(quic: quinn::Connection, limits: Limits) -> Result<Htt
     })?;
     // Reads the peer's SETTINGS and GOAWAY; ends with the connection.
     tokio::spawn(async move { poll_fn(|context| connection.poll_close(context)).await });
-    Ok(Http3::new(sender, quic, limits))
+    Ok(Http3::new(sender, quic, early, limits))
 }

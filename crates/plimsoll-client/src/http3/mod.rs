@@ -6,6 +6,8 @@
 
 mod connect;
 
+mod early_data;
+
 mod failure;
 
 mod request;
@@ -21,7 +23,7 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::Code;
 use h3_quinn::{BidiStream, OpenStreams};
 use http::HeaderMap;
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, TlsSession};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry, TlsSession};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::tls;
 use rustls::pki_types::CertificateDer;
@@ -29,10 +31,11 @@ use tokio::time::timeout_at;
 
 pub use self::connect::{Http3Connection, QuicConfig, QuicError, QuicOptions};
 pub(crate) use self::connect::{certificate_name, connect_failure, open, speak};
+pub(crate) use self::early_data::{EarlyData, WithoutEarlyData};
 pub use self::request::Http3Request;
 
 use self::failure::stream_failure;
-use crate::{Completed, Incomplete};
+use crate::{Completed, Incomplete, Opening};
 
 /// A connection that speaks HTTP/3; clones share it.
 ///
@@ -46,6 +49,8 @@ pub struct Http3 {
 struct Shared {
     quic: quinn::Connection,
     limits: Limits,
+    /// Only where requests may have left before the handshake was over.
+    early: Option<EarlyData>,
     /// Bytes of datagrams that were told of: sent, received.
     told: Cell<(u64, u64)>,
     /// The peer accepts no more requests.
@@ -58,6 +63,9 @@ struct Shared {
 pub trait Http3Parts {
     /// The final head: its status and its fields.
     fn head(&mut self, status: u16, fields: &HeaderMap);
+
+    /// How the exchange stands, told behind its `head`.
+    fn opened(&mut self, _opening: &Opening) {}
 
     /// A piece of the content.
     fn content(&mut self, piece: &[u8]);
@@ -84,6 +92,7 @@ impl Http3 {
     fn new(
         sender: SendRequest<OpenStreams, Bytes>,
         quic: quinn::Connection,
+        early: Option<EarlyData>,
         limits: Limits,
     ) -> Self {
         Self {
@@ -91,6 +100,7 @@ impl Http3 {
             shared: Rc::new(Shared {
                 quic,
                 limits,
+                early,
                 told: Cell::default(),
                 is_leaving: Cell::default(),
                 has_carried: Cell::default(),
@@ -157,10 +167,18 @@ impl Http3 {
         };
         let mut stream = None;
         let exchanging = self.follow(request, &mut stream, &mut progress, sink, clock);
-        let outcome = match timeout_at(deadline.into(), exchanging).await {
+        let mut outcome = match timeout_at(deadline.into(), exchanging).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::new(progress.phase(), FailureKind::Timeout)),
         };
+        if let Err(failure) = &outcome
+            && failure.kind != FailureKind::Timeout
+            && self.is_rejected().await
+        {
+            outcome = Err(Failure::new(progress.phase(), FailureKind::Closed)
+                .because("the server did not take what left before the handshake (0-RTT)")
+                .retry(Retry::Safe));
+        }
         let done = clock.now();
         let (bytes_sent, bytes_received) = self.take_traffic();
         match outcome {
@@ -189,6 +207,22 @@ impl Http3 {
                 })
             }
         }
+    }
+
+    /// Whether the server took nothing of what was sent before the handshake was over; nothing can be
+    /// done with the connection then.
+    async fn is_rejected(&self) -> bool {
+        let Some(early) = &self.shared.early else {
+            return false;
+        };
+        let is_accepted = early.is_accepted().await;
+        let reason = self.shared.quic.close_reason();
+        let is_ours = matches!(reason, None | Some(quinn::ConnectionError::LocallyClosed));
+        let is_rejected = !is_accepted && is_ours;
+        if is_rejected {
+            self.shared.is_leaving.set(true);
+        }
+        is_rejected
     }
 
     /// Says good-bye; it leaves when the tasks of this thread had a turn.
@@ -242,9 +276,15 @@ impl Http3 {
                     .because(format!("more than {limit} interim responses")));
             }
         };
-        progress.first_byte_at = Some(clock.now());
+        let done = clock.now();
+        progress.first_byte_at = Some(done);
         let status = head.status().as_u16();
         sink.head(status, head.headers());
+        sink.opened(&Opening {
+            status,
+            phases: progress.completed(done),
+            done,
+        });
         let mut length = Length::announced(&head, request.is_head())?;
         loop {
             let piece = stream.recv_data().await;
@@ -262,7 +302,8 @@ impl Http3 {
         Ok(status)
     }
 
-    fn take_traffic(&self) -> (u64, u64) {
+    /// Bytes of datagrams, sent and received, since they were told last.
+    pub fn take_traffic(&self) -> (u64, u64) {
         let stats = self.shared.quic.stats();
         let total = (stats.udp_tx.bytes, stats.udp_rx.bytes);
         let told = self.shared.told.replace(total);

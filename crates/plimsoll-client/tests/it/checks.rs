@@ -29,6 +29,7 @@ fn plan_for(url: &str, method: &str, timeout: Duration, conditions: &[&str]) -> 
         endpoint,
         request,
         digest: None,
+        grpc: None,
         expectations: Expectations::new(conditions.collect()),
         timeout,
         limits: Limits::default(),
@@ -362,6 +363,7 @@ fn http2_plan(url: &str, conditions: &[&str]) -> Arc<CheckPlan> {
         endpoint,
         request,
         digest: None,
+        grpc: None,
         timeout: LONG,
         limits: Limits::default(),
     })

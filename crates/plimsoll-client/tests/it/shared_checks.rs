@@ -26,6 +26,7 @@ fn plan(url: &str, timeout: Duration) -> Arc<CheckPlan> {
     let conditions = conditions.map(|text| Condition::parse(text).unwrap());
     Arc::new(CheckPlan {
         digest: None,
+        grpc: None,
         endpoint,
         request,
         expectations: Expectations::new(conditions.to_vec()),

@@ -1,8 +1,10 @@
 //! Services and the types of their messages, as a descriptor set holds them.
 
+use prost::Message as _;
 use prost_reflect::DescriptorPool;
 
 use super::method::{Method, MethodName};
+use super::reflection::Set;
 
 /// What is known of services and of the types of their messages.
 #[derive(Debug, Clone)]
@@ -16,6 +18,14 @@ pub enum DescriptorsError {
     /// They are something else.
     #[error("is not a descriptor set, as `protoc --descriptor_set_out` writes it")]
     NotASet,
+    /// A file is written in another language than is understood.
+    #[error("{file} has the syntax `{syntax}`, and proto2 and proto3 are understood")]
+    Syntax {
+        /// Its name.
+        file: String,
+        /// What it says.
+        syntax: String,
+    },
     /// Something that they refer to is not among them.
     #[error("the descriptors are not complete: {0}")]
     Incomplete(String),
@@ -67,6 +77,7 @@ impl UnknownMethod {
 impl Descriptors {
     /// Reads a `FileDescriptorSet`, which must have all that its files import.
     pub fn decode(set: &[u8]) -> Result<Self, DescriptorsError> {
+        check_syntax(set)?;
         let pool = DescriptorPool::decode(set).map_err(|error| {
             // The only problem that lies in the bytes and not in what they say.
             if error.to_string().starts_with("failed to decode") {
@@ -105,6 +116,27 @@ impl Descriptors {
             known,
         })
     }
+}
+
+/// What a file says of itself: `google.protobuf.FileDescriptorProto`, as far as it is looked at.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Head {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "12")]
+    syntax: String,
+}
+
+/// `prost-reflect` would panic at another syntax, such as that of editions.
+fn check_syntax(set: &[u8]) -> Result<(), DescriptorsError> {
+    let not_a_set = |_| DescriptorsError::NotASet;
+    for file in Set::decode(set).map_err(not_a_set)?.files {
+        let Head { name, syntax } = Head::decode(file.as_slice()).map_err(not_a_set)?;
+        if !matches!(syntax.as_str(), "" | "proto2" | "proto3") {
+            return Err(DescriptorsError::Syntax { file: name, syntax });
+        }
+    }
+    Ok(())
 }
 
 /// The one that looks most like `text`, unless none does. A package may have been left out.

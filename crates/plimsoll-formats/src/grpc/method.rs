@@ -64,6 +64,7 @@ impl FromStr for MethodName {
 #[derive(Debug, Clone)]
 pub struct Method {
     input: MessageDescriptor,
+    output: MessageDescriptor,
     is_client_streaming: bool,
     is_server_streaming: bool,
 }
@@ -94,10 +95,22 @@ pub enum MessageError {
     List(String),
 }
 
+/// Why bytes are no answer of a method.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// They are not of the message's type.
+    #[error("the answer is not a {0}: {1}")]
+    Message(String, String),
+    /// JSON has no such value.
+    #[error("the answer, a {0}, has no form in JSON: {1}")]
+    Json(String, String),
+}
+
 impl Method {
     pub(super) fn new(method: &MethodDescriptor) -> Self {
         Self {
             input: method.input(),
+            output: method.output(),
             is_client_streaming: method.is_client_streaming(),
             is_server_streaming: method.is_server_streaming(),
         }
@@ -111,6 +124,16 @@ impl Method {
     /// Whether it answers with a stream of messages, not with exactly one.
     pub fn is_server_streaming(&self) -> bool {
         self.is_server_streaming
+    }
+
+    /// A message that the method answered with, as JSON.
+    ///
+    /// Source: "ProtoJSON Format", protobuf.dev; fields that have their defaults are left out.
+    pub fn answer_to_json(&self, message: &[u8]) -> Result<String, AnswerError> {
+        let of = || self.output.full_name().to_owned();
+        let decoded = DynamicMessage::decode(self.output.clone(), message)
+            .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
+        serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
     }
 
     /// The messages that `json` describes, encoded: one, or for a method that takes a stream those of

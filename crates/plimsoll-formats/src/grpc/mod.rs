@@ -10,7 +10,7 @@ mod method;
 mod reflection;
 
 pub use self::descriptors::{Descriptors, DescriptorsError, UnknownMethod};
-pub use self::method::{MessageError, Method, MethodName, MethodNameError};
+pub use self::method::{AnswerError, MessageError, Method, MethodName, MethodNameError};
 pub use self::reflection::{Reflection, ReflectionError};
 
 #[cfg(test)]

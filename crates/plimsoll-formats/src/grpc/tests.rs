@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 
+use proptest::prelude::*;
 use prost::Message as _;
 
 use super::reflection::{Imports, Refusal, Response, Set};
@@ -42,6 +43,21 @@ fn json_becomes_messages() {
     let expected = b"\x0a\x02hi\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
     assert_eq!(messages, [expected]);
     assert_eq!(say.messages(b"{}").unwrap(), [b""]);
+}
+
+#[test]
+fn answers_become_json() {
+    let say = method("plimsoll.test.Echo/Say").unwrap();
+    let message = b"\x0a\x02hi\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
+    let json = say.answer_to_json(message).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value, serde_json::json!({"text": "hi", "took": "1.500s"}));
+    assert_eq!(say.answer_to_json(b"").unwrap(), "{}");
+    let error = say.answer_to_json(b"\x0a\x09hi").unwrap_err().to_string();
+    assert!(
+        error.starts_with("the answer is not a plimsoll.test.Line: "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -172,5 +188,45 @@ fn refusals_are_passed_on() {
             Reflection::new("a.B").answer(wrong),
             Err(ReflectionError::NotAnAnswer(_))
         ));
+    }
+}
+
+#[test]
+fn another_syntax_is_told() {
+    let position = SET
+        .windows(6)
+        .rposition(|window| window == b"proto3")
+        .unwrap();
+    let mut set = SET.to_vec();
+    set[position..position + 6].copy_from_slice(b"protoX");
+    let error = Descriptors::decode(&set).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "echo.proto has the syntax `protoX`, and proto2 and proto3 are understood"
+    );
+}
+
+proptest! {
+    /// Whatever is changed in a descriptor set, it is refused or can be used.
+    #[test]
+    fn a_damaged_set_is_refused_or_used(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        length in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let mut set = SET.to_vec();
+        for (at, byte) in changes {
+            set[at.index(SET.len())] = byte;
+        }
+        if is_cut {
+            set.truncate(length.index(SET.len()));
+        }
+        match Descriptors::decode(&set) {
+            Ok(descriptors) => match descriptors.method(&"plimsoll.test.Echo/Say".parse().unwrap()) {
+                Ok(method) => drop(method.messages(br#"{"text": "hi"}"#)),
+                Err(unknown) => prop_assert!(!unknown.hint().is_empty()),
+            },
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
     }
 }

@@ -60,6 +60,7 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
             http3: None,
             websocket: None,
             grpc: None,
+            events: None,
             expectations: Arc::new(Expectations::default()),
             fail_statuses: StatusSet::parse("429").unwrap(),
             seed: 7,

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::check::{Checker, Outcome, Reuse, SharedConnections};
 use plimsoll_client::{Connector, ReadBuffer};
-use plimsoll_model::{Clock, LoadtestConnections, LoadtestFound, Phase};
+use plimsoll_model::{Clock, Failure, FailureKind, LoadtestConnections, LoadtestFound, Phase};
 use plimsoll_wire::{SystemClock, h2};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
 use super::HarnessPlan;
 use crate::Interrupt;
-use crate::plain::{FIRST_BACK_OFF, LONGEST_BACK_OFF};
+use crate::back_off::BackOff;
 use crate::progress::{Progress, Told};
 use crate::run::RunError;
 
@@ -89,7 +89,7 @@ async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
         };
         let fraction = number as f64 / plan.workers as f64;
         let begin = setup.start + plan.ramp.mul_f64(fraction);
-        workers.spawn_local(check_on(Rc::clone(&common), checker, begin));
+        workers.spawn_local(check_on(Rc::clone(&common), checker, begin, number));
     }
     let mut beat = tokio::time::interval(BEAT);
     let mut stopped_at = None;
@@ -142,9 +142,11 @@ fn shared_connections(plan: &HarnessPlan, threads: usize) -> Vec<SharedConnectio
 }
 
 /// One worker: a check, and when it is done the next one.
-async fn check_on(common: Rc<Common>, mut checker: Checker, begin: Instant) {
+///
+/// - `number`: of the worker, among all.
+async fn check_on(common: Rc<Common>, mut checker: Checker, begin: Instant, number: usize) {
     tokio::time::sleep_until(begin.into()).await;
-    let mut back_off = Duration::ZERO;
+    let mut back_off = BackOff::new(number as u64);
     let mut now = begin;
     while !common.stopped.get() && now < common.end {
         common.progress.begin();
@@ -154,20 +156,27 @@ async fn check_on(common: Rc<Common>, mut checker: Checker, begin: Instant) {
             .await;
         common.record(&outcome);
         now = outcome.exchange.done;
-        if is_unconnected(&outcome) {
-            back_off = (back_off * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF);
-            now += back_off;
+        let started = outcome.exchange.started;
+        match &outcome.exchange.outcome {
+            Ok(_) => back_off.carried(),
+            Err(failure) if is_unconnected(failure) => back_off.refused(started),
+            // A shared connection that its server leaves at once had begun to carry something.
+            Err(failure) if !outcome.reused || failure.kind == FailureKind::Closed => {
+                back_off.lost(started);
+            }
+            Err(_) => {}
+        }
+        let rest = back_off.remaining(now);
+        if !rest.is_zero() {
+            now += rest;
             tokio::time::sleep_until(now.into()).await;
-        } else {
-            back_off = Duration::ZERO;
         }
     }
 }
 
-/// Whether no connection could be opened, so that the next attempt has to wait a little.
-fn is_unconnected(outcome: &Outcome) -> bool {
-    let failure = outcome.exchange.outcome.as_ref().err();
-    failure.is_some_and(|failure| matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls))
+/// Whether no connection could be opened.
+fn is_unconnected(failure: &Failure) -> bool {
+    matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls)
 }
 
 impl Common {

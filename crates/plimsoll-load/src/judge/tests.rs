@@ -49,6 +49,7 @@ impl Run {
             ok: requests,
             failed: 0,
             other_errors: 0,
+            events: 0,
             bytes_received: requests,
             in_flight: 0,
             p50: None,

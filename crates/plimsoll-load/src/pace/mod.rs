@@ -37,7 +37,7 @@ pub struct Start {
 pub struct Finished {
     /// When it ended.
     pub done: Instant,
-    /// How long its connection should rest, because opening one failed.
+    /// How long its connection should rest, because the last ones were in vain.
     pub back_off: Duration,
 }
 

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock;
 use plimsoll_wire::{Alarm, SystemClock};
@@ -226,12 +226,15 @@ impl OpenPacer {
         }
     }
 
+    /// The oldest arrival that is late and may be made all the same.
+    fn overdue(&self, now: Instant) -> Option<Instant> {
+        let next = self.next.get();
+        next.filter(|arrival| self.on_full == OnFull::Queue && *arrival <= now)
+    }
+
     /// Takes the oldest overdue arrival, if there is one and it may still be begun.
     fn take_overdue(&self, now: Instant) -> Option<Arrival> {
-        let intended = self
-            .next
-            .get()
-            .filter(|arrival| self.on_full == OnFull::Queue && *arrival <= now)?;
+        let intended = self.overdue(now)?;
         if self.gate.is_stopping() {
             return None;
         }
@@ -278,6 +281,10 @@ impl Row {
 }
 
 impl OpenRow {
+    pub(super) fn gate(&self) -> &Gate {
+        &self.pacer.gate
+    }
+
     /// A place became free at `now`: it takes the oldest overdue arrival, or waits for the next.
     pub(crate) fn free(&self, place: u32, now: Instant) -> Option<Start> {
         let pacer = &self.pacer;
@@ -330,7 +337,17 @@ impl OpenRow {
 impl OpenUser {
     pub(crate) async fn next(&mut self, last: Option<Finished>) -> Option<Start> {
         let pacer = &self.pacer;
-        let now = last.map_or_else(|| SystemClock.now(), |last| last.done);
+        let mut now = last.map_or_else(|| SystemClock.now(), |last| last.done);
+        let rest = last.map_or(Duration::ZERO, |last| last.back_off);
+        if !rest.is_zero() && pacer.overdue(now).is_some() {
+            // The schedule bounds the attempts that are made on time; what is late is not made in vain
+            // all at once.
+            tokio::select! {
+                () = tokio::time::sleep_until((now + rest).into()) => {}
+                () = pacer.gate.wait_for_stop() => {}
+            }
+            now = SystemClock.now();
+        }
         if let Some(arrival) = pacer.take_overdue(now) {
             return Some(Start {
                 intended: arrival.intended,

@@ -44,6 +44,14 @@ impl StreamPacer {
         })
     }
 
+    /// What says when there are no more exchanges.
+    pub(crate) fn gate(&self) -> &Gate {
+        match self {
+            Self::Closed(pacer) => &pacer.gate,
+            Self::Open(pacer) => pacer.row.gate(),
+        }
+    }
+
     /// Brings a place into play.
     pub(crate) fn add(&mut self, place: u32, now: Instant) {
         match self {

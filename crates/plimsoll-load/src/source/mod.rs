@@ -142,6 +142,11 @@ impl RequestSource {
         planned.endpoint
     }
 
+    /// The position of the request that [`advance`](Self::advance) went on to.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
     /// The request that [`advance`](Self::advance) went on to.
     #[inline]
     pub(crate) fn current<'a>(&'a self, plan: &'a RunPlan) -> &'a Request {

@@ -38,6 +38,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         http3: None,
         websocket: None,
         grpc: None,
+        events: None,
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,
@@ -151,6 +152,20 @@ fn assert_adds_up(summary: &RunSummary) {
     for tick in &summary.ticks {
         assert_eq!(tick.at, end + tick.length);
         end = tick.at;
+    }
+    if let Some(events) = &summary.events {
+        if counts.warm_up == 0 {
+            let over = events.ended + events.broken + events.left;
+            assert_eq!(events.opened, over, "{events:?}");
+        }
+        assert_eq!(
+            events.opened,
+            summary.statuses.get(&200).copied().unwrap_or(0)
+        );
+        assert_eq!(events.gaps.len(), events.received);
+        assert_eq!(events.broken, counts.broken);
+        let ticked: u64 = summary.ticks.iter().map(|tick| tick.events).sum();
+        assert_eq!(ticked, events.received);
     }
     for phase in Phase::ALL {
         assert!(summary.phases[phase.index()].len() <= counts.ok + counts.failed);

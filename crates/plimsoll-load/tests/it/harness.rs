@@ -23,6 +23,7 @@ fn check(url: &str, is_http2: bool) -> Arc<CheckPlan> {
     };
     Arc::new(CheckPlan {
         digest: None,
+        grpc: None,
         request,
         endpoint,
         expectations: Expectations::new(vec![Condition::parse("status == 200").unwrap()]),

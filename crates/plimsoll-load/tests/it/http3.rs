@@ -22,11 +22,13 @@ fn builder() -> plimsoll_testkit::Http3OriginBuilder {
     Http3Origin::builder(Leaf::self_signed(&["127.0.0.1"]).server_config())
 }
 
-fn answering(decide: impl Fn(u64, u64) -> Http3Answer + Send + Sync + 'static) -> Http3Origin {
+pub(crate) fn answering(
+    decide: impl Fn(u64, u64) -> Http3Answer + Send + Sync + 'static,
+) -> Http3Origin {
     builder().answer(decide).start()
 }
 
-fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
+pub(crate) fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
     let tls = TlsSettings {
         trust,
         alpn: vec![b"h3".to_vec()],
@@ -41,7 +43,7 @@ fn options(trust: Trust, quic: &QuicOptions) -> ConnectOptions {
 }
 
 /// The usual plan over HTTP/3: two connections, four streams on each.
-fn http3(url: &str) -> RunPlan {
+pub(crate) fn http3(url: &str) -> RunPlan {
     with(url, "GET", None)
 }
 
@@ -413,6 +415,30 @@ fn requests_leave_early_only_if_asked_to() {
         let early = origin.early_requests();
         assert!(expected.contains(&early), "{early} with {early_data}");
     }
+}
+
+#[test]
+fn requests_that_left_too_early_are_made_again() {
+    let origin = builder()
+        .forgets_sessions()
+        .answer(|_, _| Http3Answer::GoAway)
+        .start();
+    let quic = QuicOptions {
+        early_data: true,
+        ..QuicOptions::default()
+    };
+    let mut plan = RunPlan {
+        connect: connect(options(Trust::Anyone, &quic)),
+        connections: 2,
+        stop: requests(40),
+        ..http3(&origin.url("/"))
+    };
+    plan.http3.as_mut().unwrap().streams = 1;
+    let summary = go(&plan);
+    assert_eq!(summary.counts.ok, 40, "{:?}", summary.failures);
+    assert_eq!(origin.requests(), 40);
+    assert_eq!(origin.early_requests(), 0);
+    assert!(summary.connections_opened > 2);
 }
 
 fn unreachable(plan: &RunPlan) -> plimsoll_model::Failure {

@@ -12,6 +12,10 @@ mod counts;
 
 mod faults;
 
+mod hostile;
+
+mod back_off;
+
 mod http2;
 
 mod grpc;
@@ -20,5 +24,7 @@ mod http3;
 mod window;
 
 mod websocket;
+
+mod events;
 
 mod harness;

@@ -11,12 +11,12 @@ use plimsoll_wire::ws::{Limits, MessageKind};
 use crate::fixture::{failures, go, millis, open, plan, requests};
 
 /// Ten round trips on two connections.
-fn websocket(origin: &WebSocketOrigin) -> RunPlan {
+pub(crate) fn websocket(origin: &WebSocketOrigin) -> RunPlan {
     let url = format!("http://{}/socket", origin.address());
     at(&url, b"hello")
 }
 
-fn at(url: &str, message: &[u8]) -> RunPlan {
+pub(crate) fn at(url: &str, message: &[u8]) -> RunPlan {
     let endpoint = Endpoint::parse(url).unwrap();
     let headers = Upgrade::fields().map(|(name, value)| (name.to_owned(), value));
     let target = endpoint.path_and_query();

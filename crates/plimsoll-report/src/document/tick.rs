@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_model::{Cost, Phase, ResourceSample, Tick};
 use serde::{Deserialize, Serialize};
 
-use super::{microseconds, rounded};
+use super::{is_zero, microseconds, rounded};
 
 /// One second of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,11 @@ pub struct TickDocument {
     pub ok: u64,
     /// Failures.
     pub failed: u64,
-    /// Failed statuses, unmet expectations and drops.
+    /// Failed statuses, unmet expectations, drops and streams of events that broke.
     pub other_errors: u64,
+    /// Events of streams; zero where there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events: u64,
     /// Bytes taken from the transport.
     pub received_bytes: u64,
     /// Exchanges under way at its end.
@@ -76,6 +79,7 @@ impl TickDocument {
             ok: tick.ok,
             failed: tick.failed,
             other_errors: tick.other_errors,
+            events: tick.events,
             received_bytes: tick.bytes_received,
             in_flight: tick.in_flight,
             p50_us: tick.p50.map(microseconds),

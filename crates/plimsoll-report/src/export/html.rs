@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use plimsoll_model::Phase;
 
 use super::Exporter;
-use super::table::{NOTHING, Table, details, principal, saturation, shape, threshold_value};
+use super::table::{
+    NOTHING, Table, capital, details, exchanges, principal, saturation, shape, threshold_value,
+};
 use crate::RunRecord;
 use crate::document::TickDocument;
 use crate::page::{html_page, short_bytes, short_number, short_time};
@@ -163,7 +165,7 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
     write!(
         page,
         "<section class=\"t\"><h2>{}</h2><div class=\"wide\"><table>",
-        escaped(table.title)
+        escaped(&table.title)
     )
     .expect(IN_MEMORY);
     if runs.len() > 1 {
@@ -188,7 +190,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     page.push_str("<section class=\"plots\">\n");
     let requests = of_ticks(
         runs,
-        "Requests per second",
+        &format!("{} per second", capital(exchanges(runs))),
         short_number,
         &[("ok/s", |tick| per_second(tick, tick.ok))],
     );
@@ -223,7 +225,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     );
     let in_flight = of_ticks(
         runs,
-        "Requests in flight",
+        &format!("{} in flight", capital(exchanges(runs))),
         short_number,
         &[("in flight", |tick| Some(tick.in_flight as f64))],
     );
@@ -236,14 +238,23 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
         })],
     );
     let has_failures = runs.iter().any(|run| run.summary.counts.errors > 0);
-    let mut all = vec![
+    let mut all = Vec::new();
+    if runs.iter().any(|run| run.summary.events.is_some()) {
+        all.push(of_ticks(
+            runs,
+            "Events per second",
+            short_number,
+            &[("events/s", |tick| per_second(tick, tick.events))],
+        ));
+    }
+    all.extend([
         requests,
         latency,
         distribution(runs),
         cpu,
         memory,
         in_flight,
-    ];
+    ]);
     if has_failures {
         all.push(failures);
     }

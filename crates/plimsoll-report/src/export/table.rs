@@ -5,7 +5,9 @@ use std::time::Duration;
 use plimsoll_model::{ByteSize, DurationText, Unit, grouped, three_figures};
 
 use crate::RunRecord;
-use crate::document::{CostDocument, CountsDocument, ThresholdDocument, TimesDocument};
+use crate::document::{
+    CostDocument, CountsDocument, EventsDocument, ThresholdDocument, TimesDocument,
+};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
@@ -15,14 +17,22 @@ type CountOf = fn(&CountsDocument) -> u64;
 
 /// A title, and a row of one cell a run for each label.
 pub(super) struct Table {
-    pub(super) title: &'static str,
+    pub(super) title: String,
     pub(super) rows: Vec<(String, Vec<String>)>,
 }
 
 /// The figures by which runs are compared first.
 pub(super) fn principal(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Result");
-    table.row("requests/s", runs, |run| {
+    if runs.iter().any(|run| run.summary.events.is_some()) {
+        table.row("events/s", runs, |run| {
+            let events = run.summary.events.as_ref();
+            events.map_or(NOTHING.to_owned(), |events| {
+                rate(events.received_per_second)
+            })
+        });
+    }
+    table.row(&format!("{}/s", exchanges(runs)), runs, |run| {
         rate(run.summary.requests_per_second)
     });
     if runs.iter().any(|run| run.summary.target.is_some()) {
@@ -48,6 +58,24 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
     table
 }
 
+/// What the exchanges of all runs are called.
+pub(super) fn exchanges(runs: &[RunRecord]) -> &str {
+    let mut names = runs.iter().map(|run| run.summary.load.exchanges.as_str());
+    let first = names.next().unwrap_or("requests");
+    if names.all(|name| name == first) {
+        first
+    } else {
+        "exchanges"
+    }
+}
+
+/// The same with a capital.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// Everything else that a report has a row for; without rows where nothing happened.
 pub(super) fn details(runs: &[RunRecord]) -> Vec<Table> {
     let mut tables = vec![latency(runs), phases(runs), requests(runs)];
@@ -63,6 +91,7 @@ pub(super) fn details(runs: &[RunRecord]) -> Vec<Table> {
             .map(|(status, count)| (status.clone(), grouped(*count)))
             .collect()
     }));
+    tables.push(events(runs));
     tables.push(by_name("Failures", runs, |run| {
         let failures = run.summary.failures.iter();
         failures
@@ -86,9 +115,9 @@ pub(super) fn details(runs: &[RunRecord]) -> Vec<Table> {
 }
 
 impl Table {
-    fn new(title: &'static str) -> Self {
+    fn new(title: impl Into<String>) -> Self {
         Self {
-            title,
+            title: title.into(),
             rows: Vec::new(),
         }
     }
@@ -174,14 +203,15 @@ fn phases(runs: &[RunRecord]) -> Table {
 }
 
 fn requests(runs: &[RunRecord]) -> Table {
-    let mut table = Table::new("Requests");
+    let mut table = Table::new(capital(exchanges(runs)));
     table.row("started", runs, |run| grouped(run.summary.counts.started));
     table.row("ok", runs, |run| grouped(run.summary.counts.ok));
-    let counts: [(&str, CountOf); 7] = [
+    let counts: [(&str, CountOf); 8] = [
         ("failed", |counts| counts.failed),
         ("aborted", |counts| counts.aborted),
         ("failed status", |counts| counts.failed_status),
         ("unmet", |counts| counts.unmet),
+        ("broken", |counts| counts.broken),
         ("dropped", |counts| counts.dropped),
         ("missed", |counts| counts.missed),
         ("in warm-up", |counts| counts.warm_up),
@@ -194,6 +224,28 @@ fn requests(runs: &[RunRecord]) -> Table {
     table.row("connections opened", runs, |run| {
         grouped(run.summary.connections_opened)
     });
+    table
+}
+
+/// What came on streams of events.
+fn events(runs: &[RunRecord]) -> Table {
+    let mut table = Table::new("Events");
+    let mut row = |label: &str, value: &dyn Fn(&EventsDocument) -> String| {
+        table.row_if_any(label, runs, |run| {
+            run.summary
+                .events
+                .as_ref()
+                .map_or(NOTHING.to_owned(), value)
+        });
+    };
+    row("received", &|events| grouped(events.received));
+    row("gap p50", &|events| optional(events.gaps.p50_us));
+    row("gap p99", &|events| optional(events.gaps.p99_us));
+    row("gap max", &|events| optional(events.gaps.max_us));
+    row("streams opened", &|events| grouped(events.opened));
+    row("ended by the server", &|events| grouped(events.ended));
+    row("broken", &|events| grouped(events.broken));
+    row("left at the end", &|events| grouped(events.left));
     table
 }
 

@@ -52,6 +52,34 @@ fn every_exporter_keeps_the_contract() {
 }
 
 #[test]
+fn exchanges_are_called_what_they_are() {
+    let shown = |runs: &[RunRecord]| {
+        let markdown = String::from_utf8(Markdown.export(runs)).unwrap();
+        let html = String::from_utf8(Html.export(runs)).unwrap();
+        (markdown, html)
+    };
+    for (run, rate, title) in [
+        (fixture::closed(), "requests/s", "Requests per second"),
+        (
+            fixture::round_trips(),
+            "round trips/s",
+            "Round trips per second",
+        ),
+        (fixture::streams(), "streams/s", "Events per second"),
+    ] {
+        let (markdown, html) = shown(&[record("run", &run)]);
+        assert!(markdown.contains(&format!("| {rate} |")), "{markdown}");
+        assert!(html.contains(rate), "{rate}");
+        assert!(html.contains(title), "{title}");
+    }
+    let mixed = [
+        record("one", &fixture::closed()),
+        record("other", &fixture::round_trips()),
+    ];
+    assert!(shown(&mixed).0.contains("| exchanges/s |"));
+}
+
+#[test]
 fn text() {
     let records = [
         record("before", &fixture::closed()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Checked, Exchange, Judgement, Phase, TlsSession, Verdict};
+use plimsoll_model::{Checked, CheckedCall, Exchange, Judgement, Phase, TlsSession, Verdict};
 
 use super::WIDTH;
 use super::numbers::{NOTHING, bytes, count, duration};
@@ -21,6 +21,9 @@ pub fn check(checked: &Checked, style: Style) -> String {
     let mut page = Page::new(style);
     title(&mut page, checked);
     conditions(&mut page, &checked.judgements);
+    if let Some(answer) = &checked.call {
+        call(&mut page, answer);
+    }
     phases(&mut page, checked);
     connection(&mut page, checked);
     page.finish()
@@ -78,6 +81,33 @@ fn conditions(page: &mut Page, judgements: &[Judgement]) {
         .max();
     for judgement in judgements {
         condition(page, judgement, columns.unwrap_or(0));
+    }
+}
+
+/// The answer to a call of gRPC.
+fn call(page: &mut Page, call: &CheckedCall) {
+    page.heading("call", "");
+    let emphasis = if call.status.is_ok() {
+        Emphasis::Strong
+    } else {
+        Emphasis::Error
+    };
+    let status = format!("{} {}", call.status, call.status.code());
+    page.line(&format!(
+        "  {:<15}  {}",
+        "status",
+        page.style().apply(emphasis, &status)
+    ));
+    let shown = |text: &str| {
+        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        shortened(&text, WIDTH - 19)
+    };
+    if let Some(message) = &call.message {
+        page.line(&format!("  {:<15}  {}", "said", shown(message)));
+    }
+    page.line(&format!("  {:<15}  {}", "messages", count(call.messages)));
+    if !call.json.is_empty() {
+        page.line(&format!("  {:<15}  {}", "answer", shown(&call.json)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::Tick;
+use plimsoll_model::{ExchangeKind, Tick};
 
 use super::WIDTH;
 use super::numbers::{count, duration, optional, rate};
@@ -18,6 +18,8 @@ pub struct Progress {
     pub requests: Option<u64>,
     /// Requests completed or failed so far.
     pub done: u64,
+    /// What an exchange is.
+    pub exchanges: ExchangeKind,
     /// Failures so far, failed statuses, unmet expectations and drops included.
     pub errors: u64,
 }
@@ -38,10 +40,17 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
     } else {
         0.0
     };
+    let events = match progress.exchanges {
+        ExchangeKind::Stream if seconds > 0.0 => {
+            format!("  {:>9} events/s", rate(tick.events as f64 / seconds))
+        }
+        _ => String::new(),
+    };
     let warm_up = if tick.warm_up { "  warm-up" } else { "" };
     let figures = format!(
-        "{position:>9}  {:>9} req/s  p50 {:>7}  p99 {:>7}{warm_up}",
+        "{position:>9}  {:>9} {}{events}  p50 {:>7}  p99 {:>7}{warm_up}",
         rate(per_second),
+        progress.exchanges.short_rate(),
         optional(tick.p50),
         optional(tick.p99),
     );

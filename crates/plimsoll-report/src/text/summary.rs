@@ -1,8 +1,9 @@
 //! The summary after a run.
 
 use plimsoll_model::{
-    Conditions, Cost, Generator, GrpcFigures, Histogram, JudgedThreshold, LoadModel, LoadShape,
-    Phase, Protocol, RunSummary, Saturation, ServerCost, ThresholdVerdict, three_figures,
+    Conditions, Cost, EventFigures, Generator, GrpcFigures, Histogram, JudgedThreshold, LoadModel,
+    LoadShape, Phase, Protocol, RunSummary, Saturation, ServerCost, ThresholdVerdict,
+    three_figures,
 };
 
 use super::WIDTH;
@@ -26,6 +27,9 @@ pub fn summary(run: &RunSummary, style: Style) -> String {
     statuses(&mut page, run);
     if let Some(grpc) = &run.grpc {
         calls(&mut page, run, grpc);
+    }
+    if let Some(figures) = &run.events {
+        events(&mut page, run, figures);
     }
     failures(&mut page, run);
     generator(&mut page, &run.generator);
@@ -127,11 +131,10 @@ fn principal(page: &mut Page, run: &RunSummary) {
         requests = format!("{requests} of {} intended", rate(arrivals.per_second()));
         view = ", from the intended start";
     }
-    let label = match run.load.protocol {
-        Protocol::WebSocket => "round trips/s",
-        Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => "requests/s",
-    };
-    let mut rows = vec![(label, requests)];
+    let mut rows = vec![(run.load.exchanges.rate(), requests)];
+    if let Some(events) = run.events_per_second() {
+        rows.insert(0, ("events/s", strong(rate(events))));
+    }
     if let Some(target) = &run.target {
         let per_request = match target.cost.cpu_us_per_request() {
             Some(micros) => format!("{} µs", three_figures(micros)),
@@ -278,15 +281,7 @@ fn cpu_percent(cost: &Cost) -> String {
 
 fn requests(page: &mut Page, run: &RunSummary) {
     let counts = &run.counts;
-    let is_websocket = run.load.protocol == Protocol::WebSocket;
-    page.heading(
-        if is_websocket {
-            "round trips"
-        } else {
-            "requests"
-        },
-        "",
-    );
+    page.heading(run.load.exchanges.plural(), "");
     let rows = [
         ("started", counts.started, ""),
         ("ok", counts.ok, ""),
@@ -305,6 +300,11 @@ fn requests(page: &mut Page, run: &RunSummary) {
             },
         ),
         ("unmet", counts.unmet, "of ok: an --expect did not hold"),
+        (
+            "broken",
+            counts.broken,
+            "of ok: broke after they were opened",
+        ),
         ("dropped", counts.dropped, "never begun: nothing was free"),
         (
             "missed",
@@ -446,6 +446,52 @@ fn statuses(page: &mut Page, run: &RunSummary) {
         })
         .collect();
     page.table(&rows);
+}
+
+/// What came on streams once they were open.
+fn events(page: &mut Page, run: &RunSummary, events: &EventFigures) {
+    page.heading("events", "");
+    let quantile = |fraction| optional(events.gaps.quantile(fraction));
+    let mut pairs = vec![
+        (
+            "received",
+            format!(
+                "{}, {}/s",
+                count(events.received),
+                rate(run.events_per_second().unwrap_or_default())
+            ),
+        ),
+        (
+            "gaps",
+            format!(
+                "p50 {}, p99 {}, max {}",
+                quantile(0.5),
+                quantile(0.99),
+                optional(events.gaps.max())
+            ),
+        ),
+        (
+            "streams",
+            format!(
+                "{} opened; {} ended by the server, {} left at the end",
+                count(events.opened),
+                count(events.ended),
+                count(events.left)
+            ),
+        ),
+    ];
+    if events.gaps.is_empty() {
+        pairs.remove(1);
+    }
+    page.pairs(&pairs);
+    for failure in &events.failures {
+        let text = format!("broke: {} during {}", failure.kind, failure.phase);
+        let text = page.style().apply(Emphasis::Error, &text);
+        page.line(&format!("  {:>15}  {text}", count(failure.count)));
+        if let Some(cause) = &failure.example.cause {
+            page.line(&format!("{:19}{}", "", shortened(cause, WIDTH - 19)));
+        }
+    }
 }
 
 /// Statuses of gRPC, each with what the server said first, and messages.

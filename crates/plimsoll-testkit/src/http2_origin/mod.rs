@@ -44,6 +44,15 @@ pub enum Http2Answer {
     Reset(u32),
     /// Half of the announced content, then `RST_STREAM` with `INTERNAL_ERROR`.
     BreakOff,
+    /// 200 with this type and content, of no announced length.
+    Stream {
+        /// What it says to be.
+        content_type: &'static str,
+        /// What it sends.
+        content: Vec<u8>,
+        /// Whether it ends then, or only after [`Http2Origin::release`].
+        ends: bool,
+    },
     /// GOAWAY that lets everything under way finish; this request too is answered.
     GoAway,
     /// The transport is closed without a word.
@@ -123,7 +132,7 @@ impl Http2Origin {
         self.shared.body_bytes.load(Ordering::SeqCst)
     }
 
-    /// Method and path of the first requests, at most 256.
+    /// Method and path of the first requests, and the ID of an event if there is one, at most 256.
     pub fn heads(&self) -> Vec<String> {
         self.shared.heads.lock().expect("no holder panics").clone()
     }
@@ -317,7 +326,10 @@ impl Service {
         {
             let mut heads = self.shared.heads.lock().expect("no holder panics");
             if heads.len() < HEADS_KEPT {
-                heads.push(format!("{} {}", head.method, head.uri));
+                let id = head.headers.get("last-event-id");
+                let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+                let line = format!("{} {} {id}", head.method, head.uri);
+                heads.push(line.trim_end().to_owned());
             }
         }
         let answer = match answer {
@@ -352,6 +364,22 @@ impl Service {
         } = answer
         {
             return send_parts(&mut respond, status, &head, content, &trailers);
+        }
+        if let Http2Answer::Stream {
+            content_type,
+            content,
+            ends,
+        } = answer
+        {
+            let response = Response::builder().header("content-type", content_type);
+            let response = response.body(()).expect("a type that can be sent");
+            let mut stream = respond.send_response(response, false)?;
+            stream.send_data(content.into(), false)?;
+            if !ends {
+                let mut released = self.shared.released.subscribe();
+                released.wait_for(|now| *now).await.ok();
+            }
+            return stream.send_data(Bytes::new(), true);
         }
         let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, content, breaks_off) = match answer {

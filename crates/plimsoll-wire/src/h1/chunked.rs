@@ -1,17 +1,25 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), as a state machine over byte slices.
 
-use crate::h1::DecodeError;
+use crate::h1::{DecodeError, RequestError};
 
 /// Decodes one chunked body, whatever the pieces it arrives in.
 ///
 /// Line ends are CR LF and nothing else: a lone LF is how one intermediary reads a body that
-/// another does not. Extensions and trailers are skipped within one limit for both.
+/// another does not. Extensions and trailers are bounded by one limit for both.
+///
+/// A client skips both of them. A server, whose request may yet be forwarded, holds extensions to their
+/// grammar, sizes to 16 digits, and keeps the trailers.
 #[derive(Debug, Clone)]
 pub struct ChunkedDecoder {
     state: State,
     /// Extension and trailer bytes that may still come.
     overhead_left: usize,
     overhead_limit: usize,
+    is_strict: bool,
+    /// Digits of the current size.
+    digits: u8,
+    /// Lines of trailers, kept only if strict.
+    trailers: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +31,28 @@ enum State {
         size: u64,
     },
     Extension {
+        size: u64,
+    },
+    /// Behind the semicolon of an extension, strictly read.
+    NameStart {
+        size: u64,
+    },
+    Name {
+        size: u64,
+    },
+    ValueStart {
+        size: u64,
+    },
+    Token {
+        size: u64,
+    },
+    Quoted {
+        size: u64,
+    },
+    QuotedPair {
+        size: u64,
+    },
+    QuotedEnd {
         size: u64,
     },
     SizeLf {
@@ -61,6 +91,46 @@ impl ChunkedDecoder {
             state: State::SizeStart,
             overhead_left: overhead_limit,
             overhead_limit,
+            is_strict: false,
+            digits: 0,
+            trailers: Vec::new(),
+        }
+    }
+
+    /// The same as a server reads: extensions by their grammar, trailers kept.
+    pub(crate) fn strict(overhead_limit: usize) -> Self {
+        Self {
+            is_strict: true,
+            ..Self::new(overhead_limit)
+        }
+    }
+
+    /// Lines of trailers with their CR LF, once the body has ended; always empty unless strict.
+    pub(crate) fn take_trailers(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.trailers)
+    }
+
+    /// Which part of the framing [`DecodeError::Chunk`] is about.
+    pub(crate) fn refusal(&self) -> RequestError {
+        match self.state {
+            State::SizeStart | State::Size { .. } => RequestError::ChunkSize,
+            State::Extension { .. }
+            | State::NameStart { .. }
+            | State::Name { .. }
+            | State::ValueStart { .. }
+            | State::Token { .. }
+            | State::Quoted { .. }
+            | State::QuotedPair { .. }
+            | State::QuotedEnd { .. } => RequestError::ChunkExtension,
+            State::SizeLf { .. }
+            | State::Data { .. }
+            | State::DataCr
+            | State::DataLf
+            | State::EndLf
+            | State::Done => RequestError::ChunkEnd,
+            State::TrailerStart | State::TrailerName | State::TrailerValue | State::TrailerLf => {
+                RequestError::Trailer
+            }
         }
     }
 
@@ -87,8 +157,13 @@ impl ChunkedDecoder {
                 let end = at + taken as usize;
                 return Ok(Piece::Content { start: at, end });
             }
-            self.state = self.step(input[at])?;
+            let byte = input[at];
+            let was = self.state;
+            self.state = self.step(byte)?;
             at += 1;
+            if self.is_strict && was.is_in_trailer(byte) {
+                self.trailers.push(byte);
+            }
             if self.state == State::Done {
                 return Ok(Piece::End { consumed: at });
             }
@@ -102,14 +177,26 @@ impl ChunkedDecoder {
     )]
     fn step(&mut self, byte: u8) -> Result<State, DecodeError> {
         let next = match (self.state, byte) {
-            (State::SizeStart, _) => State::Size {
-                size: u64::from(hex_digit(byte).ok_or(DecodeError::Chunk)?),
-            },
+            (State::SizeStart, _) => {
+                self.digits = 1;
+                State::Size {
+                    size: u64::from(hex_digit(byte).ok_or(DecodeError::Chunk)?),
+                }
+            }
             (State::Size { size }, b'\r') => State::SizeLf { size },
+            (State::Size { size }, b';') if self.is_strict => {
+                self.count_overhead()?;
+                State::NameStart { size }
+            }
+            (State::Size { .. }, b' ' | b'\t') if self.is_strict => return Err(DecodeError::Chunk),
             // Blanks before an extension are "bad whitespace" that recipients must accept.
             (State::Size { size }, b';' | b' ' | b'\t') => State::Extension { size },
             (State::Size { size }, _) => {
                 let digit = hex_digit(byte).ok_or(DecodeError::Chunk)?;
+                self.digits = self.digits.saturating_add(1);
+                if self.is_strict && self.digits > 16 {
+                    return Err(DecodeError::Chunk);
+                }
                 let size = size.checked_mul(16).ok_or(DecodeError::Chunk)? + u64::from(digit);
                 State::Size { size }
             }
@@ -117,6 +204,29 @@ impl ChunkedDecoder {
             (State::Extension { size }, _) if is_text(byte) => {
                 self.count_overhead()?;
                 State::Extension { size }
+            }
+            (State::Name { size } | State::Token { size } | State::QuotedEnd { size }, b'\r') => {
+                State::SizeLf { size }
+            }
+            (State::Name { size } | State::Token { size } | State::QuotedEnd { size }, b';') => {
+                self.count_overhead()?;
+                State::NameStart { size }
+            }
+            (State::Name { size }, b'=') => State::ValueStart { size },
+            (State::NameStart { size } | State::Name { size }, _) if is_token(byte) => {
+                self.count_overhead()?;
+                State::Name { size }
+            }
+            (State::ValueStart { size }, b'"') => State::Quoted { size },
+            (State::ValueStart { size } | State::Token { size }, _) if is_token(byte) => {
+                self.count_overhead()?;
+                State::Token { size }
+            }
+            (State::Quoted { size }, b'"') => State::QuotedEnd { size },
+            (State::Quoted { size }, b'\\') => State::QuotedPair { size },
+            (State::Quoted { size } | State::QuotedPair { size }, _) if is_text(byte) => {
+                self.count_overhead()?;
+                State::Quoted { size }
             }
             (State::SizeLf { size: 0 }, b'\n') => State::TrailerStart,
             (State::SizeLf { size }, b'\n') => State::Data { left: size },
@@ -148,6 +258,17 @@ impl ChunkedDecoder {
                     limit: self.overhead_limit,
                 })?;
         Ok(())
+    }
+}
+
+impl State {
+    /// Whether `byte`, coming here, belongs to a trailer line rather than to the final empty one.
+    fn is_in_trailer(self, byte: u8) -> bool {
+        match self {
+            Self::TrailerStart => byte != b'\r',
+            Self::TrailerName | Self::TrailerValue | Self::TrailerLf => true,
+            _ => false,
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Framing {
 }
 
 /// The non-empty elements of a comma-separated list (RFC 9110, section 5.6.1).
-fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)

@@ -2,7 +2,8 @@
 //!
 //! The client side is a [`RequestHead`] that is written once and sent many times, and a
 //! [`ResponseDecoder`] that is fed whatever the socket had and copies only what a read cut in two.
-//! The server side is a [`RequestDecoder`] of the same kind.
+//! The server side is a [`RequestDecoder`], which borrows from a buffer of its caller, and a
+//! [`ResponseWriter`] that appends to one.
 
 mod request;
 
@@ -12,6 +13,10 @@ mod known_head;
 
 mod server;
 
+mod response_writer;
+
+mod date;
+
 mod framing;
 
 mod chunked;
@@ -19,8 +24,16 @@ mod chunked;
 mod error;
 
 pub use crate::h1::chunked::ChunkedDecoder;
+pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
 pub use crate::h1::known_head::KnownHead;
 pub use crate::h1::request::{HeadError, RequestHead};
 pub use crate::h1::response::{Decoded, Limits, ResponseDecoder, ResponseHead, ResponseSink};
-pub use crate::h1::server::{ReceivedHead, RequestDecoder};
+pub use crate::h1::response_writer::{
+    FieldError, ResponseWriter, chunk_head, interim, last_chunk, reason,
+};
+pub use crate::h1::server::{
+    BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
+    Target, TargetForm, fields_of,
+};
+pub use httparse::Header;

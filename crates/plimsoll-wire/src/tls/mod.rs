@@ -1,4 +1,4 @@
-//! What a client trusts, who it says it is, and what a failed handshake means.
+//! What a client trusts, who it says it is, what a server shows, and what a failed handshake means.
 //!
 //! rustls with ring, handed over explicitly: nothing here installs or reads a process default.
 
@@ -20,11 +20,14 @@ mod failure;
 
 mod certificate;
 
+mod server;
+
 pub use rustls::ClientConfig;
 
 pub use crate::tls::certificate::certificate;
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::pem::MaterialError;
+pub use crate::tls::server::{CertificateFiles, ServerTlsError, server_config};
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

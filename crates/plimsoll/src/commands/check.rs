@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::check::{CheckPlan, Condition, Expectations, check};
+use plimsoll_client::check::{CheckPlan, Condition, Expectations, GrpcCheck, check};
 use plimsoll_client::{ConnectPlan, Connector, Endpoint};
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::{Checked, Protocol, Verdict, parse_duration};
 use plimsoll_report::{CheckDocument, text};
 use plimsoll_wire::SystemClock;
@@ -12,6 +13,7 @@ use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
 use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables};
+use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     connection: ConnectionArgs,
 
     #[command(flatten)]
+    grpc: GrpcArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -45,6 +50,7 @@ Examples:
   plimsoll check https://example.org/
   plimsoll check --expect 'status == 200' --expect 'time < 300ms' https://example.org/
   plimsoll check --expect 'cert.days > 14' --expect 'body.json($.ok) == true' https://example.org/
+  plimsoll check --grpc shop.Cart/Get -d '{\"cart\": \"a1\"}' --expect 'body.json($.items[0]) exists' http://127.0.0.1:50051
   plimsoll check --json http://127.0.0.1:8080/ | jq .exchange.phases";
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +58,7 @@ Examples:
 struct JudgeArgs {
     /// Condition on the response, repeatable: `status == 200`, `time < 300ms`, `wait < 100ms`,
     /// `body contains 'ok'`, `body.json($.ok) == true`, `header.etag exists`, `cert.days > 14`,
-    /// `ip in 10.0.0.0/8`, `any(A, B)`, `not(A)`
+    /// `ip in 10.0.0.0/8`, `grpc.status == NOT_FOUND`, `any(A, B)`, `not(A)`
     #[arg(long, value_name = "CONDITION")]
     expect: Vec<String>,
 
@@ -70,14 +76,23 @@ struct OutputArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let (plan, connect) = compile(args, &connection_variables())?;
+pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
+    args.connection.http2 |= args.grpc.grpc.is_some();
+    let args = &*args;
+    let variables = connection_variables();
+    let mut compiled = compile(args, &variables, None)?;
+    if let Some(unknown) = &compiled.unknown_method {
+        let (connect, endpoint) = (&compiled.connect, &compiled.plan.endpoint);
+        let told = grpc::reflect(connect, endpoint, &args.url, &unknown.name, &unknown.parts)?;
+        compiled = compile(args, &variables, Some(&told))?;
+    }
+    let Compiled { plan, connect, .. } = compiled;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Problem::new(format!("cannot start: {error}")).could_not_run())?;
     let checked = runtime.block_on(async {
-        let connector = Connector::new(Arc::new(connect));
+        let connector = Connector::new(connect);
         check(&Arc::new(plan), &connector, &SystemClock).await
     });
     print(args, &checked)?;
@@ -87,34 +102,67 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })
 }
 
+/// What the flags ask for.
+struct Compiled {
+    plan: CheckPlan,
+    connect: Arc<ConnectPlan>,
+    /// The method to be called, as long as only its server can tell of it; the plan then reaches the
+    /// server and no more.
+    unknown_method: Option<UnknownMethod>,
+}
+
+/// - `told`: what the server said of the method of `--grpc`, once it was asked.
 fn compile(
     args: &Args,
     variables: &[(String, String)],
-) -> Result<(CheckPlan, ConnectPlan), Failed> {
+    told: Option<&Descriptors>,
+) -> Result<Compiled, Failed> {
     let mut problems = Problems::default();
-    let compiled = plan(args, variables, &mut problems);
+    let compiled = plan(args, variables, told, &mut problems);
     problems.unless_any(compiled)
+}
+
+fn conditions(args: &Args, problems: &mut Problems) -> Vec<Condition> {
+    let written = args.judge.expect.iter();
+    let mut conditions: Vec<_> = written
+        .filter_map(|text| problems.value("--expect", Condition::parse(text)))
+        .collect();
+    let looks_at_status = conditions.iter().any(Condition::needs_grpc);
+    if args.grpc.grpc.is_none() && looks_at_status {
+        problems.add("--expect", "`grpc.status` needs --grpc");
+    }
+    if args.grpc.grpc.is_some() && !looks_at_status {
+        conditions.extend(Condition::parse("grpc.status == OK"));
+    }
+    conditions
 }
 
 fn plan(
     args: &Args,
     variables: &[(String, String)],
+    told: Option<&Descriptors>,
     problems: &mut Problems,
-) -> Option<(CheckPlan, ConnectPlan)> {
+) -> Option<Compiled> {
     let timeout = args.judge.timeout;
-    let endpoint = problems.value("URL", Endpoint::parse(&args.url));
-    let conditions = args
-        .judge
-        .expect
-        .iter()
-        .filter_map(|text| problems.value("--expect", Condition::parse(text)))
-        .collect();
+    let wanted = Wanted::compile(&args.grpc, told, problems);
+    let url = match &wanted {
+        Some(wanted) => problems.value("URL", grpc::url(&args.url, &wanted.name))?,
+        None => args.url.clone(),
+    };
+    let endpoint = problems.value("URL", Endpoint::parse(&url));
+    let conditions = conditions(args, problems);
     if timeout.is_zero() {
         problems.add("--timeout", "must be more than zero");
     }
     let protocol = args.connection.version();
+    if args.grpc.grpc.is_some() && args.request.has_digest() {
+        problems.add("--digest", "does not go with --grpc");
+    }
     let closes = protocol == Protocol::Http1 && !args.request.has_digest();
-    let parts = args.request.parts(closes, problems);
+    let mut parts = args.request.parts(closes, problems);
+    if let Some(wanted) = &wanted {
+        wanted.fill(&mut parts, problems);
+    }
     args.request.check_body(problems);
     let digest = args.request.digest(problems);
     let connect = args
@@ -126,15 +174,32 @@ fn plan(
         protocol,
     };
     let request = problems.value("request", parts.encode(&endpoint, way))?;
+    let method = wanted.as_ref().and_then(Wanted::method).cloned();
     let plan = CheckPlan {
         endpoint,
         request,
         digest,
+        grpc: method.map(|method| GrpcCheck {
+            is_server_streaming: method.is_server_streaming(),
+            to_json: Arc::new(move |message: &[u8]| {
+                let json = method.answer_to_json(message);
+                json.map_err(|error| error.to_string())
+            }),
+        }),
         expectations: Expectations::new(conditions),
         timeout,
         limits: Limits::default(),
     };
-    Some((plan, connect))
+    Some(Compiled {
+        plan,
+        connect: Arc::new(connect),
+        unknown_method: wanted
+            .filter(Wanted::is_unknown)
+            .map(|wanted| UnknownMethod {
+                name: wanted.name,
+                parts,
+            }),
+    })
 }
 
 fn print(args: &Args, checked: &Checked) -> Result<(), Failed> {

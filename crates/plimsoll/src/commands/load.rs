@@ -6,8 +6,6 @@ mod compile;
 
 mod requests;
 
-mod grpc;
-
 mod target;
 
 mod output;
@@ -28,6 +26,7 @@ use self::output::Live;
 use self::push::Push;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
+use crate::grpc;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 use crate::{signals, terminal};
@@ -93,7 +92,13 @@ pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Fa
     }
     if let (Some(unknown), Some(url)) = (&compiled.unknown_method, url) {
         check_reachable(&compiled.plan).map_err(|error| failed(&error))?;
-        let told = grpc::reflect(&compiled.plan, url, &unknown.name, &unknown.parts)?;
+        let told = grpc::reflect(
+            &compiled.plan.connect,
+            &compiled.plan.endpoints[0],
+            url,
+            &unknown.name,
+            &unknown.parts,
+        )?;
         compiled = compile::compile(args, Some(url), &surroundings, Some(&told))?;
     }
     Ok(Prepared {

@@ -313,6 +313,15 @@ impl RequestParts {
         }
     }
 
+    /// Makes them those of a stream of events.
+    pub(crate) fn set_accept(&mut self, media_type: &str) {
+        for (name, value) in &mut self.defaults {
+            if name == "accept" {
+                media_type.clone_into(value);
+            }
+        }
+    }
+
     /// What flags give as the body.
     pub(crate) fn body(&self) -> Option<&Template> {
         self.body.as_ref()

@@ -189,3 +189,176 @@ fn what_cannot_be_called_is_told_before_anything_is_sent() {
     }
     assert_eq!(server.calls(), 0);
 }
+
+/// Checks one call, and gives the document.
+fn checked(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Value {
+    let method = format!("plimsoll.test.Echo/{method}");
+    let mut arguments = vec!["check", "--json", "--grpc", &method, "-d", json];
+    arguments.extend(flags);
+    arguments.push(url);
+    let document = plimsoll(&arguments).exits(exit).json();
+    assert_eq!(document["exchange"]["protocol"], "HTTP/2", "{document}");
+    document
+}
+
+#[test]
+fn a_call_is_checked_with_its_answer() {
+    let server = TonicServer::start(Tells::V1);
+    let url = server.url();
+    let flags = [
+        "--expect",
+        "body.json($.text) == 'grüße'",
+        "--expect",
+        "header.content-type contains grpc",
+    ];
+    let document = checked(
+        &url,
+        "Say",
+        r#"{"text": "grüße", "took": "1.5s"}"#,
+        &flags,
+        0,
+    );
+    let answer = json!({ "text": "grüße" });
+    assert_eq!(
+        document["grpc"],
+        json!({ "status": "OK", "code": 0, "message": null, "messages": 1, "answer": answer })
+    );
+    // Nothing was asked of the status, so it has to be OK.
+    assert_eq!(document["conditions"][2]["condition"], "grpc.status == OK");
+    assert_eq!(document["verdict"], "met");
+
+    let set = [
+        "--proto-set",
+        SET,
+        "--expect",
+        "body.json($[1].text) == 'a'",
+    ];
+    let document = checked(
+        &url,
+        "Repeat",
+        r#"{"line": {"text": "a"}, "times": 2}"#,
+        &set,
+        0,
+    );
+    assert_eq!(
+        document["grpc"]["answer"],
+        json!([{ "text": "a" }, { "text": "a" }])
+    );
+
+    let wanted = r#"{"code": 5, "message": "no such line"}"#;
+    let document = checked(&url, "Fail", wanted, &[], 1);
+    assert_eq!(document["verdict"], "unmet");
+    assert_eq!(document["conditions"][0]["observed"], "NOT_FOUND");
+    assert_eq!(document["grpc"]["message"], "no such line");
+    assert_eq!(document["grpc"]["answer"], Value::Null);
+    let flags = ["--expect", "grpc.status == NOT_FOUND"];
+    checked(&url, "Fail", wanted, &flags, 0);
+    assert_eq!(server.calls(), 4);
+
+    let method = "plimsoll.test.Echo/Fail";
+    let said = plimsoll(&["check", "--grpc", method, "-d", wanted, &url]).exits(1);
+    for expected in ["NOT_FOUND 5", "no such line", "✗ unmet  grpc.status == OK"] {
+        assert!(said.stdout.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_to_a_checked_call_fails_by_name() {
+    let answer = |status, kind: &'static str, content: Vec<u8>, trailers| Http2Answer::Parts {
+        status,
+        head: vec![("content-type", kind)],
+        content,
+        trailers,
+    };
+    let ok = || vec![("grpc-status", "0")];
+    let one = |message: &[u8]| {
+        let length = u8::try_from(message.len()).unwrap();
+        [&[0, 0, 0, 0, length], message].concat()
+    };
+    for (answer, kind) in [
+        (
+            answer(200, "text/html", b"<html>".to_vec(), ok()),
+            "protocol",
+        ),
+        (
+            answer(200, "application/grpc", one(b""), vec![]),
+            "protocol",
+        ),
+        (answer(200, "application/grpc", vec![], ok()), "protocol"),
+        (
+            answer(200, "application/grpc", vec![0, 0, 0, 0, 9], ok()),
+            "protocol",
+        ),
+        (
+            answer(200, "application/grpc", vec![1, 0, 0, 0, 0], ok()),
+            "decode",
+        ),
+        (
+            answer(200, "application/grpc", one(b"\x0a\x09hi"), ok()),
+            "decode",
+        ),
+        (
+            answer(200, "application/grpc", vec![0; 5 * 300_000], ok()),
+            "protocol",
+        ),
+    ] {
+        let shown = format!("{answer:.80?}");
+        let origin = Http2Origin::builder()
+            .answer(move |_, _| answer.clone())
+            .start();
+        let flags = [
+            "check",
+            "--json",
+            "--proto-set",
+            SET,
+            "--grpc",
+            "plimsoll.test.Echo/Say",
+            &origin.url("/"),
+        ];
+        let document = plimsoll(&flags).exits(1).json();
+        assert_eq!(document["verdict"], "failed", "{shown}");
+        assert_eq!(document["exchange"]["failure"]["kind"], kind, "{document}");
+    }
+    // A gateway that has nobody to ask says so by HTTP.
+    let origin = Http2Origin::builder()
+        .answer(move |_, _| answer(503, "text/plain", b"nobody".to_vec(), vec![]))
+        .start();
+    let document = checked(&origin.url("/"), "Say", "{}", &["--proto-set", SET], 1);
+    assert_eq!(document["grpc"]["status"], "UNAVAILABLE");
+    assert_eq!(document["grpc"]["answer"], Value::Null);
+}
+
+#[test]
+fn statuses_are_conditions_of_calls_only() {
+    let server = TonicServer::start(Tells::Nothing);
+    let summary = called(
+        &server.url(),
+        "Fail",
+        r#"{"code": 5}"#,
+        &[
+            "--proto-set",
+            SET,
+            "--expect",
+            "grpc.status == NOT_FOUND",
+            "--expect",
+            "grpc.status == OK",
+        ],
+        1,
+    );
+    assert_eq!(summary["unmet"], json!({ "grpc.status == OK": 200 }));
+    for command in ["load", "check"] {
+        let flags = [
+            command,
+            "--expect",
+            "grpc.status == OK",
+            "http://127.0.0.1:1/",
+        ];
+        let said = plimsoll(&flags).exits(2);
+        assert!(said.stderr.contains("`grpc.status` needs --grpc"), "{said}");
+    }
+    let said = plimsoll(&["check", "--grpc", "a.B/C", "--digest", "a:b", &server.url()]).exits(2);
+    assert!(
+        said.stderr.contains("--digest: does not go with --grpc"),
+        "{said}"
+    );
+}

@@ -311,3 +311,38 @@ pub(crate) fn interrupt(pid: u32) {
         .unwrap();
     assert!(status.success());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_machine_that_runs_out_of_open_files_is_told_by_name() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    // Every request needs a connection of its own.
+    let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let origin = Origin::scripted(Script::answer_once(&answer[..]));
+    let url = origin.url("/");
+    let mut running = command(&["load", "--json", "-c", "4", "-z", "1s", &url]);
+    let running = running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = running.spawn().unwrap();
+    eventually(|| origin.requests() > 20);
+    let none = Rlimit {
+        current: Some(3),
+        maximum: Some(3),
+    };
+    prlimit(Some(Pid::from_child(&child)), Resource::Nofile, none).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failure = &summary["failures"][0];
+    assert_eq!(failure["kind"], "resource-limit", "{summary}");
+    assert_eq!(
+        (&failure["phase"], &failure["side"]),
+        (&"connect".into(), &"ours".into())
+    );
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap();
+    assert_eq!(
+        count("started"),
+        count("ok") + count("failed") + count("aborted")
+    );
+    assert!(count("ok") > 20 && count("failed") > 0);
+}

@@ -14,6 +14,8 @@ mod load;
 #[cfg(target_os = "linux")]
 mod profile;
 
+mod up;
+
 mod sessions;
 
 mod sources;
@@ -37,3 +39,5 @@ mod view;
 mod push;
 
 mod websocket;
+
+mod events;

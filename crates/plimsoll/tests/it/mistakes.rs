@@ -55,7 +55,7 @@ fn flags_all_at_once() {
             "--resolve", "nonsense", "-x", "gopher://p", "http://127.0.0.1/",
         ]),
         @"
-    error: --expect: unknown subject `statu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, body, body.json(PATH), header.NAME, any(…), not(…)
+    error: --expect: unknown subject `statu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)
     error: --fail-status: `6x` names no status; write for example `500`, `5xx` or `400-499`
     error: -q: must be more than zero
     error: -H: `no colon` is not of the form `Name: value`

@@ -6,10 +6,10 @@ use plimsoll_model::UnitError;
 
 /// Every subject, as messages list them.
 const KNOWN: &str = "status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, \
-                     body, body.json(PATH), header.NAME, any(…), not(…)";
+                     grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
 
 /// What somebody may have meant.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "status",
     "time",
     "dns",
@@ -21,6 +21,7 @@ const NAMES: [&str; 15] = [
     "size",
     "ip",
     "cert.days",
+    "grpc.status",
     "body",
     "body.json",
     "any",
@@ -46,6 +47,9 @@ pub enum ConditionError {
         /// The operators it has.
         known: &'static str,
     },
+    /// The status of gRPC is none.
+    #[error("`{0}` is no status of gRPC; write for example `NOT_FOUND`, or its code 5")]
+    GrpcStatus(String),
     /// The number is not one.
     #[error("`{0}` is not a whole number")]
     Number(String),

@@ -15,7 +15,7 @@ mod address;
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_model::{DurationText, Phase};
+use plimsoll_model::{DurationText, GrpcStatus, Phase};
 
 use self::address::AddressTest;
 use self::compare::Comparison;
@@ -32,7 +32,7 @@ use crate::check::Observed;
 /// body contains 'ok'       body == 'ok'           body matches '^ok'
 /// body.json($.ok) == true  body.json($.items[0]) exists
 /// header.content-type contains 'json'             header.etag exists
-/// cert.days > 14           ip in 10.0.0.0/8
+/// cert.days > 14           ip in 10.0.0.0/8       grpc.status == NOT_FOUND
 /// any(status == 200, status == 204)               not(body contains 'error')
 /// ```
 #[derive(Debug, Clone)]
@@ -50,6 +50,8 @@ enum Test {
     Size(Comparison, u64),
     Address(AddressTest),
     CertificateDays(Comparison, i64),
+    /// A call of gRPC that has another status, or none, is not equal.
+    GrpcStatus(bool, GrpcStatus),
     Body(TextTest),
     Json(JsonTest),
     Header(String, TextTest),
@@ -76,6 +78,11 @@ impl Condition {
     /// Whether judging it needs the peer's certificate.
     pub fn needs_certificate(&self) -> bool {
         self.needs(&|test| matches!(test, Test::CertificateDays(..)))
+    }
+
+    /// Whether it looks at the status of a call of gRPC.
+    pub fn needs_grpc(&self) -> bool {
+        self.needs(&|test| matches!(test, Test::GrpcStatus(..)))
     }
 
     fn needs(&self, which: &impl Fn(&Test) -> bool) -> bool {
@@ -111,6 +118,7 @@ impl Condition {
             Test::CertificateDays(comparison, days) => facts
                 .certificate_days
                 .is_some_and(|left| comparison.holds(&left, days)),
+            Test::GrpcStatus(is_equal, status) => (facts.grpc_status == Some(*status)) == *is_equal,
             Test::Body(test) => test.holds(Some(observed.body)),
             Test::Json(test) => test.holds(observed.json()),
             Test::Header(name, test) => test.holds(observed.header(name)),
@@ -134,6 +142,7 @@ impl Condition {
             Test::Size(..) => Some(format!("{} bytes", observed.size)),
             Test::Address(_) => facts.peer.map(|address| address.to_string()),
             Test::CertificateDays(..) => facts.certificate_days.map(|days| days.to_string()),
+            Test::GrpcStatus(..) => facts.grpc_status.map(|status| status.to_string()),
             Test::Body(_) => Some(text::excerpt(observed.body)),
             Test::Json(test) => test.observe(observed.json()),
             Test::Header(name, _) => observed.header(name).map(text::excerpt),

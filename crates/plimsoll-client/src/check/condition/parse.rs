@@ -9,7 +9,7 @@
 //! and parentheses that belong to a value stand in quotes, where a backslash keeps the quote after
 //! it from closing them.
 
-use plimsoll_model::{Phase, parse_byte_size, parse_duration};
+use plimsoll_model::{GrpcStatus, Phase, parse_byte_size, parse_duration};
 
 use super::address::AddressTest;
 use super::compare::Comparison;
@@ -98,6 +98,7 @@ fn simple(subject: &str, operator: &str, value: &str) -> Result<Test, ConditionE
             let days = value.parse().map_err(|_| not_whole())?;
             Ok(Test::CertificateDays(comparison()?, days))
         }
+        "grpc.status" => grpc_status(operator, value),
         "body" => Ok(Test::Body(TextTest::parse(subject, operator, value)?)),
         _ => match subject.strip_prefix("header.") {
             Some(name) if !name.is_empty() => Ok(Test::Header(
@@ -106,6 +107,28 @@ fn simple(subject: &str, operator: &str, value: &str) -> Result<Test, ConditionE
             )),
             _ => Err(ConditionError::Subject(subject.to_owned())),
         },
+    }
+}
+
+/// A status by its name, in any case, or by its code.
+fn grpc_status(operator: &str, value: &str) -> Result<Test, ConditionError> {
+    let is_equal = match operator {
+        "==" | "=" => true,
+        "!=" => false,
+        _ => {
+            return Err(ConditionError::Operator {
+                subject: "grpc.status".to_owned(),
+                operator: operator.to_owned(),
+                known: "==, !=",
+            });
+        }
+    };
+    let is_meant = |status: &GrpcStatus| {
+        status.name().eq_ignore_ascii_case(value) || status.code().to_string() == value
+    };
+    match GrpcStatus::all().find(is_meant) {
+        Some(status) => Ok(Test::GrpcStatus(is_equal, status)),
+        None => Err(ConditionError::GrpcStatus(value.to_owned())),
     }
 }
 

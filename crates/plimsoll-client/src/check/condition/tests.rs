@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use plimsoll_model::Phases;
+use plimsoll_model::{GrpcStatus, Phases};
 use proptest::prelude::*;
 
 use super::*;
@@ -20,6 +20,36 @@ fn facts() -> Facts {
         phases,
         peer: Some(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))),
         certificate_days: Some(30),
+        grpc_status: GrpcStatus::all().nth(5),
+    }
+}
+
+#[test]
+fn a_call_has_a_status_by_name_and_by_code() {
+    for text in [
+        "grpc.status == NOT_FOUND",
+        "grpc.status = not_found",
+        "grpc.status == 5",
+        "grpc.status != OK",
+    ] {
+        assert!(met(text), "{text}");
+        assert!(Condition::parse(text).unwrap().needs_grpc());
+    }
+    for text in ["grpc.status == OK", "grpc.status != 5"] {
+        assert!(!met(text), "{text}");
+    }
+    let none = Facts {
+        grpc_status: None,
+        ..facts()
+    };
+    assert!(!met_by("grpc.status == OK", none, b""));
+    for wrong in [
+        "grpc.status == FINE",
+        "grpc.status < OK",
+        "grpc.status == 17",
+        "grpc.status == 05",
+    ] {
+        assert!(Condition::parse(wrong).is_err(), "{wrong}");
     }
 }
 
@@ -212,7 +242,7 @@ fn what_was_found_is_told() {
 #[test]
 fn mistakes_are_explained() {
     const KNOWN: &str = "known are status, time, dns, connect, tls, send, wait, receive, size, ip, \
-                         cert.days, body, body.json(PATH), header.NAME, any(…), not(…)";
+                         cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
     let error = |text| Condition::parse(text).unwrap_err().to_string();
     assert_eq!(
         error("statu == 200"),

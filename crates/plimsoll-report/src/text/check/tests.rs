@@ -31,6 +31,11 @@ fn cut_short() {
 }
 
 #[test]
+fn called() {
+    insta::assert_snapshot!(plain(&checks::called()));
+}
+
+#[test]
 fn over_a_unix_socket() {
     insta::assert_snapshot!(plain(&checks::unix()));
 }

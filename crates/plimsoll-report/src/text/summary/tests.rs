@@ -26,6 +26,11 @@ fn called() {
 }
 
 #[test]
+fn streams() {
+    insta::assert_snapshot!(plain(&fixture::streams()));
+}
+
+#[test]
 fn saturated() {
     insta::assert_snapshot!(plain(&fixture::saturated()));
 }

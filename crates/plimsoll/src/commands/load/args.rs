@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
 
-use super::grpc::GrpcArgs;
 use crate::flags::{ConnectionArgs, RequestArgs};
+use crate::grpc::GrpcArgs;
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
 /// the server.
@@ -18,6 +18,8 @@ use crate::flags::{ConnectionArgs, RequestArgs};
 /// something about any machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[command(mut_arg("urls", |urls| urls.conflicts_with("grpc")))]
+#[command(mut_arg("from", |from| from.conflicts_with("grpc")))]
 pub(crate) struct Args {
     /// Where to send requests; without one, an embedded origin is started
     #[arg(value_name = "URL")]
@@ -48,6 +50,9 @@ pub(crate) struct Args {
     pub(crate) websocket: WebSocketArgs,
 
     #[command(flatten)]
+    pub(crate) events: EventArgs,
+
+    #[command(flatten)]
     pub(crate) grpc: GrpcArgs,
 
     #[command(flatten)]
@@ -63,6 +68,7 @@ Examples:
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
+  plimsoll load --sse -c 1000 -z 1m http://127.0.0.1:8080/events
   plimsoll load --grpc shop.Cart/Add -d '{\"item\": 7}' -p 32 http://127.0.0.1:50051
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
@@ -322,6 +328,15 @@ pub(crate) struct WebSocketArgs {
     /// Send the message as binary even if it is text
     #[arg(long)]
     pub(crate) binary: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server-sent events")]
+pub(crate) struct EventArgs {
+    /// Open streams of events, one for each of the -c connections, or -p on each, and read them until
+    /// the run is over
+    #[arg(long, conflicts_with = "grpc")]
+    pub(crate) sse: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_client::SessionPlan;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectPlan, RequestForm, Upgrade};
-use plimsoll_formats::grpc::{Descriptors, MethodName};
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::schedule::{RateProfile, Stage};
 use plimsoll_load::{
     Http2Plan, Http3Plan, OnFull, Pacing, Ramp, RunPlan, Spacing, StatusSet, StopRule, ThinkTime,
@@ -17,13 +17,14 @@ use plimsoll_load::{
 use plimsoll_model::{ByteSize, Protocol, Rate, Threshold, parse_duration, parse_rate};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::h2;
+use plimsoll_wire::sse;
 use plimsoll_wire::ws::{self, MessageKind};
 
 use super::args::{self, Args};
-use super::grpc::{self, Wanted};
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, RequestParts, Way};
+use crate::flags::{Problems, Way};
+use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -71,14 +72,6 @@ pub(crate) struct Compiled {
     /// The method to be called, as long as only its server can tell of it; the plan is then one that
     /// reaches the server and no more.
     pub(super) unknown_method: Option<UnknownMethod>,
-}
-
-/// A method that its server has to be asked about.
-#[derive(Debug)]
-pub(super) struct UnknownMethod {
-    pub(super) name: MethodName,
-    /// What all requests to the server carry.
-    pub(super) parts: RequestParts,
 }
 
 /// Makes a plan of the flags.
@@ -182,7 +175,11 @@ impl Compiler<'_> {
             (parts, Some(self.websocket(message)))
         } else {
             self.only_websockets();
-            let parts = self.args.request.parts(closes, &mut self.problems);
+            let mut parts = self.args.request.parts(closes, &mut self.problems);
+            if self.args.events.sse {
+                self.streams_of_events();
+                parts.set_accept(sse::MEDIA_TYPE);
+            }
             (parts, None)
         };
         if let Some(described) = &described {
@@ -238,11 +235,20 @@ impl Compiler<'_> {
             grace: self.args.shape.grace,
             timeout: self.args.shape.timeout,
             keep_alive,
-            limits: Limits::default(),
+            limits: Limits {
+                // A stream of events has no end of its own.
+                body_bytes: if self.args.events.sse {
+                    u64::MAX
+                } else {
+                    Limits::default().body_bytes
+                },
+                ..Limits::default()
+            },
             http2,
             http3,
             websocket,
             grpc: grpc.as_ref().map(Wanted::plan),
+            events: self.args.events.sse.then(sse::Limits::default),
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -266,6 +272,7 @@ impl Compiler<'_> {
             ("--http2", args.connection.http2),
             ("--http3", args.connection.http3),
             ("--grpc", args.grpc.grpc.is_some()),
+            ("--sse", args.events.sse),
             ("--cookies", args.requests.cookies),
             ("--digest", args.request.has_digest()),
             ("--feeder", !args.requests.feeder.is_empty()),
@@ -310,6 +317,23 @@ impl Compiler<'_> {
         }
     }
 
+    /// Tells what does not go with streams of events.
+    fn streams_of_events(&mut self) {
+        let args = self.args;
+        for (flag, given) in [
+            ("--cookies", args.requests.cookies),
+            ("--digest", args.request.has_digest()),
+            ("--expect", !args.judge.expect.is_empty()),
+        ] {
+            if given {
+                self.problem(flag, "does not go with --sse");
+            }
+        }
+        if args.is_embedded() {
+            self.problem("--sse", "needs a URL: the embedded origin has no streams");
+        }
+    }
+
     /// Tells what only goes with the URL of a WebSocket.
     fn only_websockets(&mut self) {
         let args = &self.args.websocket;
@@ -338,7 +362,10 @@ impl Compiler<'_> {
         let conditions = self.args.judge.expect.iter();
         let conditions = conditions
             .filter_map(|text| self.value("--expect", Condition::parse(text)))
-            .collect();
+            .collect::<Vec<_>>();
+        if self.args.grpc.grpc.is_none() && conditions.iter().any(Condition::needs_grpc) {
+            self.problem("--expect", "`grpc.status` needs --grpc");
+        }
         Expectations::new(conditions)
     }
 

@@ -38,7 +38,7 @@ impl Live {
     pub(super) fn new(args: &Args, plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Self {
         let duration = plan.stop.duration.map(|duration| plan.warm_up + duration);
         if !args.output.no_tui && terminal::can_be_taken_over() {
-            let view = View::new(title(plan), duration, plan.stop.requests);
+            let view = View::new(title(plan), duration, plan.stop.requests, plan.exchanges());
             // A terminal that refuses still shows lines.
             if let Ok(screen) = Screen::open(view, Arc::clone(interrupt)) {
                 return Self::Screen(screen);
@@ -47,6 +47,7 @@ impl Live {
         let progress = Progress {
             duration,
             requests: plan.stop.requests,
+            exchanges: plan.exchanges(),
             ..Progress::default()
         };
         if io::stderr().is_terminal() {
@@ -105,7 +106,8 @@ fn note(progress: &mut Progress, standing: &Standing<'_>) {
 fn title(plan: &RunPlan) -> String {
     let first = &plan.requests[0];
     let rate = plan.average_rate().map_or(String::new(), |rate| {
-        format!("{} requests/s on ", three_figures(rate.per_second()))
+        let per_second = three_figures(rate.per_second());
+        format!("{per_second} {} on ", plan.exchanges().rate())
     });
     format!(
         "{} {}, {rate}{} connections",

@@ -12,7 +12,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use plimsoll_load::{Interrupt, Standing};
-use plimsoll_model::{ByteSize, Cost, DurationText, ResourceSample, grouped, three_figures};
+use plimsoll_model::{
+    ByteSize, Cost, DurationText, ExchangeKind, ResourceSample, grouped, three_figures,
+};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
@@ -38,6 +40,7 @@ pub(super) struct View {
     duration: Option<Duration>,
     /// Requests in all, if it is bounded by number.
     requests: Option<u64>,
+    exchanges: ExchangeKind,
     elapsed: Duration,
     is_warm_up: bool,
     is_stopping: bool,
@@ -61,11 +64,18 @@ impl View {
     ///
     /// - `duration`: length of the run, warm-up included, if it is bounded by time.
     /// - `requests`: requests in all, if it is bounded by number.
-    pub(super) fn new(title: String, duration: Option<Duration>, requests: Option<u64>) -> Self {
+    /// - `exchanges`: what they are.
+    pub(super) fn new(
+        title: String,
+        duration: Option<Duration>,
+        requests: Option<u64>,
+        exchanges: ExchangeKind,
+    ) -> Self {
         Self {
             title,
             duration,
             requests,
+            exchanges,
             ..Self::default()
         }
     }
@@ -84,12 +94,17 @@ impl View {
         let seconds = tick.length.as_secs_f64();
         // A second that was cut short tells little.
         if seconds > 0.2 {
+            // Streams are opened once; what comes on them is what goes on.
+            let done = match self.exchanges {
+                ExchangeKind::Stream => tick.events,
+                ExchangeKind::Request | ExchangeKind::RoundTrip => tick.ok,
+            };
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a rate is not negative and far below 2^64"
             )]
-            push(&mut self.per_second, (tick.ok as f64 / seconds) as u64);
+            push(&mut self.per_second, (done as f64 / seconds) as u64);
             let p99 = tick.p99.unwrap_or_default().as_micros();
             push(&mut self.p99_micros, u64::try_from(p99).unwrap_or(u64::MAX));
         }
@@ -136,7 +151,10 @@ impl View {
         let [rate, latency] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(plots);
         let per_second = Course {
-            name: "requests/s",
+            name: match self.exchanges {
+                ExchangeKind::Stream => "events/s",
+                others => others.rate(),
+            },
             past: &self.per_second,
             text: grouped,
             colour: Color::Blue,

@@ -67,6 +67,7 @@ impl Part<'_> {
             request,
             endpoint,
             digest: None,
+            grpc: None,
             expectations: Expectations::new(vec![Condition::parse("status == 200").expect(OURS)]),
             timeout: self.timeout,
             limits: Limits::default(),

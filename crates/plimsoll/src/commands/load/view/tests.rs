@@ -30,6 +30,7 @@ fn view(seconds: u64) -> View {
             ok: 500 + second * 13 % 400,
             failed: 10,
             other_errors: 0,
+            events: 0,
             bytes_received: 1,
             in_flight: 64,
             p50: None,

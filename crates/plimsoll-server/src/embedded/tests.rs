@@ -42,6 +42,23 @@ async fn requests_are_answered_in_order_however_they_arrive() {
 }
 
 #[tokio::test]
+async fn an_answer_follows_the_last_byte_of_the_body() {
+    let (mut ours, theirs) = duplex(1 << 20);
+    let answer = Answer::new(b"hello");
+    let request = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc";
+    let expected = format!("{OK}hello");
+    let client = async {
+        ours.write_all(request).await.unwrap();
+        let mut output = vec![0; expected.len()];
+        ours.read_exact(&mut output).await.unwrap();
+        assert_eq!(output, expected.as_bytes());
+        drop(ours);
+    };
+    let (served, ()) = tokio::join!(serve(theirs, &answer), client);
+    served.unwrap();
+}
+
+#[tokio::test]
 async fn a_broken_request_gets_400_and_the_connection_ends() {
     let answer = talk(
         "GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",

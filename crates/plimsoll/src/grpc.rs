@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::grpc::{GrpcReply, call, frame};
-use plimsoll_client::{Connection, Connector, Endpoint, Http2, ReadBuffer, Stream, require_http2};
+use plimsoll_client::{
+    ConnectPlan, Connection, Connector, Endpoint, Http2, ReadBuffer, Stream, require_http2,
+};
 use plimsoll_formats::Template;
 use plimsoll_formats::grpc::{Descriptors, Method, MethodName, Reflection};
-use plimsoll_load::{GrpcPlan, RunPlan};
+use plimsoll_load::GrpcPlan;
 use plimsoll_model::{Clock, Failure, GrpcStatus, Protocol};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h2::Settings;
@@ -28,19 +30,27 @@ pub(crate) struct GrpcArgs {
     /// Call this method over HTTP/2; -d or -D gives its message as JSON, or a list of messages for
     /// a method that takes a stream
     #[arg(long, value_name = "PACKAGE.SERVICE/METHOD",
-          conflicts_with_all = ["http3", "method", "form", "content_type", "from", "urls"])]
-    pub(super) grpc: Option<String>,
+          conflicts_with_all = ["http3", "method", "form", "content_type"])]
+    pub(crate) grpc: Option<String>,
 
     /// Descriptor set that describes the method, as `protoc --include_imports
     /// --descriptor_set_out=FILE` writes it [default: the server is asked, by reflection]
     #[arg(long, value_name = "FILE", requires = "grpc")]
-    pub(super) proto_set: Option<PathBuf>,
+    pub(crate) proto_set: Option<PathBuf>,
+}
+
+/// A method that its server has to be asked about.
+#[derive(Debug)]
+pub(crate) struct UnknownMethod {
+    pub(crate) name: MethodName,
+    /// What all requests to the server carry.
+    pub(crate) parts: RequestParts,
 }
 
 /// The method of `--grpc`.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) name: MethodName,
+pub(crate) struct Wanted {
+    pub(crate) name: MethodName,
     /// `None` as long as only the server could tell.
     method: Option<Method>,
 }
@@ -49,7 +59,7 @@ impl Wanted {
     /// The method that the flags name.
     ///
     /// - `told`: what the server said of it, once it was asked.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         args: &GrpcArgs,
         told: Option<&Descriptors>,
         problems: &mut Problems,
@@ -88,12 +98,17 @@ impl Wanted {
     }
 
     /// Whether the server has to be asked about it.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.method.is_none()
     }
 
+    /// The method, once it is known.
+    pub(crate) fn method(&self) -> Option<&Method> {
+        self.method.as_ref()
+    }
+
     /// How its responses are judged.
-    pub(super) fn plan(&self) -> GrpcPlan {
+    pub(crate) fn plan(&self) -> GrpcPlan {
         GrpcPlan {
             is_server_streaming: self
                 .method
@@ -103,7 +118,7 @@ impl Wanted {
     }
 
     /// Makes a call of what flags give; their body is JSON.
-    pub(super) fn fill(&self, parts: &mut RequestParts, problems: &mut Problems) {
+    pub(crate) fn fill(&self, parts: &mut RequestParts, problems: &mut Problems) {
         let json = match parts.body().map(Template::as_text) {
             None => b"{}".to_vec(),
             Some(Some(json)) => json.to_vec(),
@@ -131,19 +146,20 @@ impl Wanted {
 }
 
 /// The URL of a method whose server is at `base`.
-pub(super) fn url(base: &str, method: &impl std::fmt::Display) -> Result<String, String> {
+pub(crate) fn url(base: &str, method: &impl std::fmt::Display) -> Result<String, String> {
     if base.contains(['?', '#']) {
         return Err("the URL of a server of gRPC has no query and no fragment".to_owned());
     }
     Ok(format!("{}/{method}", base.trim_end_matches('/')))
 }
 
-/// Asks the server of `plan` about the service of `name`.
+/// Asks the server at `endpoint` about the service of `name`.
 ///
 /// - `base`: the URL of the command line.
 /// - `parts`: what all requests to it carry.
-pub(super) fn reflect(
-    plan: &RunPlan,
+pub(crate) fn reflect(
+    connect: &Arc<ConnectPlan>,
+    endpoint: &Endpoint,
     base: &str,
     name: &MethodName,
     parts: &RequestParts,
@@ -161,7 +177,7 @@ pub(super) fn reflect(
         })?;
     runtime
         .block_on(async {
-            let mut asking = Asking::connect(plan, base, parts).await?;
+            let mut asking = Asking::connect(connect, endpoint, base, parts).await?;
             let mut reflection = Reflection::new(name.service());
             let mut services = Reflection::SERVICES.iter().peekable();
             let mut service = services.next().ok_or("there is nothing to ask")?;
@@ -202,7 +218,7 @@ pub(super) fn reflect(
 
 /// A connection that carries calls of reflection.
 struct Asking<'a> {
-    plan: &'a RunPlan,
+    connect: &'a ConnectPlan,
     base: &'a str,
     parts: &'a RequestParts,
     http: Http2<Stream>,
@@ -211,13 +227,13 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     async fn connect(
-        plan: &'a RunPlan,
+        connect: &'a Arc<ConnectPlan>,
+        endpoint: &Endpoint,
         base: &'a str,
         parts: &'a RequestParts,
     ) -> Result<Self, String> {
-        let endpoint = &plan.endpoints[0];
         let failed = |failure: &Failure| Problem::caused_by(failure).message;
-        let connector = Connector::new(Arc::clone(&plan.connect));
+        let connector = Connector::new(Arc::clone(connect));
         let connecting = connector.connect(endpoint, &SystemClock);
         let connection: Connection = Box::pin(connecting)
             .await
@@ -225,7 +241,7 @@ impl<'a> Asking<'a> {
         require_http2(&connection, endpoint).map_err(|failure| failed(&failure))?;
         let http = Http2::new(connection.stream, Settings::default(), SystemClock.now());
         Ok(Self {
-            plan,
+            connect,
             base,
             parts,
             http,
@@ -239,7 +255,7 @@ impl<'a> Asking<'a> {
         let mut parts = self.parts.clone();
         parts.set_call(frame(&[message]).map_err(|error| error.to_string())?);
         let way = Way {
-            connect: &self.plan.connect,
+            connect: self.connect,
             protocol: Protocol::Http2,
         };
         let request = parts

@@ -1,0 +1,117 @@
+//! The seams: what answers requests, and what takes whole connections and datagrams.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use crate::request::Request;
+use crate::response::Response;
+use crate::stream::Stream;
+
+/// Answers requests; made anew on each worker, so it need be neither `Send` nor `Sync`.
+pub trait Action {
+    /// The answer to `request`, at once or later.
+    ///
+    /// Must not block: other connections of the worker wait.
+    fn handle(&self, request: &Request<'_>) -> Answer;
+}
+
+/// What an action has to say.
+pub enum Answer {
+    /// It can be sent now.
+    Now(Outcome),
+    /// It has to be waited for; dropped if the client goes away first.
+    Later(LocalFuture<Outcome>),
+}
+
+/// A future that stays on its worker.
+pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// What becomes of a request.
+pub enum Outcome {
+    /// A response; the connection goes on.
+    Respond(Response),
+    /// `101 Switching Protocols` with the fields of this response, `upgrade` among them, then the stream is
+    /// the function's.
+    ///
+    /// Only where the request asked for it over HTTP/1.1: otherwise the client is told 501, over HTTP/2
+    /// to come back by HTTP/1.1.
+    Upgrade(Response, TakeOver),
+    /// The stream is the function's at once, without a response: for CONNECT tunnels and faults.
+    Raw(TakeOver),
+}
+
+/// Takes a connection over; what was read beyond the request comes first from the stream.
+pub type TakeOver = Box<dyn FnOnce(Stream) -> LocalFuture<()>>;
+
+impl Answer {
+    /// A response that can be sent now.
+    pub fn now(response: impl Into<Response>) -> Self {
+        Self::Now(Outcome::Respond(response.into()))
+    }
+
+    /// A response that has to be waited for.
+    pub fn later(response: impl Future<Output = Response> + 'static) -> Self {
+        Self::Later(Box::pin(async { Outcome::Respond(response.await) }))
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(outcome) => f.debug_tuple("Now").field(outcome).finish(),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Respond(response) => f.debug_tuple("Respond").field(response).finish(),
+            Self::Upgrade(response, _) => f.debug_tuple("Upgrade").field(response).finish(),
+            Self::Raw(_) => f.write_str("Raw"),
+        }
+    }
+}
+
+/// Makes one action for each worker; called on the worker.
+pub type MakeAction = dyn Fn() -> Rc<dyn Action> + Send + Sync;
+
+/// Takes whole connections that are no HTTP.
+pub trait StreamHandler {
+    /// Whether [`handle`](Self::handle) is called only once the client has sent something, to be seen in
+    /// [`Accepted::peeked`]; not for protocols where the server speaks first.
+    fn wants_first_bytes(&self) -> bool {
+        false
+    }
+
+    /// Serves one connection until the future ends, which closes it.
+    fn handle(&self, accepted: Accepted) -> LocalFuture<()>;
+}
+
+/// A connection as it was accepted.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Its bytes from the first on.
+    pub stream: Stream,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The first bytes, without taking them from the stream; empty unless they are wanted.
+    pub peeked: Vec<u8>,
+}
+
+/// Makes one handler for each worker; called on the worker.
+pub type MakeStreamHandler = dyn Fn() -> Rc<dyn StreamHandler> + Send + Sync;
+
+/// Takes datagrams.
+pub trait DatagramHandler {
+    /// Reads one datagram and sends whatever replies it has by `reply`.
+    ///
+    /// Must not block. Replies that the socket does not take at once are lost, as datagrams are.
+    fn handle(&self, datagram: &[u8], peer: SocketAddr, reply: &mut dyn FnMut(SocketAddr, &[u8]));
+}
+
+/// Makes one handler for each worker; called on the worker.
+pub type MakeDatagramHandler = dyn Fn() -> Rc<dyn DatagramHandler> + Send + Sync;

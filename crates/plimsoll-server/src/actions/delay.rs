@@ -1,0 +1,42 @@
+//! Answers late.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::action::{Action, Answer};
+use crate::request::Request;
+
+/// Lets another action answer, and holds its answer back.
+pub struct Delay {
+    time: Duration,
+    inner: Rc<dyn Action>,
+}
+
+impl Delay {
+    /// Holds the answers of `inner` back for `time`, to the millisecond.
+    pub fn new(time: Duration, inner: Rc<dyn Action>) -> Self {
+        Self { time, inner }
+    }
+}
+
+impl Action for Delay {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let answer = self.inner.handle(request);
+        let time = self.time;
+        Answer::Later(Box::pin(async move {
+            tokio::time::sleep(time).await;
+            match answer {
+                Answer::Now(outcome) => outcome,
+                Answer::Later(later) => later.await,
+            }
+        }))
+    }
+}
+
+impl std::fmt::Debug for Delay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delay")
+            .field("time", &self.time)
+            .finish_non_exhaustive()
+    }
+}

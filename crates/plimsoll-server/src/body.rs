@@ -1,0 +1,292 @@
+//! The content of a request on its way from the connection to whoever reads it.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+
+/// The content of one request, in pieces.
+///
+/// It is `Send`, though actions need not be: whoever runs elsewhere can read it there. No more than
+/// 64 KiB lie in it at a time; beyond that the client waits.
+#[derive(Debug)]
+pub struct RequestBody(Source);
+
+#[derive(Debug)]
+enum Source {
+    Empty,
+    Channel(Arc<Mutex<Channel>>),
+    Http2(Box<Http2Content>),
+}
+
+#[derive(Debug)]
+struct Http2Content {
+    stream: RecvStream,
+    /// Bytes that may still come.
+    left: u64,
+}
+
+/// Why the content of a request ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// The connection or the stream ended within it.
+    #[error("the request ended before its content did")]
+    Closed,
+    /// Its framing was broken, or it was longer than its limit.
+    #[error("the content of the request was refused")]
+    Refused,
+}
+
+/// Content that a connection may lay up before it waits.
+const MOST_BYTES: usize = 64 * 1024;
+
+#[derive(Debug, Default)]
+struct Channel {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    /// `None` while more may come.
+    end: Option<Result<(), BodyError>>,
+    trailers: Option<HeaderMap>,
+    /// So many bytes are still to come, if that is known.
+    left: Option<u64>,
+    /// Somebody asked for a piece that was not there.
+    is_wanted: bool,
+    /// Nobody will read any more.
+    is_abandoned: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// The connection's end of a [`RequestBody`].
+#[derive(Debug)]
+pub(crate) struct BodySender(Arc<Mutex<Channel>>);
+
+impl RequestBody {
+    /// No content.
+    pub fn empty() -> Self {
+        Self(Source::Empty)
+    }
+
+    /// Content that comes by the other end.
+    ///
+    /// - `length`: how much that will be, if it is known.
+    pub(crate) fn channel(length: Option<u64>) -> (BodySender, Self) {
+        let channel = Arc::new(Mutex::new(Channel {
+            left: length,
+            ..Channel::default()
+        }));
+        (
+            BodySender(Arc::clone(&channel)),
+            Self(Source::Channel(channel)),
+        )
+    }
+
+    /// Content of a stream of HTTP/2, at most `limit` bytes.
+    pub(crate) fn http2(stream: RecvStream, limit: u64) -> Self {
+        if stream.is_end_stream() {
+            Self::empty()
+        } else {
+            Self(Source::Http2(Box::new(Http2Content {
+                stream,
+                left: limit,
+            })))
+        }
+    }
+}
+
+fn lock(channel: &Mutex<Channel>) -> MutexGuard<'_, Channel> {
+    channel.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.get_mut().0 {
+            Source::Empty => Poll::Ready(None),
+            Source::Channel(channel) => lock(channel).poll_frame(cx),
+            Source::Http2(content) => content.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Source::Empty => true,
+            Source::Channel(channel) => {
+                let channel = lock(channel);
+                channel.pieces.is_empty()
+                    && channel.trailers.is_none()
+                    && channel.end == Some(Ok(()))
+            }
+            Source::Http2(content) => content.stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Source::Empty => SizeHint::with_exact(0),
+            Source::Channel(channel) => {
+                let channel = lock(channel);
+                let laid_up = channel.bytes as u64;
+                channel
+                    .left
+                    .map_or_else(SizeHint::new, |left| SizeHint::with_exact(laid_up + left))
+            }
+            Source::Http2(_) => SizeHint::new(),
+        }
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let Source::Channel(channel) = &self.0 {
+            let mut channel = lock(channel);
+            channel.is_abandoned = true;
+            channel.pieces.clear();
+            if let Some(writer) = channel.writer.take() {
+                writer.wake();
+            }
+        }
+    }
+}
+
+impl Channel {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            self.bytes -= piece.len();
+            if let Some(writer) = self.writer.take() {
+                writer.wake();
+            }
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        match self.end {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None => {
+                self.is_wanted = true;
+                self.reader = Some(cx.waker().clone());
+                if let Some(writer) = self.writer.take() {
+                    writer.wake();
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Http2Content {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match ready!(self.stream.poll_data(cx)) {
+            Some(Ok(piece)) => {
+                let length = piece.len();
+                let Some(left) = self.left.checked_sub(length as u64) else {
+                    return Poll::Ready(Some(Err(BodyError::Refused)));
+                };
+                self.left = left;
+                // The window opens again as the content is taken: that bounds what lies here.
+                let released = self.stream.flow_control().release_capacity(length);
+                Poll::Ready(Some(
+                    released
+                        .map(|()| Frame::data(piece))
+                        .map_err(|_| BodyError::Closed),
+                ))
+            }
+            Some(Err(_)) => Poll::Ready(Some(Err(BodyError::Closed))),
+            None => match ready!(self.stream.poll_trailers(cx)) {
+                Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                Ok(None) => Poll::Ready(None),
+                Err(_) => Poll::Ready(Some(Err(BodyError::Closed))),
+            },
+        }
+    }
+}
+
+impl BodySender {
+    /// Whether the reader asked for content that has not come.
+    pub(crate) fn is_wanted(&self) -> bool {
+        lock(&self.0).is_wanted
+    }
+
+    /// Whether the reader is gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        lock(&self.0).is_abandoned
+    }
+
+    /// Ready once the reader asked for content that has not come.
+    pub(crate) fn poll_wanted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut channel = lock(&self.0);
+        if channel.is_wanted {
+            return Poll::Ready(());
+        }
+        channel.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ready as long as there is room.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut channel = lock(&self.0);
+        if channel.bytes < MOST_BYTES || channel.is_abandoned {
+            return Poll::Ready(());
+        }
+        channel.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Hands content over.
+    pub(crate) fn push(&self, piece: Bytes) {
+        let mut channel = lock(&self.0);
+        if channel.is_abandoned {
+            return;
+        }
+        channel.bytes += piece.len();
+        channel.left = channel.left.map(|left| left - piece.len() as u64);
+        channel.pieces.push_back(piece);
+        channel.is_wanted = false;
+        if let Some(reader) = channel.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Says that no more will come.
+    pub(crate) fn end(&self, end: Result<Option<HeaderMap>, BodyError>) {
+        let mut channel = lock(&self.0);
+        if channel.end.is_some() {
+            return;
+        }
+        match end {
+            Ok(trailers) => {
+                channel.trailers = trailers;
+                channel.end = Some(Ok(()));
+            }
+            Err(error) => channel.end = Some(Err(error)),
+        }
+        if let Some(reader) = channel.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+/// A connection that ends within a body never makes it look whole.
+impl Drop for BodySender {
+    fn drop(&mut self) {
+        self.end(Err(BodyError::Closed));
+    }
+}

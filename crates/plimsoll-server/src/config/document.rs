@@ -1,0 +1,306 @@
+//! A TOML document whose keys are taken out one by one: what nobody took is a mistake.
+
+use std::cell::RefCell;
+use std::ops::{Range, RangeInclusive};
+use std::rc::Rc;
+use std::time::Duration;
+
+use plimsoll_model::{parse_byte_size, parse_duration};
+use toml::de::{DeTable, DeValue};
+
+use crate::config::problems::{ConfigProblem, Problems};
+
+/// A parsed file with what was found wrong with it.
+pub(super) struct Document<'i> {
+    root: Option<(DeTable<'i>, Range<usize>)>,
+    problems: Rc<RefCell<Problems<'i>>>,
+}
+
+/// One table, whose keys are taken.
+pub(super) struct Table<'i> {
+    entries: DeTable<'i>,
+    /// Of its header or its braces.
+    span: Range<usize>,
+    /// With a dot at its end, unless it is the root's.
+    path: String,
+    /// Keys that somebody asked for, there or not.
+    known: Vec<&'static str>,
+    problems: Rc<RefCell<Problems<'i>>>,
+}
+
+/// A value with its place.
+pub(super) struct Value<'i> {
+    content: DeValue<'i>,
+    span: Range<usize>,
+    key: String,
+    problems: Rc<RefCell<Problems<'i>>>,
+}
+
+impl<'i> Document<'i> {
+    /// Mistakes of syntax are noted, and what can be understood nevertheless is looked at too.
+    pub(super) fn parse(text: &'i str) -> Self {
+        let mut problems = Problems::new(text);
+        let (root, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            let span = error.span().unwrap_or(0..0);
+            problems.add(&span, "", error.message(), None);
+        }
+        let span = root.span();
+        Self {
+            root: Some((root.into_inner(), span)),
+            problems: Rc::new(RefCell::new(problems)),
+        }
+    }
+
+    /// The table of the file; empty if it was asked for before.
+    pub(super) fn root(&mut self) -> Table<'i> {
+        let (entries, span) = self.root.take().unwrap_or_default();
+        Table {
+            entries,
+            span,
+            path: String::new(),
+            known: Vec::new(),
+            problems: Rc::clone(&self.problems),
+        }
+    }
+
+    pub(super) fn into_problems(self) -> Vec<ConfigProblem> {
+        let text = Problems::new("");
+        self.problems.replace(text).into_found()
+    }
+}
+
+impl<'i> Table<'i> {
+    /// The value of `key`, if it is there.
+    pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
+        self.known.push(key);
+        let (_, value) = self.entries.remove_entry(key)?;
+        let span = value.span();
+        Some(Value {
+            content: value.into_inner(),
+            span,
+            key: format!("{}{key}", self.path),
+            problems: Rc::clone(&self.problems),
+        })
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        self.take(key)?.text()
+    }
+
+    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.take(key)?;
+        match value.content {
+            DeValue::Boolean(boolean) => Some(boolean),
+            _ => value.expected("true or false"),
+        }
+    }
+
+    /// A whole number within `range`.
+    pub(super) fn count(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<usize>,
+    ) -> Option<usize> {
+        let value = self.take(key)?;
+        let number = match &value.content {
+            DeValue::Integer(integer) => {
+                usize::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
+            _ => None,
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => value.expected(&format!(
+                "a whole number from {} to {}",
+                range.start(),
+                range.end()
+            )),
+        }
+    }
+
+    /// A text such as `500ms`.
+    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        let value = self.take(key)?;
+        match &value.content {
+            DeValue::String(text) => match parse_duration(text) {
+                Ok(duration) => Some(duration),
+                Err(error) => value.wrong(error),
+            },
+            _ => value.expected("a duration in quotes, such as \"10s\""),
+        }
+    }
+
+    /// A text such as `64KiB`.
+    pub(super) fn bytes(&mut self, key: &'static str) -> Option<u64> {
+        let value = self.take(key)?;
+        match &value.content {
+            DeValue::String(text) => match parse_byte_size(text) {
+                Ok(size) => Some(size.0),
+                Err(error) => value.wrong(error),
+            },
+            _ => value.expected("a size in quotes, such as \"64KiB\""),
+        }
+    }
+
+    pub(super) fn table(&mut self, key: &'static str) -> Option<Self> {
+        self.take(key)?.table()
+    }
+
+    /// The tables of an array of tables.
+    pub(super) fn tables(&mut self, key: &'static str) -> Vec<Self> {
+        let Some(value) = self.take(key) else {
+            return Vec::new();
+        };
+        let DeValue::Array(array) = value.content else {
+            value.expected::<()>(&format!("tables, each headed by [[{key}]]"));
+            return Vec::new();
+        };
+        let tables = array.into_iter().zip(1..).filter_map(|(item, number)| {
+            let item = Value {
+                span: item.span(),
+                content: item.into_inner(),
+                key: format!("{}[{number}]", value.key),
+                problems: Rc::clone(&value.problems),
+            };
+            item.table()
+        });
+        tables.collect()
+    }
+
+    /// All pairs that are left, such as header fields.
+    pub(super) fn rest(&mut self) -> Vec<(String, Value<'i>)> {
+        let entries = std::mem::take(&mut self.entries);
+        entries
+            .into_iter()
+            .map(|(key, value)| {
+                let key = key.into_inner().into_owned();
+                let span = value.span();
+                let value = Value {
+                    content: value.into_inner(),
+                    span,
+                    key: format!("{}{key}", self.path),
+                    problems: Rc::clone(&self.problems),
+                };
+                (key, value)
+            })
+            .collect()
+    }
+
+    /// Notes that something is wrong with the table as a whole.
+    pub(super) fn wrong(&mut self, message: impl ToString, hint: Option<String>) {
+        let path = self.path.trim_end_matches('.').to_owned();
+        self.problems
+            .borrow_mut()
+            .add(&self.span, &path, message, hint);
+    }
+
+    /// Notes that `key` is not there.
+    pub(super) fn missing(&mut self, key: &str, hint: &str) {
+        self.wrong(format!("`{key}` is missing"), Some(hint.to_owned()));
+    }
+
+    /// Notes every key that nobody asked for.
+    pub(super) fn finish(mut self) {
+        let entries = std::mem::take(&mut self.entries);
+        for (key, _) in entries {
+            let span = key.span();
+            let name = key.into_inner();
+            let near = self
+                .known
+                .iter()
+                .map(|known| (strsim::jaro_winkler(&name, known), *known))
+                .filter(|(similarity, _)| *similarity > 0.75)
+                .max_by(|one, other| one.0.total_cmp(&other.0));
+            let hint = match near {
+                Some((_, near)) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", self.known.join(", ")),
+            };
+            let path = format!("{}{name}", self.path);
+            self.problems
+                .borrow_mut()
+                .add(&span, &path, "unknown key", Some(hint));
+        }
+    }
+}
+
+impl<'i> Value<'i> {
+    pub(super) fn text(self) -> Option<String> {
+        match self.content {
+            DeValue::String(text) => Some(text.into_owned()),
+            _ => self.expected("text in quotes"),
+        }
+    }
+
+    /// One text or several; `mistake` says what is wrong with one, if anything is.
+    pub(super) fn texts_with(
+        self,
+        mistake: impl Fn(&str) -> Option<String>,
+    ) -> Option<Vec<String>> {
+        let values = match self.content {
+            DeValue::Array(array) => array
+                .into_iter()
+                .map(|item| Value {
+                    span: item.span(),
+                    content: item.into_inner(),
+                    key: self.key.clone(),
+                    problems: Rc::clone(&self.problems),
+                })
+                .collect(),
+            _ => vec![self],
+        };
+        let texts = values.into_iter().map(|value| {
+            if let Some(mistake) = mistake(as_text(&value)?) {
+                return value.wrong(mistake);
+            }
+            value.text()
+        });
+        // Every mistake is noted before it is known that there was one.
+        texts.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        matches!(self.content, DeValue::Boolean(true))
+    }
+
+    pub(super) fn table(self) -> Option<Table<'i>> {
+        match self.content {
+            DeValue::Table(entries) => Some(Table {
+                entries,
+                span: self.span,
+                path: format!("{}.", self.key),
+                known: Vec::new(),
+                problems: self.problems,
+            }),
+            _ => self.expected("a table"),
+        }
+    }
+
+    /// What `result` holds, or its error noted at this place.
+    pub(super) fn check<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => self.wrong(error),
+        }
+    }
+
+    /// Notes that something is wrong with the value.
+    pub(super) fn wrong<T>(&self, message: impl ToString) -> Option<T> {
+        self.problems
+            .borrow_mut()
+            .add(&self.span, &self.key, message, None);
+        None
+    }
+
+    fn expected<T>(&self, what: &str) -> Option<T> {
+        self.wrong(format!("must be {what}"))
+    }
+}
+
+/// The place and the text of a value that is text.
+pub(super) fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
+    match &value.content {
+        DeValue::String(text) => Some(text),
+        _ => value.expected("text in quotes"),
+    }
+}

@@ -1,0 +1,62 @@
+//! `[limits]`.
+
+use crate::config::document::Table;
+use crate::limits::Limits;
+use plimsoll_wire::h1::RequestLimits;
+
+/// Most that any count may be set to.
+const MOST: usize = 10_000_000;
+
+/// Most that a head may be given.
+const MOST_HEAD: usize = 1 << 20;
+
+/// Defaults where there is no table; nothing is taken from a value that is wrong.
+pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
+    let mut limits = Limits::default();
+    let Some(mut table) = table else {
+        return limits;
+    };
+    let mut count = |key, most, into: &mut usize| {
+        if let Some(count) = table.count(key, 1..=most) {
+            *into = count;
+        }
+    };
+    count("connections", MOST, &mut limits.connections);
+    count(
+        "connections_per_address",
+        MOST,
+        &mut limits.connections_per_address,
+    );
+    count(
+        "headers",
+        RequestLimits::MOST_HEADERS,
+        &mut limits.request.headers,
+    );
+    let mut streams = limits.http2.streams as usize;
+    count("http2_streams", 100_000, &mut streams);
+    limits.http2.streams = u32::try_from(streams).unwrap_or(u32::MAX);
+    if let Some(size) = table.bytes("head") {
+        match usize::try_from(size) {
+            Ok(size @ 256..=MOST_HEAD) => limits.request.head_bytes = size,
+            _ => table.wrong("`head` must be from 256B to 1MiB", None),
+        }
+    }
+    if let Some(size) = table.bytes("body") {
+        limits.request.body_bytes = size;
+    }
+    if let Some(size) = table.bytes("discard") {
+        limits.discard_bytes = size;
+    }
+    let mut duration = |key, into: &mut std::time::Duration| {
+        if let Some(duration) = table.duration(key) {
+            *into = duration;
+        }
+    };
+    duration("header_timeout", &mut limits.header_timeout);
+    duration("body_timeout", &mut limits.body_timeout);
+    duration("idle_timeout", &mut limits.idle_timeout);
+    duration("write_timeout", &mut limits.write_timeout);
+    duration("handshake_timeout", &mut limits.handshake_timeout);
+    table.finish();
+    limits
+}

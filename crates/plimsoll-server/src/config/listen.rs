@@ -1,0 +1,98 @@
+//! `[[listen]]`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use plimsoll_wire::tls::{CertificateFiles, server_config};
+
+use crate::action::MakeAction;
+use crate::config::Context;
+use crate::config::document::{Table, as_text};
+use crate::engine::{ListenerPlan, Serves};
+
+/// Listeners that all serve `action`.
+pub(super) fn compile(
+    tables: Vec<Table<'_>>,
+    context: &Context,
+    action: &Arc<MakeAction>,
+) -> Vec<ListenerPlan> {
+    let mut listeners: Vec<ListenerPlan> = Vec::new();
+    for mut table in tables {
+        let address = address(&mut table);
+        let shares_port = table.boolean("share_port").unwrap_or(false);
+        let http2 = table.boolean("http2").unwrap_or(true);
+        let tls = tls(&mut table, context, http2);
+        if let Some(address) = address
+            && address.port() != 0
+            && listeners.iter().any(|listener| listener.address == address)
+        {
+            table.wrong(
+                format!("{address} is listened on already"),
+                Some("each address is listened on once".to_owned()),
+            );
+        }
+        table.finish();
+        if let Some(address) = address {
+            listeners.push(ListenerPlan {
+                address,
+                shares_port,
+                is_last: false,
+                serves: Serves::Http {
+                    action: Arc::clone(action),
+                    tls,
+                    http2,
+                },
+            });
+        }
+    }
+    listeners
+}
+
+fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
+    let Some(value) = table.take("address") else {
+        table.missing("address", "such as address = \"127.0.0.1:8080\"");
+        return None;
+    };
+    let text = as_text(&value)?;
+    value.check(text.parse().map_err(|_| {
+        format!("`{text}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080")
+    }))
+}
+
+/// One table, or one for each certificate.
+fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rustls::ServerConfig>> {
+    let tables = table.tables("tls");
+    if tables.is_empty() {
+        return None;
+    }
+    let mut certificates = Vec::new();
+    let mut is_whole = true;
+    for mut table in tables {
+        let mut file = |key: &'static str| {
+            let path = table.text(key);
+            if path.is_none() {
+                table.missing(key, "a file in PEM");
+            }
+            path.map(|path| context.directory.join(path))
+        };
+        let (certificates_file, key) = (file("cert"), file("key"));
+        match (certificates_file, key) {
+            (Some(file), Some(key)) => certificates.push(CertificateFiles {
+                certificates: file,
+                key,
+            }),
+            _ => is_whole = false,
+        }
+        table.finish();
+    }
+    if !is_whole {
+        return None;
+    }
+    match server_config(&certificates, http2) {
+        Ok(config) => Some(Arc::new(config)),
+        Err(error) => {
+            table.wrong(super::problems::with_causes(&error), None);
+            None
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `[[route]]`: conditions and one action each.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+
+use crate::action::Action;
+use crate::actions::{Delay, Echo, Redirect, Respond};
+use crate::config::Context;
+use crate::config::document::{Table, Value, as_text};
+use crate::response::{Response, ResponseBody};
+use crate::route::{FieldCondition, PathCondition, RouteConditions};
+
+/// One route, of which each worker makes its own.
+#[derive(Debug, Clone)]
+pub(super) struct RoutePlan {
+    pub(super) name: String,
+    pub(super) conditions: RouteConditions,
+    pub(super) action: ActionPlan,
+}
+
+/// An action that any worker can make.
+#[derive(Debug, Clone)]
+pub(super) enum ActionPlan {
+    Respond {
+        status: StatusCode,
+        fields: HeaderMap,
+        content: Bytes,
+    },
+    Redirect(Redirect),
+    Echo,
+    Delay(Duration, Box<ActionPlan>),
+}
+
+impl ActionPlan {
+    pub(super) fn make(&self) -> Rc<dyn Action> {
+        match self {
+            Self::Respond {
+                status,
+                fields,
+                content,
+            } => {
+                let mut response = Response::new(*status);
+                for (name, value) in fields {
+                    response = response.with_field(name.clone(), value.clone());
+                }
+                let content = ResponseBody::Bytes(content.clone());
+                Rc::new(Respond::new(response.with_body(content)))
+            }
+            Self::Redirect(redirect) => Rc::new(redirect.clone()),
+            Self::Echo => Rc::new(Echo),
+            Self::Delay(time, inner) => Rc::new(Delay::new(*time, inner.make())),
+        }
+    }
+}
+
+/// The actions, by the key of their table.
+const ACTIONS: &str = "`respond`, `redirect` or `echo`";
+
+/// One route; `None` if something of it is wrong.
+///
+/// - `names`: of the routes before it, which it may not be called too: counters tell them apart by it.
+pub(super) fn compile(
+    mut table: Table<'_>,
+    context: &Context,
+    names: &mut HashSet<String>,
+) -> Option<RoutePlan> {
+    let name = table.take("name").and_then(|value| {
+        let name = as_text(&value)?.to_owned();
+        if names.insert(name.clone()) {
+            return Some(name);
+        }
+        value.wrong(format!("another route is called `{name}`"))
+    });
+    let host = table.take("host").and_then(host);
+    let methods = match table.take("method") {
+        None => Some(Vec::new()),
+        Some(value) => methods(value),
+    };
+    let path = path(&mut table);
+    let query = conditions(table.table("query"));
+    let headers = conditions(table.table("header"));
+    let delay = table.duration("delay");
+    let action = action(&mut table, context);
+    table.finish();
+    let conditions = RouteConditions {
+        host,
+        methods: methods?,
+        path: path?,
+        query,
+        headers,
+    };
+    let action = match delay {
+        None => action?,
+        Some(delay) => ActionPlan::Delay(delay, Box::new(action?)),
+    };
+    Some(RoutePlan {
+        name: name.unwrap_or_else(|| shown(&conditions.path)),
+        conditions,
+        action,
+    })
+}
+
+fn shown(path: &PathCondition) -> String {
+    match path {
+        PathCondition::Exact(path) | PathCondition::Prefix(path) => path.clone(),
+        PathCondition::Pattern(pattern) => pattern.to_string(),
+        PathCondition::Regex(expression) => expression.as_str().to_owned(),
+    }
+}
+
+fn host(value: Value<'_>) -> Option<String> {
+    let text = as_text(&value)?;
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let is_host = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte))
+        && (!name.contains(':') || name.starts_with('['));
+    if !is_host {
+        return value.wrong(format!(
+            "`{text}` is not a host without port, such as example.org or *.example.org"
+        ));
+    }
+    value.text()
+}
+
+fn methods(value: Value<'_>) -> Option<Vec<String>> {
+    let wrong = |method: &str| {
+        method.is_empty()
+            || !method
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+    };
+    let texts = value
+        .texts_with(|text| wrong(text).then(|| format!("`{text}` is not a method, such as GET")))?;
+    Some(texts)
+}
+
+fn path(table: &mut Table<'_>) -> Option<PathCondition> {
+    type Parse = fn(&str) -> Result<PathCondition, crate::route::PathError>;
+    let kinds: [(&'static str, Parse); 4] = [
+        ("path", PathCondition::exact),
+        ("prefix", PathCondition::prefix),
+        ("pattern", PathCondition::pattern),
+        ("regex", PathCondition::regex),
+    ];
+    let mut given = Vec::new();
+    for (key, parse) in kinds {
+        if let Some(value) = table.take(key) {
+            let parsed = as_text(&value).and_then(|text| value.check(parse(text)));
+            given.push((key, parsed));
+        }
+    }
+    if given.len() > 1 {
+        let keys: Vec<_> = given.iter().map(|(key, _)| format!("`{key}`")).collect();
+        table.wrong(
+            format!("{} are given, but a route has one path", keys.join(" and ")),
+            None,
+        );
+        return None;
+    }
+    match given.pop() {
+        None => PathCondition::prefix("/").ok(),
+        Some((_, path)) => path,
+    }
+}
+
+/// Pairs of a name and a value, or `true` for any value.
+fn conditions(table: Option<Table<'_>>) -> Vec<FieldCondition> {
+    let Some(mut table) = table else {
+        return Vec::new();
+    };
+    table
+        .rest()
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let value = if value.is_true() {
+                None
+            } else {
+                Some(value.text()?)
+            };
+            Some(FieldCondition { name, value })
+        })
+        .collect()
+}
+
+fn action(table: &mut Table<'_>, context: &Context) -> Option<ActionPlan> {
+    let mut given = Vec::new();
+    if let Some(value) = table.take("respond") {
+        given.push(value.table().and_then(|table| respond(table, context)));
+    }
+    if let Some(value) = table.take("redirect") {
+        given.push(value.table().and_then(redirect));
+    }
+    if let Some(value) = table.take("echo") {
+        given.push(value.table().map(|table| {
+            table.finish();
+            ActionPlan::Echo
+        }));
+    }
+    match given.len() {
+        0 => {
+            table.wrong("no action", Some(format!("give it {ACTIONS}")));
+            None
+        }
+        1 => given.pop().flatten(),
+        _ => {
+            table.wrong(
+                "more than one action",
+                Some(format!("a route has one of {ACTIONS}")),
+            );
+            None
+        }
+    }
+}
+
+fn respond(mut table: Table<'_>, context: &Context) -> Option<ActionPlan> {
+    let status = table.count("status", 200..=599);
+    let kind = table.take("type").and_then(|value| {
+        let text = as_text(&value)?;
+        value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))
+    });
+    let body = table.text("body");
+    let file = table.take("file");
+    let has_both = body.is_some() && file.is_some();
+    let bytes = match (body, file) {
+        (Some(body), _) => Some(Bytes::from(body)),
+        (None, Some(file)) => as_text(&file).and_then(|path| {
+            let path = context.directory.join(path);
+            file.check(
+                std::fs::read(&path)
+                    .map(Bytes::from)
+                    .map_err(|error| format!("cannot read {}: {error}", path.display())),
+            )
+        }),
+        (None, None) => Some(Bytes::new()),
+    };
+    if has_both {
+        table.wrong("both `body` and `file` are given", None);
+    }
+    let mut fields = HeaderMap::new();
+    if let Some(mut headers) = table.table("headers") {
+        for (name, value) in headers.rest() {
+            if let Some((name, value)) = field(&name, &value) {
+                fields.append(name, value);
+            }
+        }
+    }
+    let bytes = bytes?;
+    match kind {
+        Some(kind) => {
+            fields.insert(CONTENT_TYPE, kind);
+        }
+        None if !bytes.is_empty() && !fields.contains_key(CONTENT_TYPE) => {
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            fields.insert(CONTENT_TYPE, text);
+        }
+        None => {}
+    }
+    table.finish();
+    let status = status
+        .and_then(|status| u16::try_from(status).ok())
+        .and_then(|status| StatusCode::from_u16(status).ok());
+    Some(ActionPlan::Respond {
+        status: status.unwrap_or(StatusCode::OK),
+        fields,
+        content: bytes,
+    })
+}
+
+fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+    let name = value
+        .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+            format!("`{name}` contains a character that header names may not have")
+        }))?;
+    if matches!(
+        name.as_str(),
+        "content-length" | "transfer-encoding" | "connection" | "date"
+    ) {
+        return value.wrong("is set by the server and cannot be given");
+    }
+    let text = as_text(value)?;
+    let text =
+        value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))?;
+    Some((name, text))
+}
+
+fn redirect(mut table: Table<'_>) -> Option<ActionPlan> {
+    let status = table.count("status", 300..=399).unwrap_or(308);
+    let to = table.take("to");
+    if to.is_none() {
+        table.missing("to", "such as to = \"https://{host}{path}{query}\"");
+    }
+    let redirect = to.and_then(|value| {
+        let to = as_text(&value)?;
+        let status = u16::try_from(status).unwrap_or_default();
+        value.check(Redirect::new(status, to))
+    });
+    table.finish();
+    redirect.map(ActionPlan::Redirect)
+}

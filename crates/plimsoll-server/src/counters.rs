@@ -1,0 +1,379 @@
+//! What the workers count: each its own, added up only when somebody asks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::StatusCode;
+use plimsoll_wire::h1::RequestError;
+
+use crate::request::Version;
+
+/// Why a connection ended that the client would have kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// No whole head in time.
+    HeaderTimeout,
+    /// No further content in time.
+    BodyTimeout,
+    /// The client did not take the response in time.
+    WriteTimeout,
+    /// No whole TLS handshake in time.
+    HandshakeTimeout,
+    /// The TLS handshake failed.
+    Handshake,
+    /// As many connections as may be were open.
+    Connections,
+    /// As many connections as may be were open from that address.
+    ConnectionsOfAddress,
+    /// A request had more unread content than is thrown away.
+    Discard,
+    /// The client broke the rules or a limit of HTTP/2.
+    Http2,
+    /// Descriptors or memory ran out.
+    Shortage,
+}
+
+impl Cut {
+    /// Each of them, in the order of their numbers (`cut as usize`).
+    pub const ALL: [Self; 10] = [
+        Self::HeaderTimeout,
+        Self::BodyTimeout,
+        Self::WriteTimeout,
+        Self::HandshakeTimeout,
+        Self::Handshake,
+        Self::Connections,
+        Self::ConnectionsOfAddress,
+        Self::Discard,
+        Self::Http2,
+        Self::Shortage,
+    ];
+
+    /// A short name, for metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HeaderTimeout => "header_timeout",
+            Self::BodyTimeout => "body_timeout",
+            Self::WriteTimeout => "write_timeout",
+            Self::HandshakeTimeout => "handshake_timeout",
+            Self::Handshake => "handshake",
+            Self::Connections => "connections",
+            Self::ConnectionsOfAddress => "connections_of_address",
+            Self::Discard => "discard",
+            Self::Http2 => "http2",
+            Self::Shortage => "shortage",
+        }
+    }
+}
+
+/// The counters of one worker, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerCounters {
+    accepted: AtomicU64,
+    closed: AtomicU64,
+    /// By version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx and others).
+    requests: [[AtomicU64; 6]; 3],
+    refused: [AtomicU64; RequestError::ALL.len()],
+    cut: [AtomicU64; Cut::ALL.len()],
+    panics: AtomicU64,
+}
+
+/// One writer each, so reading and writing back is enough, and cheaper than adding.
+#[inline]
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+impl WorkerCounters {
+    pub(crate) fn accepted(&self) {
+        add_one(&self.accepted);
+    }
+
+    pub(crate) fn closed(&self) {
+        add_one(&self.closed);
+    }
+
+    #[inline]
+    pub(crate) fn answered(&self, version: Version, status: StatusCode) {
+        add_one(&self.requests[version as usize][class(status)]);
+    }
+
+    pub(crate) fn refused(&self, error: RequestError) {
+        add_one(&self.refused[error as usize]);
+    }
+
+    pub(crate) fn cut(&self, cut: Cut) {
+        add_one(&self.cut[cut as usize]);
+    }
+
+    pub(crate) fn panicked(&self) {
+        add_one(&self.panics);
+    }
+}
+
+fn class(status: StatusCode) -> usize {
+    usize::from(status.as_u16() / 100).clamp(1, 6) - 1
+}
+
+/// What one route answered, on one worker.
+#[derive(Debug, Default)]
+pub(crate) struct RouteCounters([AtomicU64; 6]);
+
+impl RouteCounters {
+    #[inline]
+    pub(crate) fn answered(&self, status: StatusCode) {
+        add_one(&self.0[class(status)]);
+    }
+}
+
+/// By what a request is counted and logged as that of a route.
+#[derive(Debug)]
+pub struct RouteTag {
+    name: Arc<str>,
+    counters: Arc<RouteCounters>,
+}
+
+impl RouteTag {
+    /// The name of the route.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    #[inline]
+    pub(crate) fn answered(&self, status: StatusCode) {
+        self.counters.answered(status);
+    }
+}
+
+/// All counters of an engine, and what its workers share beyond them.
+#[derive(Debug, Default)]
+pub struct Counters {
+    workers: Mutex<Vec<Arc<WorkerCounters>>>,
+    routes: Mutex<Routes>,
+    open: AtomicUsize,
+    is_draining: AtomicBool,
+    per_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// Names of routes that are no more, which are still counted by themselves.
+const MOST_RETIRED: usize = 1000;
+
+#[derive(Debug, Default)]
+struct Routes {
+    live: Vec<(Arc<str>, Arc<RouteCounters>)>,
+    /// Of workers' routes that a reload replaced.
+    retired: BTreeMap<Arc<str>, [u64; 6]>,
+}
+
+/// The counters at one moment, added up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// Answered requests by version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx, others).
+    pub requests: [[u64; 6]; 3],
+    /// Refused requests, in the order of [`RequestError::ALL`].
+    pub refused: Vec<u64>,
+    /// Connections cut, in the order of [`Cut::ALL`].
+    pub cut: Vec<u64>,
+    /// Connections that ended in a panic: mistakes of plimsoll.
+    pub panics: u64,
+    /// Answered requests by route and class of status.
+    pub routes: Vec<(String, [u64; 6])>,
+}
+
+impl Snapshot {
+    /// Answered requests in all.
+    pub fn answered(&self) -> u64 {
+        self.requests.iter().flatten().sum()
+    }
+
+    /// Requests refused for `error`.
+    pub fn refused(&self, error: RequestError) -> u64 {
+        self.refused.get(error as usize).copied().unwrap_or(0)
+    }
+
+    /// Connections cut for `cut`.
+    pub fn cut(&self, cut: Cut) -> u64 {
+        self.cut.get(cut as usize).copied().unwrap_or(0)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Counters {
+    pub(crate) fn worker(&self) -> Arc<WorkerCounters> {
+        let worker = Arc::<WorkerCounters>::default();
+        lock(&self.workers).push(Arc::clone(&worker));
+        worker
+    }
+
+    /// A tag for one route of one worker; what those of one name count is added up.
+    pub fn route(&self, name: &str) -> RouteTag {
+        let name = Arc::from(name);
+        let counters = Arc::<RouteCounters>::default();
+        let mut routes = lock(&self.routes);
+        routes.retire();
+        routes.live.push((Arc::clone(&name), Arc::clone(&counters)));
+        RouteTag { name, counters }
+    }
+
+    /// A place for a connection from `address`, if there is one.
+    pub(crate) fn admit(
+        &self,
+        address: IpAddr,
+        most: usize,
+        most_of_address: usize,
+    ) -> Result<(), Cut> {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= most {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return Err(Cut::Connections);
+        }
+        let mut per_address = lock(&self.per_address);
+        let open = per_address.entry(address).or_insert(0);
+        if *open >= most_of_address {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return Err(Cut::ConnectionsOfAddress);
+        }
+        *open += 1;
+        Ok(())
+    }
+
+    /// Gives a place back.
+    pub(crate) fn leave(&self, address: IpAddr) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        let mut per_address = lock(&self.per_address);
+        if let Some(open) = per_address.get_mut(&address) {
+            *open -= 1;
+            if *open == 0 {
+                per_address.remove(&address);
+            }
+        }
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// From now on no new work should be sent here.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the engine drains.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Everything, added up.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot {
+            refused: vec![0; RequestError::ALL.len()],
+            cut: vec![0; Cut::ALL.len()],
+            ..Snapshot::default()
+        };
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for worker in lock(&self.workers).iter() {
+            snapshot.accepted += read(&worker.accepted);
+            snapshot.open += read(&worker.accepted).saturating_sub(read(&worker.closed));
+            for (sums, counters) in snapshot.requests.iter_mut().zip(&worker.requests) {
+                add(sums, counters);
+            }
+            add(&mut snapshot.refused, &worker.refused);
+            add(&mut snapshot.cut, &worker.cut);
+            snapshot.panics += read(&worker.panics);
+        }
+        let mut routes = lock(&self.routes);
+        routes.retire();
+        let mut sums = routes.retired.clone();
+        for (name, counters) in &routes.live {
+            add(sums.entry(Arc::clone(name)).or_default(), &counters.0);
+        }
+        snapshot.routes = sums
+            .into_iter()
+            .map(|(name, sums)| (name.to_string(), sums))
+            .collect();
+        snapshot
+    }
+}
+
+impl Routes {
+    /// Keeps the sums of what no worker counts in any more.
+    fn retire(&mut self) {
+        let retired = &mut self.retired;
+        self.live.retain(|(name, counters)| {
+            let is_live = Arc::strong_count(counters) > 1;
+            if !is_live {
+                let is_known = retired.len() < MOST_RETIRED || retired.contains_key(name);
+                let name = if is_known {
+                    Arc::clone(name)
+                } else {
+                    Arc::from("other")
+                };
+                add(retired.entry(name).or_default(), &counters.0);
+            }
+            is_live
+        });
+    }
+}
+
+fn add(sums: &mut [u64], counters: &[AtomicU64]) {
+    for (sum, counter) in sums.iter_mut().zip(counters) {
+        *sum += counter.load(Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_and_routes_are_added_up_and_survive_a_reload() {
+        let counters = Counters::default();
+        let (one, other) = (counters.worker(), counters.worker());
+        one.answered(Version::Http11, StatusCode::OK);
+        other.answered(Version::Http2, StatusCode::NOT_FOUND);
+        other.refused(RequestError::HostMissing);
+        other.cut(Cut::Discard);
+        let old = counters.route("home");
+        old.answered(StatusCode::OK);
+        drop(old);
+        let new = counters.route("home");
+        new.answered(StatusCode::OK);
+        let snapshot = counters.snapshot();
+        assert_eq!(snapshot.requests[1][1], 1);
+        assert_eq!(snapshot.requests[2][3], 1);
+        assert_eq!(snapshot.answered(), 2);
+        assert_eq!(snapshot.refused(RequestError::HostMissing), 1);
+        assert_eq!(snapshot.cut(Cut::Discard), 1);
+        assert_eq!(snapshot.routes, [("home".to_owned(), [0, 2, 0, 0, 0, 0])]);
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let counters = Counters::default();
+        let (here, there) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
+        assert_eq!(counters.admit(here, 2, 1), Ok(()));
+        assert_eq!(counters.admit(here, 2, 1), Err(Cut::ConnectionsOfAddress));
+        assert_eq!(counters.admit(there, 2, 1), Ok(()));
+        assert_eq!(counters.admit(there, 2, 9), Err(Cut::Connections));
+        counters.leave(here);
+        assert_eq!(counters.admit(here, 2, 1), Ok(()));
+        assert_eq!(counters.open(), 2);
+    }
+
+    #[test]
+    fn numbers_of_cuts_are_their_places() {
+        for (number, cut) in Cut::ALL.into_iter().enumerate() {
+            assert_eq!(cut as usize, number);
+        }
+        assert_eq!(Cut::ALL.last(), Some(&Cut::Shortage));
+    }
+}

@@ -1,0 +1,373 @@
+//! The engine: workers, their listeners, and what is done to all of them together.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_wire::cores::{self, PinError};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::counters::Counters;
+use crate::limits::Limits;
+use crate::listener::{Sockets, Transport};
+use crate::run::{self, Command, Socket, Update};
+
+/// What an engine is to serve.
+#[derive(Debug, Clone)]
+pub struct EnginePlan {
+    /// Workers, each a thread with a runtime of its own; at least one.
+    pub threads: usize,
+    /// Binds each worker to a core of its own.
+    pub pin: bool,
+    /// Where it listens, and what for.
+    pub listeners: Vec<ListenerPlan>,
+    /// What clients may take.
+    pub limits: Limits,
+}
+
+/// One listener.
+#[derive(Clone)]
+pub struct ListenerPlan {
+    /// Where; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Another process may listen there too and share the connections, as during a restart.
+    pub shares_port: bool,
+    /// It is kept open during a drain, so that it can be told that there is one.
+    pub is_last: bool,
+    /// What is served there.
+    pub serves: Serves,
+}
+
+/// What a listener serves.
+#[derive(Clone)]
+pub enum Serves {
+    /// HTTP/1 and, if wanted, HTTP/2: over TLS by ALPN, in the clear by prior knowledge.
+    Http {
+        /// Answers the requests.
+        action: Arc<MakeAction>,
+        /// Encrypts, if present; its ALPN protocols are set by the listener.
+        tls: Option<Arc<rustls::ServerConfig>>,
+        /// Speaks HTTP/2 too.
+        http2: bool,
+    },
+    /// Whole connections.
+    Stream(Arc<MakeStreamHandler>),
+    /// Datagrams.
+    Datagram(Arc<MakeDatagramHandler>),
+}
+
+impl Serves {
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            Self::Http { .. } | Self::Stream(_) => Transport::Tcp,
+            Self::Datagram(_) => Transport::Udp,
+        }
+    }
+}
+
+impl fmt::Debug for ListenerPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}", self.serves, self.address)
+    }
+}
+
+impl fmt::Debug for Serves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http { tls: None, .. } => "http",
+            Self::Http { tls: Some(_), .. } => "https",
+            Self::Stream(_) => "streams",
+            Self::Datagram(_) => "datagrams",
+        })
+    }
+}
+
+impl EnginePlan {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let place = |listener: &ListenerPlan| (listener.serves.transport(), listener.address);
+        self.listeners
+            .iter()
+            .enumerate()
+            .map(move |(at, listener)| {
+                let earlier = self.listeners.iter().take(at);
+                let nth = earlier.filter(|it| place(it) == place(listener)).count();
+                let (transport, address) = place(listener);
+                (transport, address, nth)
+            })
+    }
+}
+
+/// Why an engine cannot do what it is asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The port cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// What was to be listened on.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A worker cannot be bound to a core.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// A thread or its runtime cannot be had.
+    #[error("cannot start a worker")]
+    Worker(#[source] io::Error),
+    /// What cannot be changed while it runs.
+    #[error("{0} cannot be changed while it runs; restart it")]
+    Fixed(&'static str),
+}
+
+/// Where a plan says to listen, and the how manieth there (each port 0 is another one): what a reload
+/// recognises a listener by.
+pub(crate) type Key = (Transport, SocketAddr, usize);
+
+/// Workers that serve until they are drained, or until the value is dropped.
+///
+/// Its methods wait for the workers, so they must be called outside of any runtime.
+#[derive(Debug)]
+pub struct Engine {
+    workers: Vec<Worker>,
+    counters: Arc<Counters>,
+    /// Where each listener really listens.
+    bound: HashMap<Key, SocketAddr>,
+    threads: usize,
+    pin: bool,
+}
+
+#[derive(Debug)]
+struct Worker {
+    commands: mpsc::Sender<Command>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How a drain ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were still open when its time was over.
+    pub cut_off: usize,
+}
+
+impl Engine {
+    /// Binds every listener and starts the workers; requests are served when this returns.
+    ///
+    /// - `counters`: what it counts in; may be shared with actions that show it.
+    pub fn start(plan: &EnginePlan, counters: Arc<Counters>) -> Result<Self, EngineError> {
+        let threads = plan.threads.max(1);
+        let mut engine = Self {
+            workers: Vec::with_capacity(threads),
+            counters,
+            bound: HashMap::new(),
+            threads: plan.threads,
+            pin: plan.pin,
+        };
+        let updates = engine.bind(plan, threads)?;
+        let cores = cores::available();
+        for number in 0..threads {
+            let core = plan
+                .pin
+                .then(|| cores.get(number).copied().unwrap_or(number));
+            engine.workers.push(Worker::start(
+                number,
+                core,
+                plan.limits,
+                Arc::clone(&engine.counters),
+            )?);
+        }
+        engine.apply(updates, plan.limits)?;
+        Ok(engine)
+    }
+
+    /// Where the listeners listen, in no particular order.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.bound.values().copied().collect()
+    }
+
+    /// Where the listeners of `plan`, which it serves by, really listen, in their order.
+    pub fn bound(&self, plan: &EnginePlan) -> Vec<SocketAddr> {
+        let bound = |key: Key| self.bound.get(&key).copied().unwrap_or(key.1);
+        plan.keys().map(bound).collect()
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Serves by `plan` from now on; on error nothing has changed.
+    ///
+    /// Listeners that stay keep their sockets and connections, whose next requests are answered by the
+    /// new actions. Limits hold for new connections. Connections of listeners that go are served to
+    /// their end.
+    pub fn reload(&mut self, plan: &EnginePlan) -> Result<(), EngineError> {
+        if plan.threads != self.threads {
+            return Err(EngineError::Fixed("the number of threads"));
+        }
+        if plan.pin != self.pin {
+            return Err(EngineError::Fixed("binding to cores"));
+        }
+        let before = self.bound.clone();
+        match self.bind(plan, self.workers.len()) {
+            Ok(updates) => self.apply(updates, plan.limits),
+            Err(error) => {
+                self.bound = before;
+                Err(error)
+            }
+        }
+    }
+
+    /// Stops listening, answers what comes on open connections with the hint that it is the last, and
+    /// waits until they have ended, but no longer than `timeout`.
+    pub fn drain(mut self, timeout: Duration) -> Drained {
+        self.counters.drain();
+        // No client may be told to come back while one of the workers would still take it.
+        self.tell_all(|done| Command::Close { done });
+        let waiting: Vec<_> = self
+            .workers
+            .iter()
+            .filter_map(|worker| {
+                let (done, waiting) = oneshot::channel();
+                let command = Command::Drain { timeout, done };
+                worker.commands.blocking_send(command).ok()?;
+                Some(waiting)
+            })
+            .collect();
+        let cut_off = waiting
+            .into_iter()
+            .map(|waiting| waiting.blocking_recv().unwrap_or(0))
+            .sum();
+        self.stop();
+        Drained { cut_off }
+    }
+
+    /// Sockets for every listener of `plan` that is not there yet.
+    fn bind(&mut self, plan: &EnginePlan, count: usize) -> Result<Vec<Vec<Update>>, EngineError> {
+        let mut updates: Vec<Vec<Update>> = (0..count).map(|_| Vec::new()).collect();
+        let mut bound = HashMap::new();
+        for (listener, key) in plan.listeners.iter().zip(plan.keys()) {
+            let transport = listener.serves.transport();
+            let mut add = |sockets: Vec<Option<Socket>>| {
+                for (updates, socket) in updates.iter_mut().zip(sockets) {
+                    updates.push(Update {
+                        key,
+                        is_last: listener.is_last,
+                        serves: listener.serves.clone(),
+                        socket,
+                    });
+                }
+            };
+            if let Some(address) = self.bound.get(&key) {
+                bound.insert(key, *address);
+                add((0..count).map(|_| None).collect());
+                continue;
+            }
+            let (sockets, address) =
+                Sockets::bind(transport, listener.address, count, listener.shares_port).map_err(
+                    |source| EngineError::Listen {
+                        address: listener.address,
+                        source,
+                    },
+                )?;
+            bound.insert(key, address);
+            add(match sockets {
+                Sockets::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
+                Sockets::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
+            });
+        }
+        self.bound = bound;
+        Ok(updates)
+    }
+
+    fn apply(&self, updates: Vec<Vec<Update>>, limits: Limits) -> Result<(), EngineError> {
+        let mut waiting = Vec::new();
+        for (worker, updates) in self.workers.iter().zip(updates) {
+            let (done, applied) = oneshot::channel();
+            let command = Command::Apply {
+                updates,
+                limits,
+                done,
+            };
+            if worker.commands.blocking_send(command).is_ok() {
+                waiting.push(applied);
+            }
+        }
+        for applied in waiting {
+            applied
+                .blocking_recv()
+                .unwrap_or_else(|_| Err(io::Error::other("the worker has ended")))
+                .map_err(EngineError::Worker)?;
+        }
+        Ok(())
+    }
+
+    fn tell_all(&self, command: impl Fn(oneshot::Sender<()>) -> Command) {
+        let waiting: Vec<_> = self
+            .workers
+            .iter()
+            .filter_map(|worker| {
+                let (done, waiting) = oneshot::channel();
+                worker.commands.blocking_send(command(done)).ok()?;
+                Some(waiting)
+            })
+            .collect();
+        for waiting in waiting {
+            waiting.blocking_recv().ok();
+        }
+    }
+
+    fn stop(&mut self) {
+        for worker in &mut self.workers {
+            worker.commands.blocking_send(Command::Stop).ok();
+        }
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                thread.join().ok();
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Worker {
+    fn start(
+        number: usize,
+        core: Option<usize>,
+        limits: Limits,
+        counters: Arc<Counters>,
+    ) -> Result<Self, EngineError> {
+        let (commands, receiver) = mpsc::channel(4);
+        let (ready, started) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || {
+                if let Some(core) = core
+                    && let Err(error) = cores::pin_thread(core)
+                {
+                    ready.send(Err(EngineError::Pin(error))).ok();
+                    return;
+                }
+                run::worker(limits, counters, receiver, &ready);
+            })
+            .map_err(EngineError::Worker)?;
+        let worker = Self {
+            commands,
+            thread: Some(thread),
+        };
+        match started.recv() {
+            Ok(Ok(())) => Ok(worker),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(EngineError::Worker(io::Error::other("its thread ended"))),
+        }
+    }
+}

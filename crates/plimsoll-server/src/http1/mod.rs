@@ -1,0 +1,700 @@
+//! One HTTP/1 connection.
+//!
+//! A steady request costs one read, one write and one look at the clock, and no allocation: heads are
+//! decoded where the worker reads them, answers of pipelined requests are gathered in the worker's
+//! output and go out together. Only what cannot go on at once (half a head, an answer that has to be
+//! waited for, a client that does not read) takes memory of its own.
+
+mod exchange;
+
+mod output;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use plimsoll_model::Clock;
+use plimsoll_wire::h1::{
+    BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
+use crate::counters::Cut;
+use crate::http1::output::Output;
+use crate::http2;
+use crate::limits::Limits;
+use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
+use crate::response::{Kind, Response, ResponseBody, has_content, write_fields};
+use crate::stream::Stream;
+use crate::timer::Timer;
+use crate::worker::{LAST_CALL, Memory, Place, Service};
+use plimsoll_wire::h1::ResponseWriter;
+
+/// Answers that are gathered before they are sent.
+const MOST_GATHERED: usize = 64 * 1024;
+
+/// Content from this length on is sent from where it lies.
+const LARGE: usize = 8 * 1024;
+
+/// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long, and for how much, the rest of what a client sends is read after the last response, so that
+/// a reset does not take the response with it.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 1 << 20;
+
+/// Serves `stream` until either side closes it; hands it on if the client speaks HTTP/2.
+pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) {
+    let mut connection = Http1::new(stream, service, place, peer);
+    let end = connection.run().await;
+    let Http1 {
+        stream,
+        service,
+        place,
+        carry,
+        ..
+    } = connection;
+    match end {
+        Ok(End::Linger) => linger(stream, &place).await,
+        Ok(End::TakeOver(take_over)) => take_over(stream.with_read_ahead(carry)).await,
+        Ok(End::Http2) => {
+            let stream = stream.with_read_ahead(carry);
+            Box::pin(http2::serve(stream, service, place, peer)).await;
+        }
+        Err(Broken::Cut(cut)) => place.worker.counters.cut(cut),
+        // A client that breaks off concerns only itself.
+        Ok(End::Closed) | Err(Broken::Io) => {}
+    }
+}
+
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the connection"
+)]
+struct Http1 {
+    stream: Stream,
+    service: Rc<Service>,
+    place: Place,
+    peer: SocketAddr,
+    limits: Rc<Limits>,
+    decoder: RequestDecoder,
+    /// What was read and not yet understood.
+    carry: Vec<u8>,
+    output: Output,
+    timer: Timer,
+    waits_for: WaitsFor,
+    /// The last time that anything happened.
+    since: Instant,
+    /// When the head that is not whole yet began.
+    head_since: Instant,
+    /// Unread content that was thrown away for the current request.
+    discarded: u64,
+    /// The client does not take what is to be sent.
+    is_stuck: bool,
+    /// Nothing more is read as a request.
+    is_closing: bool,
+    /// The client may still be sending.
+    lingers: bool,
+    /// The client has sent its last byte.
+    is_at_end: bool,
+    /// Nothing was read yet, so it may be HTTP/2.
+    is_fresh: bool,
+}
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitsFor {
+    Head,
+    Request,
+    Content,
+    Write,
+}
+
+/// How a connection ends, or goes on elsewhere.
+enum End {
+    Closed,
+    Linger,
+    TakeOver(TakeOver),
+    Http2,
+}
+
+/// How a connection breaks.
+enum Broken {
+    Cut(Cut),
+    Io,
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self::Io
+    }
+}
+
+/// What the requests at hand lead to.
+enum Next {
+    /// All that was read is answered.
+    More,
+    /// An answer that takes longer, or content that comes in pieces.
+    Exchange(Box<Exchange>),
+    /// The end, once all is sent.
+    End(End),
+}
+
+/// A request whose answer is not yet sent.
+struct Exchange {
+    asked: Asked,
+    content: Content,
+    answer: Pending,
+}
+
+enum Pending {
+    Later(LocalFuture<Outcome>),
+    Response(Response),
+}
+
+/// What the answer depends on.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact of the head"
+)]
+#[derive(Clone, Copy)]
+struct Asked {
+    version: Version,
+    is_head: bool,
+    is_persistent: bool,
+    expects_continue: bool,
+    wants_upgrade: bool,
+    length: BodyLength,
+}
+
+impl Asked {
+    fn of(head: &ReceivedHead<'_>) -> Self {
+        Self {
+            version: if head.minor_version == 0 {
+                Version::Http10
+            } else {
+                Version::Http11
+            },
+            is_head: head.is_head(),
+            is_persistent: head.is_persistent,
+            expects_continue: head.expects_continue && head.body != BodyLength::None,
+            wants_upgrade: head.upgrade.is_some(),
+            length: head.body,
+        }
+    }
+}
+
+impl Http1 {
+    fn new(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) -> Self {
+        let worker = &place.worker;
+        let now = worker.clock.now();
+        let limits = worker.limits();
+        Self {
+            stream,
+            service,
+            peer,
+            decoder: RequestDecoder::new(limits.request),
+            carry: Vec::new(),
+            output: Output::default(),
+            timer: Timer::new(now + limits.header_timeout),
+            waits_for: WaitsFor::Head,
+            since: now,
+            head_since: now,
+            discarded: 0,
+            is_stuck: false,
+            is_closing: false,
+            lingers: false,
+            is_at_end: false,
+            is_fresh: true,
+            limits,
+            place,
+        }
+    }
+
+    async fn run(&mut self) -> Result<End, Broken> {
+        poll_fn(|cx| {
+            self.place.watch(cx.waker());
+            Poll::Ready(())
+        })
+        .await;
+        loop {
+            match poll_fn(|cx| self.poll_requests(cx)).await? {
+                Next::More => {}
+                Next::Exchange(exchange) => {
+                    if let Some(end) = self.exchange(*exchange).await? {
+                        self.flush().await?;
+                        return Ok(end);
+                    }
+                }
+                Next::End(end) => {
+                    self.flush().await?;
+                    return Ok(end);
+                }
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Broken> {
+        poll_fn(|cx| {
+            if self.output.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.poll_output(cx)
+        })
+        .await
+    }
+
+    /// Reads requests and answers them until one needs more than that.
+    fn poll_requests(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Broken>> {
+        loop {
+            if !self.output.is_empty() {
+                ready!(self.poll_output(cx))?;
+            }
+            if self.is_closing {
+                let end = if self.lingers {
+                    End::Linger
+                } else {
+                    End::Closed
+                };
+                ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+                return Poll::Ready(Ok(Next::End(end)));
+            }
+            let worker = Rc::clone(&self.place.worker);
+            let memory = &mut *worker.memory.borrow_mut();
+            // What was left because enough answers were gathered comes before what is read.
+            let was_left = self.output.take_was_full() && !self.carry.is_empty();
+            let next = if was_left {
+                self.answer_carried(memory)
+            } else {
+                let mut buffer = ReadBuf::new(&mut memory.input);
+                match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                    Poll::Pending => return self.poll_wait(cx, self.waits_for).map(Err),
+                    Poll::Ready(result) => result?,
+                }
+                let filled = buffer.filled().len();
+                if filled == 0 {
+                    return Poll::Ready(Ok(Next::End(End::Closed)));
+                }
+                self.since = worker.clock.now();
+                if self.carry.is_empty() {
+                    let Memory {
+                        input,
+                        output,
+                        date,
+                        ..
+                    } = memory;
+                    let date = date.at(self.since, &worker.clock);
+                    self.head_since = self.since;
+                    let (taken, next) = self.answer(&input[..filled], output, date);
+                    self.carry.extend_from_slice(&input[taken..filled]);
+                    next
+                } else {
+                    self.carry.extend_from_slice(&memory.input[..filled]);
+                    self.answer_carried(memory)
+                }
+            };
+            self.send_gathered(cx, &mut memory.output)?;
+            match next {
+                Next::More => {}
+                next => return Poll::Ready(Ok(next)),
+            }
+        }
+    }
+
+    fn answer_carried(&mut self, memory: &mut Memory) -> Next {
+        let mut carry = std::mem::take(&mut self.carry);
+        let date = memory.date.at(self.since, &self.place.worker.clock);
+        let (taken, next) = self.answer(&carry, &mut memory.output, date);
+        if taken > 0 || self.waits_for != WaitsFor::Head {
+            self.head_since = self.since;
+        }
+        carry.drain(..taken);
+        if !carry.is_empty() {
+            self.carry = carry;
+        }
+        next
+    }
+
+    /// Sends what was gathered by one write; what the socket does not take becomes the connection's.
+    fn send_gathered(&mut self, cx: &mut Context<'_>, gathered: &mut Vec<u8>) -> io::Result<()> {
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        let sent = match Pin::new(&mut self.stream).poll_write(cx, gathered) {
+            Poll::Ready(result) => result?,
+            Poll::Pending => 0,
+        };
+        self.output.sent_before_tail(&gathered[sent..]);
+        gathered.clear();
+        if self.stream.is_tls() {
+            self.output.must_flush();
+        }
+        Ok(())
+    }
+
+    /// Takes requests off `input` and appends their answers to `out`.
+    ///
+    /// Returns how much was taken; the rest is an unfinished head, or waits for its turn.
+    fn answer(&mut self, input: &[u8], out: &mut Vec<u8>, date: &[u8]) -> (usize, Next) {
+        let mut at = 0;
+        if self.is_fresh {
+            let length = input.len().min(PREFACE.len());
+            if self.service.http2.get() && input[..length] == PREFACE[..length] {
+                if length == PREFACE.len() {
+                    return (0, Next::End(End::Http2));
+                }
+                return (0, Next::More);
+            }
+            self.is_fresh = false;
+        }
+        loop {
+            if self.decoder.is_in_body() {
+                match self.discard(&input[at..]) {
+                    Ok((taken, is_over)) => {
+                        at += taken;
+                        if !is_over {
+                            self.waits_for = WaitsFor::Content;
+                            return (at, Next::More);
+                        }
+                    }
+                    Err(error) => {
+                        self.refuse(error, out, date);
+                        return (input.len(), Next::More);
+                    }
+                }
+            }
+            if self.is_closing {
+                return (input.len(), Next::More);
+            }
+            if at == input.len() {
+                self.waits_for = WaitsFor::Request;
+                return (at, Next::More);
+            }
+            if out.len() >= MOST_GATHERED || self.output.has_tail() {
+                self.output.was_full();
+                return (at, Next::More);
+            }
+            let mut storage = HeadStorage::new();
+            match self.decoder.decode_head(&input[at..], &mut storage) {
+                Ok(Some((head, length))) => {
+                    at += length;
+                    self.discarded = 0;
+                    if let Some(next) = self.handle(&head, out, date) {
+                        return (at, next);
+                    }
+                }
+                Ok(None) => {
+                    self.waits_for = WaitsFor::Head;
+                    return (at, Next::More);
+                }
+                Err(error) => {
+                    self.refuse(error, out, date);
+                    return (input.len(), Next::More);
+                }
+            }
+        }
+    }
+
+    /// Has one request answered; returns what could not be done at once.
+    fn handle(&mut self, head: &ReceivedHead<'_>, out: &mut Vec<u8>, date: &[u8]) -> Option<Next> {
+        let asked = Asked::of(head);
+        let content = Content::default();
+        match head.body {
+            BodyLength::None => {}
+            BodyLength::Known(length) => {
+                content.source.replace(ContentSource::Http1(Some(length)));
+            }
+            BodyLength::Chunked => {
+                content.source.replace(ContentSource::Http1(None));
+            }
+        }
+        let start = Start {
+            method: head.method,
+            scheme: if self.stream.is_tls() {
+                Scheme::Https
+            } else {
+                Scheme::Http
+            },
+            authority: head.authority,
+            path: head.target.path,
+            query: head.target.query,
+            version: asked.version,
+            upgrade: head.upgrade,
+            fields: StartFields::http1(head.headers),
+        };
+        let answer = self
+            .service
+            .action()
+            .handle(&Request::new(start, self.peer, &content));
+        match answer {
+            Answer::Now(Outcome::Respond(response)) => {
+                if is_streamed(&response) {
+                    return Some(Next::Exchange(Box::new(Exchange {
+                        asked,
+                        content,
+                        answer: Pending::Response(response),
+                    })));
+                }
+                self.respond(response, asked, &content, out, date);
+                None
+            }
+            Answer::Now(outcome) => self.outcome(outcome, asked, &content, out, date),
+            Answer::Later(future) => Some(Next::Exchange(Box::new(Exchange {
+                asked,
+                content,
+                answer: Pending::Later(future),
+            }))),
+        }
+    }
+
+    /// Does what is not a response.
+    fn outcome(
+        &mut self,
+        outcome: Outcome,
+        asked: Asked,
+        content: &Content,
+        out: &mut Vec<u8>,
+        date: &[u8],
+    ) -> Option<Next> {
+        match outcome {
+            Outcome::Respond(response) => {
+                self.respond(response, asked, content, out, date);
+                None
+            }
+            Outcome::Upgrade(response, take_over) => {
+                // Content would come first on the stream, and be taken for what it is not.
+                if !asked.wants_upgrade || asked.length != BodyLength::None {
+                    let refusal =
+                        Response::text(StatusCode::NOT_IMPLEMENTED, "no upgrade was asked for\n");
+                    self.respond(refusal, asked, content, out, date);
+                    return None;
+                }
+                self.count(StatusCode::SWITCHING_PROTOCOLS, asked.version, content);
+                let mut head = ResponseWriter::new(out, 101);
+                head.lines(b"connection: upgrade\r\n");
+                if let Kind::Built(built) = response.0 {
+                    write_fields(&mut head, &built.fields);
+                }
+                head.lines(date);
+                head.finish();
+                Some(Next::End(End::TakeOver(take_over)))
+            }
+            Outcome::Raw(take_over) => Some(Next::End(End::TakeOver(take_over))),
+        }
+    }
+
+    /// Appends a response whose content lies there.
+    fn respond(
+        &mut self,
+        response: Response,
+        asked: Asked,
+        content: &Content,
+        out: &mut Vec<u8>,
+        date: &[u8],
+    ) {
+        let persists = self.persists(asked);
+        let (status, bytes) = match response.0 {
+            Kind::Prepared(prepared) => {
+                out.extend_from_slice(&prepared.lines);
+                (prepared.status, prepared.content.clone())
+            }
+            Kind::Built(built) => {
+                let status = checked(built.status);
+                let bytes = match built.content {
+                    ResponseBody::Bytes(bytes) => bytes,
+                    ResponseBody::Empty | ResponseBody::Stream(_) => bytes::Bytes::new(),
+                };
+                let mut fields = built.fields;
+                let mut head = ResponseWriter::new(out, status.as_u16());
+                if fields.remove(http::header::CONTENT_LENGTH).is_some() || has_content(status) {
+                    head.content_length(bytes.len() as u64);
+                }
+                write_fields(&mut head, &fields);
+                (status, bytes)
+            }
+        };
+        out.extend_from_slice(date);
+        Self::write_persistence(persists, asked, out);
+        out.extend_from_slice(b"\r\n");
+        self.count(status, asked.version, content);
+        if !persists {
+            self.close(asked);
+        }
+        if asked.is_head || !has_content(status) {
+            return;
+        }
+        if bytes.len() < LARGE {
+            out.extend_from_slice(&bytes);
+        } else {
+            self.output.tail(bytes);
+        }
+    }
+
+    fn write_persistence(persists: bool, asked: Asked, out: &mut Vec<u8>) {
+        if !persists {
+            out.extend_from_slice(b"connection: close\r\n");
+        } else if asked.version == Version::Http10 {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+    }
+
+    /// Whether another request may follow.
+    fn persists(&self, asked: Asked) -> bool {
+        let is_awaited = asked.expects_continue && self.decoder.is_in_body();
+        let is_too_long = self.decoder.is_in_body()
+            && matches!(asked.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
+        asked.is_persistent
+            && !self.is_at_end
+            && !is_awaited
+            && !is_too_long
+            && self.place.worker.draining().is_none()
+    }
+
+    fn close(&mut self, asked: Asked) {
+        self.is_closing = true;
+        self.lingers = asked.is_persistent || self.decoder.is_in_body();
+        // What remains is read only to be thrown away.
+        self.decoder = RequestDecoder::new(self.limits.request);
+    }
+
+    /// Answers a request that is none, and ends.
+    fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
+        let counters = &self.place.worker.counters;
+        counters.refused(error);
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        counters.answered(Version::Http11, status);
+        let text = format!("{error}\n");
+        let mut head = ResponseWriter::new(out, error.status());
+        head.lines(b"content-type: text/plain\r\n");
+        head.content_length(text.len() as u64);
+        head.lines(date);
+        head.close();
+        head.finish();
+        out.extend_from_slice(text.as_bytes());
+        self.is_closing = true;
+        self.lingers = true;
+        self.decoder = RequestDecoder::new(self.limits.request);
+    }
+
+    /// Throws away content that nobody reads; returns how much, and whether that was all.
+    fn discard(&mut self, input: &[u8]) -> Result<(usize, bool), RequestError> {
+        let mut at = 0;
+        loop {
+            match self.decoder.decode_body(&input[at..])? {
+                BodyStep::NeedMore => return Ok((input.len(), false)),
+                BodyStep::Content(range) => {
+                    self.discarded += range.len() as u64;
+                    at += range.end;
+                    if self.discarded > self.limits.discard_bytes {
+                        // The response went out with the promise to go on, which cannot be kept.
+                        self.place.worker.counters.cut(Cut::Discard);
+                        self.is_closing = true;
+                        self.lingers = true;
+                        self.decoder = RequestDecoder::new(self.limits.request);
+                        return Ok((input.len(), true));
+                    }
+                }
+                BodyStep::End(consumed) => {
+                    self.decoder.finish_body()?;
+                    return Ok((at + consumed, true));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&self, status: StatusCode, version: Version, content: &Content) {
+        self.place.worker.counters.answered(version, status);
+        if let Some(route) = content.route.take() {
+            route.answered(status);
+        }
+    }
+
+    /// Sends what the socket did not take before.
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let result = self.output.poll_send(&mut self.stream, cx);
+        let is_stuck = result.is_pending();
+        if self.output.take_progress() || !self.is_stuck {
+            self.since = self.place.worker.clock.now();
+        }
+        self.is_stuck = is_stuck;
+        match result {
+            Poll::Ready(result) => Poll::Ready(result.map_err(Broken::from)),
+            Poll::Pending => self.poll_wait(cx, WaitsFor::Write).map(Err),
+        }
+    }
+
+    /// Ready when what is waited for did not come in time.
+    fn poll_wait(&mut self, cx: &mut Context<'_>, waits_for: WaitsFor) -> Poll<Broken> {
+        let limits = &self.limits;
+        let mut deadline = match waits_for {
+            WaitsFor::Head => self.head_since + limits.header_timeout,
+            WaitsFor::Request => self.since + limits.idle_timeout,
+            WaitsFor::Content => self.since + limits.body_timeout,
+            WaitsFor::Write => self.since + limits.write_timeout,
+        };
+        let worker = &self.place.worker;
+        let is_idle = waits_for == WaitsFor::Request
+            || (waits_for == WaitsFor::Head && self.is_fresh && self.carry.is_empty());
+        if is_idle && let Some(draining) = worker.draining() {
+            deadline = deadline.min(draining + LAST_CALL);
+        }
+        ready!(self.timer.poll_passed(cx, deadline, &worker.clock));
+        Poll::Ready(match waits_for {
+            WaitsFor::Head if !is_idle || worker.draining().is_none() => {
+                Broken::Cut(Cut::HeaderTimeout)
+            }
+            // Nothing was under way.
+            WaitsFor::Head | WaitsFor::Request => Broken::Io,
+            WaitsFor::Content => Broken::Cut(Cut::BodyTimeout),
+            WaitsFor::Write => Broken::Cut(Cut::WriteTimeout),
+        })
+    }
+}
+
+fn is_streamed(response: &Response) -> bool {
+    match &response.0 {
+        Kind::Prepared(_) => false,
+        Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
+    }
+}
+
+/// An interim status is not an answer.
+fn checked(status: StatusCode) -> StatusCode {
+    if status.is_informational() {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        status
+    }
+}
+
+/// Reads what the client still sends, within bounds, so that it comes to read the response.
+async fn linger(mut stream: Stream, place: &Place) {
+    let worker = &place.worker;
+    let until = worker.clock.now() + LINGER;
+    let mut timer = Timer::new(until);
+    let mut left = LINGER_BYTES;
+    poll_fn(|cx| {
+        loop {
+            if timer.poll_passed(cx, until, &worker.clock).is_ready() {
+                return Poll::Ready(());
+            }
+            let memory = &mut *worker.memory.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut memory.input);
+            match ready!(Pin::new(&mut stream).poll_read(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() && buffer.filled().len() < left => {
+                    left -= buffer.filled().len();
+                }
+                _ => return Poll::Ready(()),
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,331 @@
+//! One HTTP/2 connection, on the `h2` crate with every limit set.
+//!
+//! Answers that are there at once are sent from the connection's own task; those that take longer have
+//! a task each, which ends with the stream.
+
+mod stream;
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use http::{Method, StatusCode};
+use plimsoll_model::Clock;
+use plimsoll_wire::h1::RequestError;
+
+use crate::action::{Answer, Outcome};
+use crate::counters::Cut;
+use crate::http2::stream::{Responder, discard};
+use crate::limits::Limits;
+use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
+use crate::response::Response;
+use crate::stream::Stream;
+use crate::timer::Timer;
+use crate::worker::{Place, Service};
+
+/// Serves `stream` until either side closes it.
+pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) {
+    let limits = place.worker.limits();
+    let scheme = if stream.is_tls() {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    };
+    let clock = place.worker.clock;
+    let deadline = clock.now() + limits.header_timeout;
+    let mut timer = Timer::new(deadline);
+    let mut handshake = std::pin::pin!(builder(&limits).handshake(stream));
+    let handshaken = poll_fn(|cx| {
+        if let Poll::Ready(result) = handshake.as_mut().poll(cx) {
+            return Poll::Ready(result.map_err(|error| cut_of(&error)));
+        }
+        timer
+            .poll_passed(cx, deadline, &clock)
+            .map(|()| Err(Some(Cut::HeaderTimeout)))
+    })
+    .await;
+    let served = match handshaken {
+        Ok(connection) => {
+            let place = Rc::new(place);
+            let http2 = Http2 {
+                connection,
+                service,
+                peer,
+                scheme,
+                timer,
+                activity: Rc::new(Activity::new(clock.now())),
+                leaving: None,
+                limits,
+                place: Rc::clone(&place),
+            };
+            (place, http2.run().await)
+        }
+        Err(cut) => (Rc::new(place), cut.map_or(Ok(()), Err)),
+    };
+    if let (place, Err(cut)) = served {
+        place.worker.counters.cut(cut);
+    }
+}
+
+fn builder(limits: &Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.http2.streams)
+        .max_header_list_size(limits.http2.header_list_bytes)
+        .max_pending_accept_reset_streams(limits.http2.pending_resets)
+        .max_local_error_reset_streams(Some(limits.http2.provoked_resets))
+        .max_concurrent_reset_streams(limits.http2.pending_resets)
+        .max_send_buffer_size(limits.http2.send_buffer_bytes)
+        .initial_window_size(limits.http2.stream_window)
+        .initial_connection_window_size(limits.http2.connection_window);
+    builder
+}
+
+/// What a client did to end its connection, if it did anything.
+fn cut_of(error: &h2::Error) -> Option<Cut> {
+    (error.is_library() || (error.is_go_away() && !error.is_remote())).then_some(Cut::Http2)
+}
+
+struct Http2 {
+    connection: Connection<Stream, Bytes>,
+    service: Rc<Service>,
+    place: Rc<Place>,
+    peer: SocketAddr,
+    scheme: Scheme,
+    limits: Rc<Limits>,
+    timer: Timer,
+    activity: Rc<Activity>,
+    /// Since when no new streams are taken.
+    leaving: Option<Instant>,
+}
+
+/// How many streams have a task, and when a request was last under way.
+#[derive(Debug)]
+struct Activity {
+    tasks: Cell<usize>,
+    last: Cell<Instant>,
+}
+
+impl Activity {
+    fn new(now: Instant) -> Self {
+        Self {
+            tasks: Cell::new(0),
+            last: Cell::new(now),
+        }
+    }
+}
+
+/// Counts a task as long as it lives.
+struct Busy {
+    activity: Rc<Activity>,
+    place: Rc<Place>,
+}
+
+impl Busy {
+    fn new(activity: &Rc<Activity>, place: &Rc<Place>) -> Self {
+        activity.tasks.set(activity.tasks.get() + 1);
+        Self {
+            activity: Rc::clone(activity),
+            place: Rc::clone(place),
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let activity = &self.activity;
+        activity.tasks.set(activity.tasks.get() - 1);
+        activity.last.set(self.place.worker.clock.now());
+        self.place.wake();
+    }
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and none is kept"
+)]
+enum Event {
+    Accepted(http::Request<RecvStream>, SendResponse<Bytes>),
+    Ended(Result<(), Cut>),
+    /// Nothing is under way, and that for long; or the engine drains.
+    Leave,
+    /// Leaving takes too long.
+    Late,
+}
+
+impl Http2 {
+    async fn run(mut self) -> Result<(), Cut> {
+        loop {
+            match self.next().await {
+                Event::Accepted(request, respond) => self.handle(request, respond),
+                Event::Ended(result) => return result,
+                Event::Leave => {
+                    self.leaving = Some(self.place.worker.clock.now());
+                    self.connection.graceful_shutdown();
+                }
+                Event::Late => return Err(Cut::WriteTimeout),
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Event {
+        poll_fn(|cx| {
+            let worker = &self.place.worker;
+            self.place.watch(cx.waker());
+            match self.connection.poll_accept(cx) {
+                Poll::Ready(None) => return Poll::Ready(Event::Ended(Ok(()))),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    return Poll::Ready(Event::Accepted(request, respond));
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let result = cut_of(&error).map_or(Ok(()), Err);
+                    return Poll::Ready(Event::Ended(result));
+                }
+                Poll::Pending => {}
+            }
+            if self.leaving.is_none() && worker.draining().is_some() {
+                return Poll::Ready(Event::Leave);
+            }
+            if self.activity.tasks.get() > 0 {
+                return Poll::Pending;
+            }
+            let (deadline, event) = match self.leaving {
+                None => (
+                    self.activity.last.get() + self.limits.idle_timeout,
+                    Event::Leave,
+                ),
+                Some(since) => (
+                    since.max(self.activity.last.get()) + self.limits.write_timeout,
+                    Event::Late,
+                ),
+            };
+            self.timer
+                .poll_passed(cx, deadline, &worker.clock)
+                .map(|()| event)
+        })
+        .await
+    }
+
+    fn handle(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+        let worker = &self.place.worker;
+        let now = worker.clock.now();
+        self.activity.last.set(now);
+        let date = worker.memory.borrow_mut().date_value(now, worker.clock);
+        let (parts, stream) = request.into_parts();
+        let content = Content::default();
+        let has_content = !stream.is_end_stream();
+        if has_content {
+            let limit = self.limits.request.body_bytes;
+            content.source.replace(ContentSource::Http2(stream, limit));
+        }
+        let mut responder = Responder {
+            respond,
+            place: Rc::clone(&self.place),
+            is_head: parts.method == Method::HEAD,
+            date,
+            route: None,
+        };
+        let authority = match self.authority(&parts) {
+            Ok(authority) => authority,
+            Err(error) => {
+                worker.counters.refused(error);
+                let status =
+                    StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+                responder.send(Response::text(status, format!("{error}\n")));
+                return;
+            }
+        };
+        let start = Start {
+            method: parts.method.as_str(),
+            scheme: self.scheme,
+            authority,
+            path: parts.uri.path(),
+            query: parts.uri.query(),
+            version: Version::Http2,
+            upgrade: None,
+            fields: StartFields::http2(&parts.headers),
+        };
+        let request = Request::new(start, self.peer, &content);
+        let answer = self.service.action().handle(&request);
+        responder.route = content.route.take();
+        match content.source.take() {
+            // Nobody took it: the client may finish, within bounds, rather than be interrupted.
+            ContentSource::Http2(stream, _) => {
+                let busy = Busy::new(&self.activity, &self.place);
+                let limits = Rc::clone(&self.limits);
+                tokio::task::spawn_local(discard(stream, limits, busy));
+            }
+            _ if has_content && is_expected(&parts) => responder.tell_to_continue(),
+            _ => {}
+        }
+        match answer {
+            Answer::Now(Outcome::Respond(response)) => {
+                if let Some((responder, body, stream)) = responder.send_or_stream(response) {
+                    let busy = Busy::new(&self.activity, &self.place);
+                    let limits = Rc::clone(&self.limits);
+                    tokio::task::spawn_local(responder.stream(body, stream, limits, busy));
+                }
+            }
+            Answer::Now(_) => responder.respond.send_reset(Reason::HTTP_1_1_REQUIRED),
+            Answer::Later(future) => {
+                let busy = Busy::new(&self.activity, &self.place);
+                let limits = Rc::clone(&self.limits);
+                tokio::task::spawn_local(responder.later(future, limits, busy));
+            }
+        }
+    }
+
+    /// Whom the request is for, after what HTTP/1 refuses while decoding.
+    fn authority<'a>(&self, parts: &'a http::request::Parts) -> Result<&'a str, RequestError> {
+        let limits = &self.limits.request;
+        if parts.headers.len() > limits.headers {
+            return Err(RequestError::TooManyFields);
+        }
+        let target = parts
+            .uri
+            .path_and_query()
+            .map_or(0, |path| path.as_str().len());
+        if target > limits.target_bytes {
+            return Err(RequestError::TargetTooLong);
+        }
+        if let Some(length) = parts.headers.get(CONTENT_LENGTH)
+            && let Some(length) = length
+                .to_str()
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok())
+            && length > limits.body_bytes
+        {
+            return Err(RequestError::BodyTooLarge);
+        }
+        let mut hosts = parts.headers.get_all(HOST).iter();
+        let host = hosts.next();
+        if hosts.next().is_some() {
+            return Err(RequestError::HostRepeated);
+        }
+        let host = host
+            .map(|host| host.to_str().map_err(|_| RequestError::HostInvalid))
+            .transpose()?;
+        match (parts.uri.authority(), host) {
+            (Some(authority), Some(host)) if !authority.as_str().eq_ignore_ascii_case(host) => {
+                Err(RequestError::HostMismatch)
+            }
+            (Some(authority), _) => Ok(authority.as_str()),
+            (None, Some(host)) => Ok(host),
+            (None, None) => Err(RequestError::HostMissing),
+        }
+    }
+}
+
+fn is_expected(parts: &http::request::Parts) -> bool {
+    parts
+        .headers
+        .get(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}

@@ -1,0 +1,254 @@
+//! One stream of HTTP/2: sending its response.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use plimsoll_model::Clock;
+
+use super::Busy;
+use crate::action::{LocalFuture, Outcome};
+use crate::counters::{Cut, RouteTag};
+use crate::limits::Limits;
+use crate::request::Version;
+use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
+use crate::timer::Timer;
+use crate::worker::Place;
+
+/// Content of a response that comes in pieces.
+type StreamBody = Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>;
+
+/// What sending the response of one stream takes.
+pub(super) struct Responder {
+    pub(super) respond: SendResponse<Bytes>,
+    pub(super) place: Rc<Place>,
+    pub(super) is_head: bool,
+    pub(super) date: HeaderValue,
+    pub(super) route: Option<Rc<RouteTag>>,
+}
+
+impl Responder {
+    /// Sends a response whose content is there; one that comes in pieces is cut off before the first.
+    pub(super) fn send(self, response: Response) {
+        drop(self.send_or_stream(response));
+    }
+
+    /// Sends what is there of a response; returns what must be waited for.
+    pub(super) fn send_or_stream(
+        mut self,
+        response: Response,
+    ) -> Option<(Self, StreamBody, SendStream<Bytes>)> {
+        let (status, mut fields, content) = match response.0 {
+            Kind::Prepared(prepared) => (
+                prepared.status,
+                prepared.fields.clone(),
+                ResponseBody::Bytes(prepared.content.clone()),
+            ),
+            Kind::Built(built) => (built.status, built.fields, built.content),
+        };
+        let status = if status.is_informational() {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            status
+        };
+        let length = match &content {
+            ResponseBody::Empty => Some(0),
+            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::Stream(body) => body.size_hint().exact(),
+        };
+        match length.filter(|_| has_content(status)) {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
+        let is_over = self.is_head || !has_content(status) || length == Some(0);
+        // A stream that the client has reset concerns only itself.
+        let mut stream = self.head(status, fields, is_over)?;
+        if is_over {
+            return None;
+        }
+        match content {
+            ResponseBody::Empty => None,
+            ResponseBody::Bytes(bytes) => {
+                stream.send_data(bytes, true).ok();
+                None
+            }
+            ResponseBody::Stream(body) => Some((self, body, stream)),
+        }
+    }
+
+    fn head(
+        &mut self,
+        status: StatusCode,
+        mut fields: HeaderMap,
+        is_over: bool,
+    ) -> Option<SendStream<Bytes>> {
+        self.place.worker.counters.answered(Version::Http2, status);
+        if let Some(route) = self.route.take() {
+            route.answered(status);
+        }
+        // HTTP/2 has no such thing (RFC 9113, section 8.6).
+        fields.remove(UPGRADE);
+        fields.insert(DATE, self.date.clone());
+        let mut response = http::Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = fields;
+        self.respond.send_response(response, is_over).ok()
+    }
+
+    /// Asks for the content of a request that waits for it.
+    pub(super) fn tell_to_continue(&mut self) {
+        let mut interim = http::Response::new(());
+        *interim.status_mut() = StatusCode::CONTINUE;
+        self.respond.send_informational(interim).ok();
+    }
+
+    /// Waits for an answer and sends it; gives up when the client does.
+    pub(super) async fn later(
+        mut self,
+        mut future: LocalFuture<Outcome>,
+        limits: Rc<Limits>,
+        busy: Busy,
+    ) {
+        let outcome = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(outcome));
+            }
+            self.respond.poll_reset(cx).map(|_| None)
+        })
+        .await;
+        match outcome {
+            None => {}
+            Some(Outcome::Respond(response)) => {
+                if let Some((responder, body, stream)) = self.send_or_stream(response) {
+                    responder.stream(body, stream, limits, busy).await;
+                }
+            }
+            Some(Outcome::Upgrade(..) | Outcome::Raw(_)) => {
+                self.respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+            }
+        }
+    }
+
+    /// Sends content as it comes and as the client's window has room.
+    pub(super) async fn stream(
+        self,
+        mut body: StreamBody,
+        mut stream: SendStream<Bytes>,
+        limits: Rc<Limits>,
+        busy: Busy,
+    ) {
+        let clock = self.place.worker.clock;
+        let mut timer = Timer::new(clock.now() + limits.write_timeout);
+        loop {
+            let frame = poll_fn(|cx| {
+                if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+                    return Poll::Ready(Some(frame));
+                }
+                stream.poll_reset(cx).map(|_| None)
+            })
+            .await;
+            let data = match frame {
+                None => break,
+                Some(None) => {
+                    stream.send_data(Bytes::new(), true).ok();
+                    break;
+                }
+                Some(Some(Err(_))) => {
+                    stream.send_reset(Reason::INTERNAL_ERROR);
+                    break;
+                }
+                Some(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(frame) => {
+                        let trailers = frame.into_trailers().unwrap_or_default();
+                        stream.send_trailers(trailers).ok();
+                        break;
+                    }
+                },
+            };
+            if !self
+                .send_piece(data, &mut stream, &mut timer, &limits)
+                .await
+            {
+                break;
+            }
+        }
+        drop(busy);
+    }
+
+    /// Whether all of `data` could be sent.
+    async fn send_piece(
+        &self,
+        mut data: Bytes,
+        stream: &mut SendStream<Bytes>,
+        timer: &mut Timer,
+        limits: &Limits,
+    ) -> bool {
+        let worker = &self.place.worker;
+        while !data.is_empty() {
+            stream.reserve_capacity(data.len());
+            let deadline = worker.clock.now() + limits.write_timeout;
+            let capacity = poll_fn(|cx| {
+                if let Poll::Ready(capacity) = stream.poll_capacity(cx) {
+                    return Poll::Ready(capacity.and_then(Result::ok).ok_or(None));
+                }
+                timer
+                    .poll_passed(cx, deadline, &worker.clock)
+                    .map(|()| Err(Some(Cut::WriteTimeout)))
+            })
+            .await;
+            match capacity {
+                Ok(0) => {}
+                Ok(room) => {
+                    let piece = data.split_to(room.min(data.len()));
+                    if stream.send_data(piece, false).is_err() {
+                        return false;
+                    }
+                }
+                Err(cut) => {
+                    if let Some(cut) = cut {
+                        // The window has been shut for so long: what is laid up for it is let go.
+                        worker.counters.cut(cut);
+                        stream.send_reset(Reason::CANCEL);
+                    }
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
+pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
+    let clock = busy.place.worker.clock;
+    let mut timer = Timer::new(clock.now() + limits.body_timeout);
+    let mut left = limits.discard_bytes;
+    loop {
+        let deadline = clock.now() + limits.body_timeout;
+        let piece = poll_fn(|cx| {
+            if let Poll::Ready(piece) = stream.poll_data(cx) {
+                return Poll::Ready(piece);
+            }
+            timer.poll_passed(cx, deadline, &clock).map(|()| None)
+        })
+        .await;
+        let Some(Ok(piece)) = piece else {
+            return;
+        };
+        let Some(rest) = left.checked_sub(piece.len() as u64) else {
+            return;
+        };
+        left = rest;
+        if stream.flow_control().release_capacity(piece.len()).is_err() {
+            return;
+        }
+    }
+}

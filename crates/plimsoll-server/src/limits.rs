@@ -1,0 +1,81 @@
+//! What one client may take; all limits are on by default, and reaching one is counted.
+
+use std::time::Duration;
+
+use plimsoll_wire::h1::RequestLimits;
+
+/// Limits of an engine, the same for all of its listeners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes and fields of one request.
+    pub request: RequestLimits,
+    /// Connections open at a time.
+    pub connections: usize,
+    /// Connections open at a time from one address.
+    pub connections_per_address: usize,
+    /// From the first byte of a head, or from the accepted connection, to its end.
+    pub header_timeout: Duration,
+    /// Between two reads of a request's content.
+    pub body_timeout: Duration,
+    /// Between two requests on a connection.
+    pub idle_timeout: Duration,
+    /// Between two writes that the client takes.
+    pub write_timeout: Duration,
+    /// From the accepted connection to the end of the TLS handshake.
+    pub handshake_timeout: Duration,
+    /// Content that nobody asked for is thrown away up to so many bytes; beyond, the connection ends.
+    pub discard_bytes: u64,
+    /// Limits of HTTP/2.
+    pub http2: Http2Limits,
+}
+
+/// What one connection of HTTP/2 may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Limits {
+    /// Streams open at a time (`SETTINGS_MAX_CONCURRENT_STREAMS`).
+    pub streams: u32,
+    /// Size of a header list by the count of RFC 9113, section 6.5.2: 32 bytes more for each field, and
+    /// each piece of a cookie is one.
+    pub header_list_bytes: u32,
+    /// Streams that the client reset before they were answered (rapid reset, CVE-2023-44487).
+    pub pending_resets: usize,
+    /// Streams that the server had to reset for the client's mistakes (`MadeYouReset`, CVE-2025-8671).
+    pub provoked_resets: usize,
+    /// Bytes of responses laid up for one stream.
+    pub send_buffer_bytes: usize,
+    /// The window of one stream, in bytes.
+    pub stream_window: u32,
+    /// The window of the connection, in bytes.
+    pub connection_window: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: RequestLimits::default(),
+            connections: 65_536,
+            connections_per_address: 4_096,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(10),
+            discard_bytes: 1 << 20,
+            http2: Http2Limits::default(),
+        }
+    }
+}
+
+impl Default for Http2Limits {
+    fn default() -> Self {
+        Self {
+            streams: 128,
+            header_list_bytes: 32 * 1024,
+            pending_resets: 20,
+            provoked_resets: 100,
+            send_buffer_bytes: 64 * 1024,
+            stream_window: 64 * 1024,
+            connection_window: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Listening sockets: one for each worker on the same port, so that the kernel spreads connections.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// What is listened on, by the kind of socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transport {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// Connections that may wait to be accepted; the kernel caps this at its own limit.
+const BACKLOG: i32 = 8192;
+
+/// Sockets of one listener, one for each worker.
+#[derive(Debug)]
+pub(crate) enum Sockets {
+    Tcp(Vec<TcpListener>),
+    Udp(Vec<UdpSocket>),
+}
+
+impl Sockets {
+    /// Binds `count` sockets at `address`, whose port 0 takes a free one.
+    ///
+    /// - `shares_port`: another process may listen there already, which then shares the connections.
+    pub(crate) fn bind(
+        transport: Transport,
+        address: SocketAddr,
+        count: usize,
+        shares_port: bool,
+    ) -> io::Result<(Self, SocketAddr)> {
+        if !shares_port && address.port() != 0 {
+            // With SO_REUSEPORT, two servers on one port would each get half of the connections and
+            // nobody would be told; without it, the second is.
+            drop(socket(transport, address, false)?);
+        }
+        let mut address = address;
+        let mut sockets = Vec::with_capacity(count);
+        for _ in 0..count {
+            let socket = socket(transport, address, true)?;
+            if let Some(bound) = socket.local_addr()?.as_socket() {
+                address = bound;
+            }
+            sockets.push(socket);
+        }
+        let sockets = match transport {
+            Transport::Tcp => {
+                for socket in &sockets {
+                    socket.listen(BACKLOG)?;
+                }
+                Self::Tcp(sockets.into_iter().map(Into::into).collect())
+            }
+            Transport::Udp => Self::Udp(sockets.into_iter().map(Into::into).collect()),
+        };
+        Ok((sockets, address))
+    }
+}
+
+fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::Result<Socket> {
+    let (kind, protocol) = match transport {
+        Transport::Tcp => (Type::STREAM, Protocol::TCP),
+        Transport::Udp => (Type::DGRAM, Protocol::UDP),
+    };
+    let socket = Socket::new(
+        Domain::for_address(address),
+        kind.nonblocking(),
+        Some(protocol),
+    )?;
+    if transport == Transport::Tcp {
+        socket.set_reuse_address(true)?;
+    }
+    if reuses_port {
+        socket.set_reuse_port(true)?;
+    }
+    if address.is_ipv6() {
+        // `[::]` means every address, of both families, whatever the system's default.
+        let is_any = address.ip().is_unspecified();
+        socket.set_only_v6(!is_any)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,100 @@
+//! What a route asks of a request.
+
+use crate::route::{Asked, PathCondition};
+
+/// All of these must be met.
+#[derive(Debug, Clone)]
+pub struct RouteConditions {
+    /// A host without port, or `*.` and what it must end in; absent for any.
+    pub host: Option<String>,
+    /// Methods, in the case they are sent in; empty for any. GET includes HEAD.
+    pub methods: Vec<String>,
+    /// The path.
+    pub path: PathCondition,
+    /// Parameters of the query, by their names and values as they are sent.
+    pub query: Vec<FieldCondition>,
+    /// Header fields.
+    pub headers: Vec<FieldCondition>,
+}
+
+/// A parameter or a field that must be there, perhaps with one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldCondition {
+    /// Its name.
+    pub name: String,
+    /// Its value; absent for any.
+    pub value: Option<String>,
+}
+
+/// How exactly a route says what it answers; the greatest wins, and the first of equals.
+pub(super) type Exactness = (u8, usize, u8, usize);
+
+impl RouteConditions {
+    /// Every request to `path`.
+    pub fn of_path(path: PathCondition) -> Self {
+        Self {
+            host: None,
+            methods: Vec::new(),
+            path,
+            query: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    pub(super) fn host_matches(&self, host: &str) -> bool {
+        match &self.host {
+            None => true,
+            Some(wanted) => match wanted.strip_prefix('*') {
+                Some(suffix) => ends_with(host, suffix),
+                None => host.eq_ignore_ascii_case(wanted),
+            },
+        }
+    }
+
+    /// Everything that is neither host nor path.
+    #[inline]
+    pub(super) fn are_met_besides_path(&self, asked: &impl Asked) -> bool {
+        let method = asked.method();
+        let is_method = self.methods.is_empty()
+            || self
+                .methods
+                .iter()
+                .any(|wanted| wanted == method || (wanted == "GET" && method == "HEAD"));
+        is_method
+            && self.query.iter().all(|wanted| wanted.is_in(asked.query()))
+            && self.headers.iter().all(|wanted| {
+                let mut accepts = |value: &[u8]| match &wanted.value {
+                    None => true,
+                    Some(text) => text.as_bytes() == value,
+                };
+                asked.any_field(&wanted.name, &mut accepts)
+            })
+    }
+
+    pub(super) fn exactness(&self) -> Exactness {
+        let (host, length) = match &self.host {
+            None => (0, 0),
+            Some(host) if host.starts_with('*') => (1, host.len()),
+            Some(_) => (2, 0),
+        };
+        let (path, prefix) = self.path.exactness();
+        (host, length, path, prefix)
+    }
+}
+
+impl FieldCondition {
+    fn is_in(&self, query: Option<&str>) -> bool {
+        query.unwrap_or_default().split('&').any(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            name == self.name && self.value.as_ref().is_none_or(|wanted| wanted == value)
+        })
+    }
+}
+
+/// Whether `host` is something and then `suffix`, whatever its case.
+pub(super) fn ends_with(host: &str, suffix: &str) -> bool {
+    host.len() > suffix.len()
+        && host
+            .get(host.len() - suffix.len()..)
+            .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+}

@@ -1,0 +1,246 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Clone)]
+struct Plain {
+    method: &'static str,
+    host: String,
+    path: String,
+    query: Option<String>,
+    field: Option<&'static str>,
+}
+
+impl Asked for Plain {
+    fn method(&self) -> &str {
+        self.method
+    }
+
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    fn any_field(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        name == "x" && self.field.is_some_and(|value| test(value.as_bytes()))
+    }
+}
+
+fn get(host: &str, path: &str) -> Plain {
+    let (path, query) = path
+        .split_once('?')
+        .map_or((path, None), |(path, query)| (path, Some(query.to_owned())));
+    Plain {
+        method: "GET",
+        host: host.to_owned(),
+        path: path.to_owned(),
+        query,
+        field: None,
+    }
+}
+
+fn to(host: Option<&str>, path: PathCondition) -> RouteConditions {
+    RouteConditions {
+        host: host.map(str::to_owned),
+        ..RouteConditions::of_path(path)
+    }
+}
+
+fn exact(path: &str) -> PathCondition {
+    PathCondition::exact(path).unwrap()
+}
+
+fn prefix(path: &str) -> PathCondition {
+    PathCondition::prefix(path).unwrap()
+}
+
+#[test]
+fn the_most_exact_route_answers() {
+    let index = RouteIndex::new(vec![
+        (to(None, prefix("/")), "any"),
+        (
+            to(None, PathCondition::pattern("/users/{id}").unwrap()),
+            "pattern",
+        ),
+        (
+            to(None, PathCondition::regex("/v[0-9]+/.*").unwrap()),
+            "regex",
+        ),
+        (to(None, prefix("/api")), "api"),
+        (to(None, prefix("/api/deep/")), "deep"),
+        (to(None, exact("/api/deep/one")), "one"),
+        (to(Some("a.example"), prefix("/api")), "a"),
+        (to(Some("*.example"), prefix("/api")), "star"),
+        (to(Some("*.b.example"), prefix("/")), "star b"),
+    ]);
+    for (host, path, expected) in [
+        ("", "/", "any"),
+        ("", "/apis", "any"),
+        ("", "/api", "api"),
+        ("", "/api/", "api"),
+        ("", "/%61pi/x", "api"),
+        ("", "/api/deep", "deep"),
+        ("", "/api/deep/x", "deep"),
+        ("", "/api/deep/one", "one"),
+        ("A.Example", "/api/deep/one", "a"),
+        ("a.example", "/else", "any"),
+        ("c.example", "/api", "star"),
+        ("c.b.example", "/api", "star b"),
+        ("example", "/api", "api"),
+    ] {
+        let asked = get(host, path);
+        assert_eq!(index.find(&asked), Some(&expected), "{host}{path}");
+        assert_eq!(index.scan(&asked), Some(&expected), "{host}{path}");
+    }
+}
+
+#[test]
+fn patterns_and_expressions_come_last_in_the_order_of_the_file() {
+    let index = RouteIndex::new(vec![
+        (
+            to(None, PathCondition::pattern("/users/{id}").unwrap()),
+            "user",
+        ),
+        (
+            to(None, PathCondition::regex("/users/[0-9]+").unwrap()),
+            "number",
+        ),
+        (
+            to(None, PathCondition::pattern("/files/{path...}").unwrap()),
+            "files",
+        ),
+    ]);
+    let find = |path| index.find(&get("", path)).copied();
+    assert_eq!(find("/users/7"), Some("user"));
+    assert_eq!(find("/users/"), None);
+    assert_eq!(find("/users/7/x"), None);
+    assert_eq!(find("/files"), None);
+    assert_eq!(find("/files/"), Some("files"));
+    assert_eq!(find("/files/a/b"), Some("files"));
+}
+
+#[test]
+fn methods_queries_and_fields_choose_too() {
+    let mut post = to(None, exact("/"));
+    post.methods = vec!["POST".to_owned()];
+    let mut query = to(None, exact("/"));
+    query.query = vec![FieldCondition {
+        name: "a".to_owned(),
+        value: Some("b".to_owned()),
+    }];
+    let mut field = to(None, exact("/"));
+    field.headers = vec![FieldCondition {
+        name: "x".to_owned(),
+        value: None,
+    }];
+    let mut read = to(None, exact("/"));
+    read.methods = vec!["GET".to_owned()];
+    let index = RouteIndex::new(vec![(post, 0), (query, 1), (field, 2), (read, 3)]);
+    let find = |asked: &Plain| index.find(asked).copied();
+    assert_eq!(find(&get("", "/?x=y&a=b")), Some(1));
+    assert_eq!(find(&get("", "/?a=bb")), Some(3));
+    let with_field = Plain {
+        field: Some("1"),
+        ..get("", "/")
+    };
+    assert_eq!(find(&with_field), Some(2));
+    let of = |method| Plain {
+        method,
+        ..get("", "/")
+    };
+    assert_eq!(find(&of("POST")), Some(0));
+    assert_eq!(find(&of("HEAD")), Some(3));
+    assert_eq!(find(&of("DELETE")), None);
+}
+
+#[test]
+fn mistakes_have_names() {
+    let pattern = |text| PathCondition::pattern(text).unwrap_err();
+    assert_eq!(pattern("a"), PathError::Slash);
+    assert_eq!(pattern("/a?b"), PathError::Character('?'));
+    for wrong in ["/{}", "/{a", "/a{b}", "/{a...}/b", "/{...}"] {
+        assert!(matches!(pattern(wrong), PathError::Place(_)), "{wrong}");
+    }
+    assert!(PathCondition::regex("(").is_err());
+    assert!(PathCondition::regex("a)|(b").is_err());
+}
+
+fn path_text() -> impl Strategy<Value = String> {
+    let segment = prop::sample::select(vec!["a", "b", "%61", "ab", ""]);
+    prop::collection::vec(segment, 1..4).prop_map(|segments| format!("/{}", segments.join("/")))
+}
+
+fn host_text() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "A", "x.a", "y.x.a", "b", ""]).prop_map(str::to_owned)
+}
+
+fn conditions() -> impl Strategy<Value = RouteConditions> {
+    let host = prop::option::of(prop::sample::select(vec!["a", "*.a", "*.x.a", "x.a"]));
+    let path = prop_oneof![
+        path_text().prop_map(|path| exact(&path)),
+        path_text().prop_map(|path| prefix(&path)),
+        prop::sample::select(vec!["/{x}", "/a/{x}", "/{x}/b", "/a/{x...}"])
+            .prop_map(|text| PathCondition::pattern(text).unwrap()),
+        prop::sample::select(vec!["/a.*", "/[ab]"])
+            .prop_map(|text| PathCondition::regex(text).unwrap()),
+    ];
+    let methods = prop::collection::vec(prop::sample::select(vec!["GET", "POST"]), 0..2);
+    let query = prop::option::of(prop::option::of(Just("1".to_owned())));
+    let field = prop::option::of(prop::option::of(Just("1".to_owned())));
+    (host, path, methods, query, field).prop_map(|(host, path, methods, query, field)| {
+        let condition = |name: &str, value| FieldCondition {
+            name: name.to_owned(),
+            value,
+        };
+        RouteConditions {
+            host: host.map(str::to_owned),
+            methods: methods.into_iter().map(str::to_owned).collect(),
+            path,
+            query: query
+                .into_iter()
+                .map(|value| condition("q", value))
+                .collect(),
+            headers: field
+                .into_iter()
+                .map(|value| condition("x", value))
+                .collect(),
+        }
+    })
+}
+
+fn request() -> impl Strategy<Value = Plain> {
+    (
+        prop::sample::select(vec!["GET", "HEAD", "POST"]),
+        host_text(),
+        path_text(),
+        prop::option::of(prop::sample::select(vec!["q", "q=1", "q=2&q=1"])),
+        prop::option::of(prop::sample::select(vec!["1", "2"])),
+    )
+        .prop_map(|(method, host, path, query, field)| Plain {
+            method,
+            host,
+            path,
+            query: query.map(str::to_owned),
+            field,
+        })
+}
+
+proptest! {
+    #[test]
+    fn the_index_is_a_linear_scan(
+        routes in prop::collection::vec(conditions(), 0..12),
+        requests in prop::collection::vec(request(), 1..12),
+    ) {
+        let index = RouteIndex::new(routes.into_iter().zip(0..).collect());
+        for asked in requests {
+            prop_assert_eq!(index.find(&asked), index.scan(&asked), "{:?}", asked);
+        }
+    }
+}

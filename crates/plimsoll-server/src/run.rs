@@ -1,0 +1,390 @@
+//! One worker: a runtime, its listeners, and the commands that it gets.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::task::Poll;
+use std::time::Duration;
+
+use plimsoll_model::{Clock, FailureKind};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, spawn_local};
+use tokio_rustls::TlsAcceptor;
+
+use crate::action::{Accepted, DatagramHandler, StreamHandler};
+use crate::counters::{Counters, Cut};
+use crate::engine::{EngineError, Key, Serves};
+use crate::http1;
+use crate::http2;
+use crate::limits::Limits;
+use crate::stream::Stream;
+use crate::timer::Timer;
+use crate::worker::{Place, Service, Worker};
+
+/// What the engine tells a worker.
+pub(crate) enum Command {
+    /// These are the listeners from now on.
+    Apply {
+        updates: Vec<Update>,
+        limits: Limits,
+        done: oneshot::Sender<io::Result<()>>,
+    },
+    /// Take what waits to be accepted, then listen no more.
+    Close { done: oneshot::Sender<()> },
+    /// Let connections end; the reply is how many had not by the end of the time.
+    Drain {
+        timeout: Duration,
+        done: oneshot::Sender<usize>,
+    },
+    /// End at once.
+    Stop,
+}
+
+/// One listener as a worker is to have it.
+pub(crate) struct Update {
+    pub(crate) key: Key,
+    pub(crate) is_last: bool,
+    pub(crate) serves: Serves,
+    /// Absent if it listens already.
+    pub(crate) socket: Option<Socket>,
+}
+
+pub(crate) enum Socket {
+    Tcp(std::net::TcpListener),
+    Udp(std::net::UdpSocket),
+}
+
+/// Pause after the process ran out of descriptors or memory, so that accepting does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a draining worker looks whether all has ended.
+const DRAIN_STEP: Duration = Duration::from_millis(5);
+
+/// Largest datagram there is.
+const DATAGRAM_BYTES: usize = 64 * 1024;
+
+/// Runs a worker on the calling thread until it is told to stop.
+pub(crate) fn worker(
+    limits: Limits,
+    counters: Arc<Counters>,
+    commands: mpsc::Receiver<Command>,
+    ready: &SyncSender<Result<(), EngineError>>,
+) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default());
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            ready.send(Err(EngineError::Worker(error))).ok();
+            return;
+        }
+    };
+    let worker = Rc::new(Worker::new(limits, counters));
+    ready.send(Ok(())).ok();
+    runtime.block_on(Listeners::new(worker).run(commands));
+    // Dropping the runtime drops what connections are left.
+}
+
+/// The listeners of a worker, by what their plan says.
+struct Listeners {
+    worker: Rc<Worker>,
+    listening: HashMap<Key, Listening>,
+}
+
+struct Listening {
+    served: Served,
+    is_last: bool,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// What is served at a listener; shared with its connections where a reload reaches them.
+enum Served {
+    Http(Rc<Service>),
+    Other,
+}
+
+impl Listeners {
+    fn new(worker: Rc<Worker>) -> Self {
+        Self {
+            worker,
+            listening: HashMap::new(),
+        }
+    }
+
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Apply {
+                    updates,
+                    limits,
+                    done,
+                } => {
+                    done.send(self.apply(updates, limits).await).ok();
+                }
+                Command::Close { done } => {
+                    self.keep_only(|_, listening| listening.is_last).await;
+                    done.send(()).ok();
+                }
+                Command::Drain { timeout, done } => {
+                    done.send(self.drain(timeout).await).ok();
+                }
+                Command::Stop => return,
+            }
+        }
+    }
+
+    async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
+        self.worker.limits.replace(Rc::new(limits));
+        let wanted: Vec<_> = updates.iter().map(|update| update.key).collect();
+        for update in updates {
+            let key = update.key;
+            if let Some(socket) = update.socket {
+                let listening = self.listen(socket, update.is_last, &update.serves)?;
+                self.listening.insert(key, listening);
+            } else {
+                self.replace(key, &update.serves)?;
+            }
+        }
+        self.keep_only(|key, _| wanted.contains(key)).await;
+        Ok(())
+    }
+
+    fn listen(&self, socket: Socket, is_last: bool, plan: &Serves) -> io::Result<Listening> {
+        let (stop, stopped) = watch::channel(false);
+        let worker = Rc::clone(&self.worker);
+        let (served, task) = match (socket, plan) {
+            (Socket::Tcp(socket), Serves::Http { action, tls, http2 }) => {
+                let listener = TcpListener::from_std(socket)?;
+                let service = Rc::new(Service {
+                    action: action().into(),
+                    tls: tls.clone().map(TlsAcceptor::from).into(),
+                    http2: (*http2).into(),
+                });
+                let served = Served::Http(Rc::clone(&service));
+                let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
+                (
+                    served,
+                    spawn_local(accept(listener, worker, stopped, taking)),
+                )
+            }
+            (Socket::Tcp(socket), Serves::Stream(handler)) => {
+                let listener = TcpListener::from_std(socket)?;
+                let handler = handler();
+                let taking = move |stream, place, peer| {
+                    spawn_local(take_stream(Rc::clone(&handler), stream, place, peer));
+                };
+                (
+                    Served::Other,
+                    spawn_local(accept(listener, worker, stopped, taking)),
+                )
+            }
+            (Socket::Udp(socket), Serves::Datagram(handler)) => {
+                let socket = UdpSocket::from_std(socket)?;
+                (
+                    Served::Other,
+                    spawn_local(datagrams(socket, handler(), stopped)),
+                )
+            }
+            _ => return Err(io::Error::other("the socket is of another kind")),
+        };
+        Ok(Listening {
+            served,
+            is_last,
+            stop,
+            task,
+        })
+    }
+
+    /// Serves something else on a socket that stays.
+    fn replace(&mut self, key: Key, serves: &Serves) -> io::Result<()> {
+        match (self.listening.get(&key).map(|it| &it.served), serves) {
+            (Some(Served::Http(service)), Serves::Http { action, tls, http2 }) => {
+                service.action.replace(action());
+                service.tls.replace(tls.clone().map(TlsAcceptor::from));
+                service.http2.set(*http2);
+                Ok(())
+            }
+            (Some(Served::Other), Serves::Stream(_) | Serves::Datagram(_)) => Ok(()),
+            _ => Err(io::Error::other(
+                "a listener cannot change between HTTP and raw streams while it runs",
+            )),
+        }
+    }
+
+    /// Lets the other listeners take what waits, and closes them.
+    async fn keep_only(&mut self, is_kept: impl Fn(&Key, &Listening) -> bool) {
+        let leaving: Vec<_> = self
+            .listening
+            .iter()
+            .filter(|(key, listening)| !is_kept(key, listening))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in leaving {
+            if let Some(listening) = self.listening.remove(&key) {
+                listening.stop.send_replace(true);
+                listening.task.await.ok();
+            }
+        }
+    }
+
+    async fn drain(&self, timeout: Duration) -> usize {
+        let clock = self.worker.clock;
+        let begun = clock.now();
+        self.worker.drain(begun);
+        while self.worker.open() > 0 && clock.now() < begun + timeout {
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        self.worker.open()
+    }
+}
+
+/// Accepts connections and gives each to `take`, until it is stopped.
+async fn accept(
+    listener: TcpListener,
+    worker: Rc<Worker>,
+    mut stopped: watch::Receiver<bool>,
+    take: impl Fn(TcpStream, Place, SocketAddr),
+) {
+    loop {
+        // What waits to be accepted comes before the end.
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => Some(accepted),
+            _ = stopped.changed() => None,
+        };
+        match accepted {
+            None => return,
+            Some(Ok((stream, peer))) => {
+                let limits = worker.limits();
+                let admitted = worker.shared.admit(
+                    peer.ip(),
+                    limits.connections,
+                    limits.connections_per_address,
+                );
+                match admitted {
+                    Ok(()) => {
+                        // A client that is gone already will be noticed when it is read from.
+                        stream.set_nodelay(true).ok();
+                        take(stream, Place::new(Rc::clone(&worker), peer.ip()), peer);
+                    }
+                    Err(cut) => worker.counters.cut(cut),
+                }
+            }
+            Some(Err(error)) if is_shortage(&error) => {
+                worker.counters.cut(Cut::Shortage);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            // The client was gone before it was accepted.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
+/// Whether the system will have what it lacks now at another time.
+fn is_shortage(error: &io::Error) -> bool {
+    FailureKind::from_io(error) == FailureKind::ResourceLimit
+}
+
+fn take_http(service: &Rc<Service>, stream: TcpStream, place: Place, peer: SocketAddr) {
+    let service = Rc::clone(service);
+    let acceptor = service.tls.borrow().clone();
+    match acceptor {
+        None => spawn_local(http1::serve(Stream::tcp(stream), service, place, peer)),
+        Some(acceptor) => spawn_local(take_https(acceptor, service, stream, place, peer)),
+    };
+}
+
+async fn take_https(
+    acceptor: TlsAcceptor,
+    service: Rc<Service>,
+    stream: TcpStream,
+    place: Place,
+    peer: SocketAddr,
+) {
+    let timeout = place.worker.limits().handshake_timeout;
+    // Boxed: its room is wanted only until the handshake is done.
+    let handshake = Box::pin(tokio::time::timeout(timeout, acceptor.accept(stream)));
+    match handshake.await {
+        Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
+        Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
+        Ok(Ok(stream)) => {
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let stream = Stream::tls(stream);
+            if is_http2 {
+                Box::pin(http2::serve(stream, service, place, peer)).await;
+            } else {
+                http1::serve(stream, service, place, peer).await;
+            }
+        }
+    }
+}
+
+async fn take_stream(
+    handler: Rc<dyn StreamHandler>,
+    stream: TcpStream,
+    place: Place,
+    peer: SocketAddr,
+) {
+    let mut stream = Stream::tcp(stream);
+    let mut peeked = Vec::new();
+    if handler.wants_first_bytes() {
+        let worker = Rc::clone(&place.worker);
+        let deadline = worker.clock.now() + worker.limits().header_timeout;
+        let mut timer = Timer::new(deadline);
+        let first = poll_fn(|cx| {
+            let memory = &mut *worker.memory.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut memory.input);
+            match Pin::new(&mut stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) => Poll::Ready(Some(buffer.filled().to_vec())),
+                Poll::Ready(Err(_)) => Poll::Ready(None),
+                Poll::Pending => timer
+                    .poll_passed(cx, deadline, &worker.clock)
+                    .map(|()| None),
+            }
+        })
+        .await;
+        match first {
+            Some(first) => peeked = first,
+            None => return worker.counters.cut(Cut::HeaderTimeout),
+        }
+        stream = stream.with_read_ahead(peeked.clone());
+    }
+    let serving = handler.handle(Accepted {
+        stream,
+        peer,
+        peeked,
+    });
+    serving.await;
+    drop(place);
+}
+
+async fn datagrams(
+    socket: UdpSocket,
+    handler: Rc<dyn DatagramHandler>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut buffer = vec![0; DATAGRAM_BYTES].into_boxed_slice();
+    loop {
+        let received = tokio::select! {
+            received = socket.recv_from(&mut buffer) => received,
+            _ = stopped.changed() => return,
+        };
+        // An error here is about a datagram sent earlier, which is lost as any may be.
+        if let Ok((length, peer)) = received {
+            let mut reply = |peer: SocketAddr, bytes: &[u8]| {
+                socket.try_send_to(bytes, peer).ok();
+            };
+            handler.handle(&buffer[..length], peer, &mut reply);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The byte stream of an accepted connection, whatever it runs over.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use plimsoll_wire::{poll_recv, poll_send};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// An accepted byte stream; first come the bytes that were read from it already.
+///
+/// Reads and writes of TCP in the clear go straight to the kernel.
+#[derive(Debug)]
+pub struct Stream {
+    transport: Transport,
+    read_ahead: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// TCP in the clear.
+    pub fn tcp(stream: TcpStream) -> Self {
+        Self {
+            transport: Transport::Tcp(stream),
+            read_ahead: Vec::new(),
+        }
+    }
+
+    /// TLS, its handshake done.
+    pub fn tls(stream: TlsStream<TcpStream>) -> Self {
+        Self {
+            transport: Transport::Tls(Box::new(stream)),
+            read_ahead: Vec::new(),
+        }
+    }
+
+    /// Whether it is encrypted.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.transport, Transport::Tls(_))
+    }
+
+    /// The TCP connection beneath.
+    pub fn socket(&self) -> &TcpStream {
+        match &self.transport {
+            Transport::Tcp(stream) => stream,
+            Transport::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// The same stream, from which `bytes` come first.
+    #[must_use]
+    pub fn with_read_ahead(mut self, mut bytes: Vec<u8>) -> Self {
+        bytes.append(&mut self.read_ahead);
+        self.read_ahead = bytes;
+        self
+    }
+}
+
+impl AsyncRead for Stream {
+    #[inline]
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.read_ahead.is_empty() {
+            let taken = buf.remaining().min(this.read_ahead.len());
+            buf.put_slice(&this.read_ahead[..taken]);
+            this.read_ahead.drain(..taken);
+            return Poll::Ready(Ok(()));
+        }
+        match &mut this.transport {
+            Transport::Tcp(stream) => poll_recv(stream, cx, buf),
+            Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    #[inline]
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().transport {
+            Transport::Tcp(stream) => poll_send(stream, cx, buf),
+            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().transport {
+            Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.transport {
+            Transport::Tcp(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    #[inline]
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().transport {
+            // A TCP stream keeps nothing back.
+            Transport::Tcp(_) => Poll::Ready(Ok(())),
+            Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().transport {
+            Transport::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

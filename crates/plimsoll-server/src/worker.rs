@@ -1,0 +1,191 @@
+//! What the connections of one worker share. Nothing of it is shared between workers but counters.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use http::HeaderValue;
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::h1::DateLine;
+use tokio_rustls::TlsAcceptor;
+
+use crate::action::Action;
+use crate::counters::{Counters, WorkerCounters};
+use crate::limits::Limits;
+
+/// How long an idle connection may still bring a request once the engine drains: one that is on its way
+/// is answered instead of lost.
+pub(crate) const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// Bytes asked of the kernel at a time.
+const INPUT_BYTES: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) clock: SystemClock,
+    pub(crate) counters: Arc<WorkerCounters>,
+    pub(crate) shared: Arc<Counters>,
+    pub(crate) limits: RefCell<Rc<Limits>>,
+    pub(crate) memory: RefCell<Memory>,
+    /// Since when it drains.
+    draining: Cell<Option<Instant>>,
+    connections: RefCell<Connections>,
+}
+
+/// Memory that all connections use, one after the other: an idle one holds none.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) input: Box<[u8]>,
+    pub(crate) output: Vec<u8>,
+    pub(crate) date: DateLine,
+    date_value: Option<HeaderValue>,
+}
+
+impl Memory {
+    /// The value of `date`, as HTTP/2 sends it.
+    pub(crate) fn date_value(&mut self, now: Instant, clock: SystemClock) -> HeaderValue {
+        let line = self.date.at(now, &clock);
+        let value = line
+            .strip_prefix(b"date: ")
+            .and_then(|rest| rest.strip_suffix(b"\r\n"))
+            .unwrap_or(line);
+        match &self.date_value {
+            Some(kept) if kept.as_bytes() == value => kept.clone(),
+            _ => {
+                let made =
+                    HeaderValue::from_bytes(value).unwrap_or_else(|_| HeaderValue::from_static(""));
+                self.date_value.insert(made).clone()
+            }
+        }
+    }
+}
+
+/// The tasks of the connections, to be woken when the engine drains.
+#[derive(Debug, Default)]
+struct Connections {
+    wakers: Vec<Option<Waker>>,
+    free: Vec<usize>,
+}
+
+impl Worker {
+    pub(crate) fn new(limits: Limits, shared: Arc<Counters>) -> Self {
+        Self {
+            clock: SystemClock,
+            counters: shared.worker(),
+            shared,
+            limits: RefCell::new(Rc::new(limits)),
+            memory: RefCell::new(Memory {
+                input: vec![0; INPUT_BYTES].into_boxed_slice(),
+                output: Vec::with_capacity(INPUT_BYTES),
+                date: DateLine::new(),
+                date_value: None,
+            }),
+            draining: Cell::new(None),
+            connections: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Rc<Limits> {
+        Rc::clone(&self.limits.borrow())
+    }
+
+    /// Since when the engine drains, if it does.
+    #[inline]
+    pub(crate) fn draining(&self) -> Option<Instant> {
+        self.draining.get()
+    }
+
+    /// Tells every connection that this request is its last.
+    pub(crate) fn drain(&self, now: Instant) {
+        self.draining.set(Some(now));
+        for waker in self.connections.borrow().wakers.iter().flatten() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Connections that are open.
+    pub(crate) fn open(&self) -> usize {
+        let connections = self.connections.borrow();
+        connections.wakers.len() - connections.free.len()
+    }
+}
+
+/// A connection's place: gives back what it held when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) worker: Rc<Worker>,
+    address: IpAddr,
+    number: usize,
+}
+
+impl Place {
+    /// For a connection that was admitted.
+    pub(crate) fn new(worker: Rc<Worker>, address: IpAddr) -> Self {
+        worker.counters.accepted();
+        let number = {
+            let mut connections = worker.connections.borrow_mut();
+            connections.free.pop().unwrap_or_else(|| {
+                connections.wakers.push(None);
+                connections.wakers.len() - 1
+            })
+        };
+        Self {
+            worker,
+            address,
+            number,
+        }
+    }
+
+    /// Wakes the task of the connection.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &self.worker.connections.borrow().wakers[self.number] {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Has the task of the connection woken when the engine drains.
+    pub(crate) fn watch(&self, waker: &Waker) {
+        let mut connections = self.worker.connections.borrow_mut();
+        let watched = &mut connections.wakers[self.number];
+        match watched {
+            Some(watched) => watched.clone_from(waker),
+            None => *watched = Some(waker.clone()),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.worker.counters.panicked();
+        }
+        self.worker.counters.closed();
+        self.worker.shared.leave(self.address);
+        let mut connections = self.worker.connections.borrow_mut();
+        connections.wakers[self.number] = None;
+        connections.free.push(self.number);
+    }
+}
+
+/// What a listener gives to the connections that it accepts; a reload replaces it.
+pub(crate) struct Service {
+    pub(crate) action: RefCell<Rc<dyn Action>>,
+    pub(crate) tls: RefCell<Option<TlsAcceptor>>,
+    pub(crate) http2: Cell<bool>,
+}
+
+impl Service {
+    #[inline]
+    pub(crate) fn action(&self) -> Rc<dyn Action> {
+        Rc::clone(&self.action.borrow())
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}

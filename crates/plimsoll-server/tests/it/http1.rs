@@ -1,0 +1,290 @@
+//! HTTP/1 as a client sees it.
+
+use std::io::{Read, Write};
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::header::UPGRADE;
+use http::{HeaderValue, StatusCode};
+use plimsoll_server::{
+    Action, Answer, Cut, Delay, Echo, Limits, Outcome, Request, Response, ResponseBody,
+};
+use plimsoll_testkit::eventually;
+use plimsoll_wire::h1::RequestError;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::server::{Server, expect, plan, read_all, text};
+
+const HELLO: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 5\r\n";
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = Server::hello();
+    let answer = server.talk(
+        "GET / HTTP/1.1\r\nhost: a\r\n\r\n\
+         POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc\
+         HEAD / HTTP/1.1\r\nhost: a\r\n\r\n\
+         PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n\
+         GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n\
+         GET /never HTTP/1.1\r\nhost: a\r\n\r\n",
+    );
+    let expected = format!(
+        "{HELLO}\r\nhello{HELLO}\r\nhello{HELLO}\r\n{HELLO}\r\nhello{HELLO}connection: close\r\n\r\nhello"
+    );
+    assert_eq!(answer, expected);
+    assert_eq!(server.engine.counters().snapshot().answered(), 5);
+}
+
+#[test]
+fn requests_come_byte_by_byte_too() {
+    let server = Server::hello();
+    let mut stream = server.connect();
+    let request = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc";
+    for _ in 0..2 {
+        for byte in request.as_bytes() {
+            stream.write_all(&[*byte]).unwrap();
+        }
+        expect(&mut stream, &format!("{HELLO}\r\nhello"));
+    }
+}
+
+#[test]
+fn old_clients_are_told_whether_the_connection_stays() {
+    let server = Server::hello();
+    assert_eq!(
+        server.talk("GET / HTTP/1.0\r\n\r\n"),
+        format!("{HELLO}connection: close\r\n\r\nhello")
+    );
+    let mut stream = server.connect();
+    for _ in 0..2 {
+        stream
+            .write_all(b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+            .unwrap();
+        expect(
+            &mut stream,
+            &format!("{HELLO}connection: keep-alive\r\n\r\nhello"),
+        );
+    }
+}
+
+#[test]
+fn what_is_ambiguous_is_refused_counted_and_ends_the_connection() {
+    let server = Server::hello();
+    let smuggled = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
+    for (request, error) in [
+        (
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
+            RequestError::LengthAndCoding,
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n",
+            RequestError::ChunkSize,
+        ),
+        ("GET / HTTP/1.1\nhost: a\n\n", RequestError::LineEnd),
+        ("GET / HTTP/1.1\r\n\r\n", RequestError::HostMissing),
+        ("GET / HTTP/3.0\r\nhost: a\r\n\r\n", RequestError::Version),
+    ] {
+        let answer = server.talk(format!("{request}{smuggled}"));
+        let status = format!("HTTP/1.1 {} ", error.status());
+        let last = answer.rfind("HTTP/1.1 ").and_then(|at| answer.get(at..));
+        assert!(
+            last.is_some_and(|last| last.starts_with(&status)),
+            "{answer}"
+        );
+        assert!(answer.ends_with(&format!("{error}\n")), "{answer}");
+        let snapshot = server.engine.counters().snapshot();
+        assert_eq!(snapshot.refused(error), 1, "{request:?}");
+    }
+}
+
+#[test]
+fn content_is_asked_for_only_if_somebody_reads_it() {
+    const ASKING: &str =
+        "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
+    let mut stream = server.connect();
+    stream.write_all(ASKING.as_bytes()).unwrap();
+    expect(&mut stream, "HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"hello").unwrap();
+    expect(
+        &mut stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: 5\r\n\r\nhello",
+    );
+    // Nobody reads it, and whether it still comes cannot be known.
+    let server = Server::hello();
+    assert_eq!(
+        server.talk(ASKING),
+        format!("{HELLO}connection: close\r\n\r\nhello")
+    );
+}
+
+#[test]
+fn content_goes_back_as_it_came() {
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
+    let answer = server.talk(
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-type: text/x\r\ntransfer-encoding: chunked\r\n\
+         connection: close\r\n\r\n5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nx-sum: 1\r\n\r\n",
+    );
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.contains("content-type: text/x\r\ntransfer-encoding: chunked"),
+        "{head}"
+    );
+    assert!(body.ends_with("0\r\nx-sum: 1\r\n\r\n"), "{body}");
+    assert!(body.contains("hello") && body.contains(" world"), "{body}");
+
+    let content = "0123456789abcdef".repeat(256 * 1024);
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        content.len()
+    );
+    let mut stream = server.connect();
+    let mut sending = stream.try_clone().unwrap();
+    let sent = content.clone();
+    let sender = std::thread::spawn(move || {
+        sending.write_all(head.as_bytes()).unwrap();
+        sending.write_all(sent.as_bytes()).unwrap();
+    });
+    let answer = read_all(&mut stream);
+    sender.join().unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(body == content, "{} of {}", body.len(), content.len());
+}
+
+#[test]
+fn answers_that_take_time_keep_their_order() {
+    let server = Server::start(&plan(Limits::default(), || {
+        Rc::new(Delay::new(Duration::from_millis(3), text("hello")))
+    }));
+    let request = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
+    let last = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let answer = server.talk(format!("{request}{request}{last}"));
+    assert_eq!(
+        answer,
+        format!("{HELLO}\r\nhello{HELLO}\r\nhello{HELLO}connection: close\r\n\r\nhello")
+    );
+}
+
+#[test]
+fn large_answers_reach_clients_that_read_late() {
+    let server = Server::start(&plan(Limits::default(), || {
+        let body = ResponseBody::Bytes(vec![b'x'; 2 << 20].into());
+        Rc::new(plimsoll_server::Respond::new(
+            Response::new(StatusCode::OK).with_body(body),
+        ))
+    }));
+    let request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n".repeat(3);
+    let last = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let mut stream = server.connect();
+    stream
+        .write_all(format!("{request}{last}").as_bytes())
+        .unwrap();
+    eventually(|| server.engine.counters().snapshot().answered() >= 1);
+    let answer = read_all(&mut stream);
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 4);
+    assert_eq!(answer.matches('x').count(), 4 * (2 << 20));
+}
+
+/// Speaks `echo` after an upgrade, and nothing but bytes on CONNECT.
+struct Switch;
+
+impl Action for Switch {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let echo = |mut stream: plimsoll_server::Stream| {
+            let echoing = async move {
+                let mut buffer = [0; 5];
+                stream.read_exact(&mut buffer).await.unwrap();
+                stream.write_all(&buffer).await.unwrap();
+                stream.shutdown().await.unwrap();
+            };
+            Box::pin(echoing) as plimsoll_server::LocalFuture<()>
+        };
+        Answer::Now(if request.method == "CONNECT" {
+            Outcome::Raw(Box::new(echo))
+        } else {
+            Outcome::Upgrade(
+                Response::new(StatusCode::SWITCHING_PROTOCOLS)
+                    .with_field(UPGRADE, HeaderValue::from_static("echo")),
+                Box::new(echo),
+            )
+        })
+    }
+}
+
+#[test]
+fn streams_are_handed_over_with_what_was_read_of_them() {
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Switch)));
+    assert_eq!(
+        server
+            .talk("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nhello"),
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nhello"
+    );
+    assert_eq!(
+        server.talk("CONNECT a:443 HTTP/1.1\r\nhost: a:443\r\n\r\nhello"),
+        "hello"
+    );
+    let refused = server.talk("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    assert!(refused.starts_with("HTTP/1.1 501 "), "{refused}");
+}
+
+#[test]
+fn limits_cut_and_are_counted() {
+    let limits = Limits {
+        header_timeout: Duration::from_millis(30),
+        body_timeout: Duration::from_millis(30),
+        write_timeout: Duration::from_millis(30),
+        connections_per_address: 2,
+        discard_bytes: 10,
+        ..Limits::default()
+    };
+    let server = Server::start(&plan(limits, || text("hello")));
+    let cut = |cut| server.engine.counters().snapshot().cut(cut);
+
+    let mut slow = server.connect();
+    slow.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n").unwrap();
+    assert_eq!(read_all(&mut slow), "");
+    assert_eq!(cut(Cut::HeaderTimeout), 1);
+
+    let mut slow = server.connect();
+    slow.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab")
+        .unwrap();
+    assert_eq!(read_all(&mut slow), format!("{HELLO}\r\nhello"));
+    assert_eq!(cut(Cut::BodyTimeout), 1);
+
+    // What is too long to be thrown away ends the connection, with the answer read.
+    let long = "x".repeat(100);
+    let answer = server.talk(format!(
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{long}GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+    ));
+    assert_eq!(answer, format!("{HELLO}connection: close\r\n\r\nhello"));
+
+    eventually(|| server.engine.counters().open() == 0);
+    let kept = [server.connect(), server.connect()];
+    eventually(|| server.engine.counters().open() == 2);
+    let mut third = server.connect();
+    assert_eq!(third.read(&mut [0; 10]).unwrap_or(0), 0);
+    assert_eq!(cut(Cut::ConnectionsOfAddress), 1);
+    drop(kept);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let limits = Limits {
+        write_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let server = Server::start(&plan(limits, || {
+        let body = ResponseBody::Bytes(vec![b'x'; 32 << 20].into());
+        Rc::new(plimsoll_server::Respond::new(
+            Response::new(StatusCode::OK).with_body(body),
+        ))
+    }));
+    let mut stream = server.connect();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    let counters = server.engine.counters();
+    eventually(|| counters.snapshot().cut(Cut::WriteTimeout) == 1);
+    eventually(|| counters.open() == 0);
+}

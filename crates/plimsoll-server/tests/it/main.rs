@@ -1,0 +1,16 @@
+//! The engine over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod allocations;
+
+mod http1;
+
+mod http2;
+
+mod life;
+
+mod server;
+
+#[global_allocator]
+static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

@@ -1,0 +1,160 @@
+//! What a server shows to its clients: certificates, chosen by the name that is asked for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::tls::certificate::certificate;
+use crate::tls::pem::{self, MaterialError};
+
+/// The files of one certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate and those that vouch for it, in PEM.
+    pub certificates: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// Why certificates cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerTlsError {
+    /// A file is of no use.
+    #[error(transparent)]
+    Material(#[from] MaterialError),
+    /// The key is of a kind that is not known, or not that of the certificate.
+    #[error("the key in `{}` does not fit the certificate in `{}`: {reason}", files.key.display(), files.certificates.display())]
+    Key {
+        /// The files.
+        files: CertificateFiles,
+        /// What does not fit.
+        reason: String,
+    },
+    /// There is none.
+    #[error("no certificate is given")]
+    None,
+    /// rustls refuses.
+    #[error("cannot set TLS up: {0}")]
+    Refused(#[from] rustls::Error),
+}
+
+/// Settings of a server with these certificates, for `h2` if wanted and `http/1.1` by ALPN.
+///
+/// A client that asks for a name gets the first certificate that is for it, any other the first of all.
+/// Sessions are resumed by tickets, whose keys are changed by time.
+pub fn server_config(
+    certificates: &[CertificateFiles],
+    http2: bool,
+) -> Result<ServerConfig, ServerTlsError> {
+    let certificates = certificates
+        .iter()
+        .map(Certified::load)
+        .collect::<Result<Vec<_>, _>>()?;
+    if certificates.is_empty() {
+        return Err(ServerTlsError::None);
+    }
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(ByName(certificates)));
+    config.ticketer = ring::Ticketer::new()?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if http2 {
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+    }
+    Ok(config)
+}
+
+#[derive(Debug)]
+struct Certified {
+    /// Lower case.
+    names: Vec<String>,
+    key: Arc<CertifiedKey>,
+}
+
+#[derive(Debug)]
+struct ByName(Vec<Certified>);
+
+impl Certified {
+    fn load(files: &CertificateFiles) -> Result<Self, ServerTlsError> {
+        let chain = pem::certificates(&files.certificates)?;
+        let key = pem::private_key(&files.key)?;
+        let misfit = |error: rustls::Error| ServerTlsError::Key {
+            files: files.clone(),
+            reason: error.to_string(),
+        };
+        let names = chain
+            .first()
+            .and_then(|leaf| certificate(leaf))
+            .map(|leaf| leaf.names)
+            .unwrap_or_default();
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
+        key.keys_match().map_err(misfit)?;
+        Ok(Self {
+            names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            key: Arc::new(key),
+        })
+    }
+
+    fn is_for(&self, name: &str) -> bool {
+        self.names.iter().any(|own| match own.strip_prefix("*.") {
+            None => own == name,
+            // The star stands for one label (RFC 9525, section 6.3).
+            Some(parent) => name.split_once('.').is_some_and(|(_, rest)| rest == parent),
+        })
+    }
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        let named = name.and_then(|name| self.0.iter().find(|it| it.is_for(&name)));
+        named.or(self.0.first()).map(|it| Arc::clone(&it.key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_testkit::{Authority, MaterialFiles};
+
+    use super::*;
+
+    #[test]
+    fn names_choose_and_mistakes_are_told() {
+        let (files, authority) = (MaterialFiles::new(), Authority::new());
+        let write = |name: &str, names: &[&str]| {
+            let leaf = authority.issue(names);
+            CertificateFiles {
+                certificates: files.write(&format!("{name}.pem"), leaf.pem()),
+                key: files.write(&format!("{name}.key"), leaf.key_pem()),
+            }
+        };
+        let (one, other) = (
+            write("one", &["A.example"]),
+            write("other", &["*.b.example"]),
+        );
+        let other_certified = Certified::load(&other).unwrap();
+        assert!(Certified::load(&one).unwrap().is_for("a.example"));
+        assert!(other_certified.is_for("x.b.example"));
+        assert!(!other_certified.is_for("b.example"));
+        assert!(!other_certified.is_for("x.y.b.example"));
+        let config = server_config(&[one.clone(), other.clone()], true).unwrap();
+        assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
+        let mixed = CertificateFiles {
+            certificates: one.certificates,
+            key: other.key,
+        };
+        assert!(matches!(
+            server_config(&[mixed], true),
+            Err(ServerTlsError::Key { .. })
+        ));
+        assert!(matches!(
+            server_config(&[], true),
+            Err(ServerTlsError::None)
+        ));
+    }
+}

@@ -1,0 +1,164 @@
+//! `plimsoll up`: serving, reloading and ending, under load.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_server::{Counters, Engine, config};
+use plimsoll_testkit::{MaterialFiles, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::plimsoll::{command, plimsoll};
+
+/// The program, serving a file.
+struct Up {
+    child: Child,
+    url: String,
+}
+
+impl Up {
+    fn start(file: &Path) -> Self {
+        let mut child = command(&["up", &file.to_string_lossy()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_default();
+        Self {
+            url: url.to_owned(),
+            child,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Status and content of one exchange, by `check`.
+    fn answers(&self, condition: &str) -> bool {
+        plimsoll(&["check", &self.url, "--expect", condition]).code == Some(0)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn file(body: &str) -> String {
+    format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n"
+    )
+}
+
+#[test]
+fn the_starter_is_written_once_and_has_no_mistakes() {
+    let files = MaterialFiles::new();
+    let path = files.path("plimsoll.toml");
+    let path = path.to_string_lossy();
+    plimsoll(&["up", "--init", &path]).exits(0);
+    let said = plimsoll(&["up", "--init", &path]).exits(3);
+    assert!(said.stderr.contains("exists"), "{said}");
+    let said = plimsoll(&["up", "--check", &path]).exits(0);
+    assert!(said.stdout.ends_with("no mistakes\n"), "{said}");
+    let schema = plimsoll(&["schema"]).exits(0).json();
+    assert_eq!(schema["title"], "plimsoll up");
+}
+
+#[test]
+fn mistakes_are_told_with_their_places() {
+    let files = MaterialFiles::new();
+    let path = files.write(
+        "bad.toml",
+        "[[listen]]\nadress = \"a\"\n[[route]]\necho = 1\n",
+    );
+    let said = plimsoll(&["up", &path.to_string_lossy()]).exits(2);
+    for expected in [
+        "bad.toml:2:1: listen[1].adress: unknown key",
+        "hint: did you mean `address`?",
+        "bad.toml:1:1: listen[1]: `address` is missing",
+        "bad.toml:4:8: route[1].echo: must be a table",
+    ] {
+        assert!(said.stderr.contains(expected), "no `{expected}` in {said}");
+    }
+    let said = plimsoll(&["up", "/nonexistent/plimsoll.toml"]).exits(2);
+    assert!(said.stderr.contains("--init"), "{said}");
+}
+
+#[test]
+fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
+    let files = MaterialFiles::new();
+    let path = files.write("plimsoll.toml", &file("one"));
+    let up = Up::start(&path);
+    assert!(up.answers("body == one"));
+    let load = command(&["load", "--json", "-c", "8", "-z", "1s", &up.url])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for body in ["two", "three", "four"] {
+        fs::write(&path, file(body)).unwrap();
+        up.signal(Signal::HUP);
+        let condition = format!("body == {body}");
+        eventually(|| up.answers(&condition));
+    }
+    fs::write(&path, "nonsense = 1\n").unwrap();
+    up.signal(Signal::HUP);
+    let output = load.wait_with_output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["counts"]["ok"].as_u64().unwrap() > 0, "{summary}");
+    assert_eq!(summary["counts"]["errors"], 0, "{summary}");
+    assert!(up.answers("body == four"));
+    up.signal(Signal::TERM);
+    let mut up = up;
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_drain_under_load_fails_nothing() {
+    let engine = |address: &str| {
+        let text = format!(
+            "threads = 1\n[[listen]]\naddress = \"{address}\"\nshare_port = true\n[[route]]\nrespond = {{}}\n"
+        );
+        let counters = Arc::<Counters>::default();
+        let plan = config::compile(&text, Path::new("."), &counters, 1).unwrap();
+        Engine::start(&plan.engine, counters).unwrap()
+    };
+    let old = engine("127.0.0.1:0");
+    let address: SocketAddr = old.addresses()[0];
+    let new = engine(&address.to_string());
+    let url = format!("http://{address}/");
+    let load = command(&["load", "--json", "-c", "16", "-z", "1s", &url])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (before, after) = (Arc::clone(old.counters()), Arc::clone(new.counters()));
+    // One more is opened and closed beforehand. A client that is just about to be accepted when a listener
+    // closes is lost, so all must be there.
+    eventually(|| {
+        let (before, after) = (before.snapshot(), after.snapshot());
+        before.accepted + after.accepted == 17
+            && before.open + after.open == 16
+            && before.answered() + after.answered() > 100
+    });
+    let served = after.snapshot().answered();
+    assert_eq!(old.drain(Duration::from_secs(20)).cut_off, 0);
+    eventually(|| after.open() == 16);
+    let output = load.wait_with_output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["counts"]["errors"], 0, "{summary}");
+    assert!(after.snapshot().answered() > served);
+}
