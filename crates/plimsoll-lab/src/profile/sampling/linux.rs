@@ -32,6 +32,9 @@ const ROOM: usize = 64 * 1024;
 /// has.
 const ROOM_WITH_STACKS: usize = 512 * 1024;
 
+/// Records that are taken from a thread at once: it may make new ones faster than they are taken.
+const MOST_AT_ONCE: usize = 4096;
+
 /// `ESRCH`, which has no kind of its own.
 const NO_SUCH_THREAD: i32 = 3;
 
@@ -182,7 +185,10 @@ impl<'a> Sampling<'a> {
             let Some(sampler) = &mut watched.sampler else {
                 continue;
             };
-            while let Some(record) = sampler.next_record() {
+            for _ in 0..MOST_AT_ONCE {
+                let Some(record) = sampler.next_record() else {
+                    break;
+                };
                 match record.parse_record() {
                     Ok(Record::Sample(sample)) => {
                         let mut chain = sample.callchain().map(<[u64]>::to_vec).unwrap_or_default();
@@ -326,12 +332,13 @@ fn open(
     Ok(sampler)
 }
 
-/// The processes and all that descend from them.
+/// The processes and all that descend from them, without this one.
 fn family(pids: &[u32]) -> BTreeSet<u32> {
     let mut family = BTreeSet::new();
     let mut to_visit = pids.to_vec();
     while let Some(pid) = to_visit.pop() {
-        if !family.insert(pid) {
+        // Taking samples would make samples.
+        if pid == std::process::id() || !family.insert(pid) {
             continue;
         }
         for tid in numbers(&format!("/proc/{pid}/task")) {
