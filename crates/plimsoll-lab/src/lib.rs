@@ -4,7 +4,8 @@
 //! first differs from each of the others: processor time per request, rate, latency, memory. What a
 //! trial did is read from the tool's own output ([`counts`]) or from the server; what it cost is
 //! asked of the kernel. [`line`](mod@line) finds the highest rate at which a service keeps its
-//! objectives. [`trend`](mod@trend) follows figures over many results. [`statistics`] holds the estimators and nothing else.
+//! objectives. [`trend`](mod@trend) follows figures over many results. [`profile`] tells where
+//! processor time goes. [`statistics`] holds the estimators and nothing else.
 //!
 //! The crate starts processes and stops every one of them; it prints nothing and handles no signal:
 //! the caller hands in an [`Interrupt`](plimsoll_load::Interrupt) and receives [`compare::Event`]s.
@@ -14,6 +15,8 @@ pub mod compare;
 pub mod line;
 
 pub mod trend;
+
+pub mod profile;
 
 pub mod statistics;
 

@@ -8,6 +8,8 @@ mod load;
 
 mod check;
 
+mod profile;
+
 mod report;
 
 mod loadtest;
@@ -35,6 +37,7 @@ pub(crate) enum Command {
     Compare(Box<compare::Args>),
     Line(Box<line::Args>),
     Loadtest(loadtest::Args),
+    Profile(profile::Args),
     Report(report::Args),
     Up(up::Args),
     Schema(schema::Args),
@@ -53,6 +56,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Check(mut args) => check::run(&mut args),
         Command::Compare(args) => compare::run(&args),
         Command::Line(args) => line::run(*args),
+        Command::Profile(args) => profile::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Schema(args) => schema::run(&args),

@@ -4,4 +4,6 @@
 
 mod compare;
 mod line;
+#[cfg(target_os = "linux")]
+mod profile;
 mod schema;

@@ -304,7 +304,7 @@ fn ctrl_c_prints_what_was_measured() {
 }
 
 /// What Ctrl-C does.
-fn interrupt(pid: u32) {
+pub(crate) fn interrupt(pid: u32) {
     let status = std::process::Command::new("kill")
         .args(["-INT", &pid.to_string()])
         .status()

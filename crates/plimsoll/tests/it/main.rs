@@ -9,7 +9,10 @@ mod nginx;
 mod mistakes;
 
 mod lab;
+
 mod load;
+#[cfg(target_os = "linux")]
+mod profile;
 
 mod up;
 

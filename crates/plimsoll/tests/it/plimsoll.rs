@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -15,6 +15,14 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code(),
+        }
+    }
+
     /// The JSON that it printed.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self}"))
@@ -57,12 +65,7 @@ pub(crate) fn plimsoll(arguments: &[&str]) -> Said {
 }
 
 pub(crate) fn run(command: &mut Command) -> Said {
-    let output = command.output().unwrap();
-    Said {
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        code: output.status.code(),
-    }
+    Said::of(command.output().unwrap())
 }
 
 /// The names of the files in `directory`, sorted.

@@ -1,0 +1,363 @@
+//! Perf events on every thread, and what they deliver.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use perf_event::data::Record;
+use perf_event::events::Software;
+use perf_event::{Builder, SampleFlag, Sampler};
+use plimsoll_load::Interrupt;
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+
+use super::mappings::{self, Mapping};
+use super::result::Thread;
+use super::symbols::Symbols;
+use super::{CallGraph, Frame, Profile, ProfileError, ProfilePlan};
+use unwind::Unwinding;
+
+mod unwind;
+
+/// How often threads are looked for and samples taken over.
+const BEAT: Duration = Duration::from_millis(20);
+
+/// Bytes that hold the samples of a thread between two beats.
+const ROOM: usize = 64 * 1024;
+
+/// The same where each sample has a piece of the stack in it: at 997 a second, half as many again as a beat
+/// has.
+const ROOM_WITH_STACKS: usize = 512 * 1024;
+
+/// Records that are taken from a thread at once: it may make new ones faster than they are taken.
+const MOST_AT_ONCE: usize = 4096;
+
+/// `ESRCH`, which has no kind of its own.
+const NO_SUCH_THREAD: i32 = 3;
+
+/// From here on, an entry of a call chain says whose addresses follow (`PERF_CONTEXT_MAX`).
+const CONTEXTS: u64 = (-4095_i64).cast_unsigned();
+const CONTEXT_KERNEL: u64 = (-128_i64).cast_unsigned();
+const CONTEXT_USER: u64 = (-512_i64).cast_unsigned();
+
+pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
+    let mut sampling = Sampling::new(plan);
+    for pid in &plan.pids {
+        if !is_there(*pid) {
+            return Err(ProfileError::NoProcess(*pid));
+        }
+    }
+    let start = SystemClock.now();
+    let end = start + plan.duration;
+    sampling.look_for_threads();
+    if let Some(error) = sampling.nothing_to_watch() {
+        return Err(error);
+    }
+    let mut now = start;
+    while now < end && !interrupt.is_asked() && plan.pids.iter().any(|pid| is_there(*pid)) {
+        thread::park_timeout(BEAT.min(end - now));
+        // First what is mapped, then the samples that lie in it.
+        let there = sampling.look_for_threads();
+        sampling.collect();
+        sampling.leave_all_but(&there);
+        now = SystemClock.now();
+    }
+    sampling.collect();
+    Ok(sampling.finish(start, now))
+}
+
+fn is_there(pid: u32) -> bool {
+    // What has ended and was not waited for is there, but runs no more.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+struct Sampling<'a> {
+    plan: &'a ProfilePlan,
+    /// Cleared once the kernel has refused to show its own functions.
+    with_kernel: bool,
+    call_graphs: HashMap<u32, CallGraph>,
+    threads: BTreeMap<(u32, u32), Watched>,
+    unwatched: BTreeSet<(u32, u32)>,
+    /// Why the first one is not watched.
+    refusal: Option<ProfileError>,
+    /// What each process had mapped at any time.
+    mappings: HashMap<u32, Vec<Mapping>>,
+    unwinding: Unwinding,
+    lost: u64,
+}
+
+#[derive(Default)]
+struct Watched {
+    /// None once the thread has ended.
+    sampler: Option<Sampler>,
+    name: String,
+    /// Counts by raw call chain, contexts included.
+    chains: HashMap<Vec<u64>, u64>,
+}
+
+impl<'a> Sampling<'a> {
+    fn new(plan: &'a ProfilePlan) -> Self {
+        Self {
+            plan,
+            with_kernel: true,
+            call_graphs: HashMap::new(),
+            threads: BTreeMap::new(),
+            unwatched: BTreeSet::new(),
+            refusal: None,
+            mappings: HashMap::new(),
+            unwinding: Unwinding::default(),
+            lost: 0,
+        }
+    }
+
+    /// Watches threads that are new; these are all that there are now.
+    fn look_for_threads(&mut self) -> BTreeSet<(u32, u32)> {
+        let mut there = BTreeSet::new();
+        for pid in family(&self.plan.pids) {
+            for tid in numbers(&format!("/proc/{pid}/task")) {
+                there.insert((pid, tid));
+                let known = self.threads.get(&(pid, tid));
+                let is_watched = known.is_some_and(|watched| watched.sampler.is_some());
+                if !is_watched && !self.unwatched.contains(&(pid, tid)) {
+                    self.watch(pid, tid);
+                }
+            }
+            if let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) {
+                let known = self.mappings.entry(pid).or_default();
+                mappings::merge(known, mappings::parse(&maps));
+            }
+        }
+        there
+    }
+
+    fn watch(&mut self, pid: u32, tid: u32) {
+        let call_graph = *self.call_graphs.entry(pid).or_insert_with(|| {
+            self.plan.call_graph.unwrap_or(if unwind::has_tables(pid) {
+                CallGraph::UnwindTables
+            } else {
+                CallGraph::FramePointers
+            })
+        });
+        match open(
+            pid,
+            tid,
+            self.plan.frequency,
+            call_graph,
+            &mut self.with_kernel,
+        ) {
+            Ok(sampler) => {
+                let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
+                let watched = self.threads.entry((pid, tid)).or_default();
+                watched.sampler = Some(sampler);
+                name.unwrap_or_default()
+                    .trim_end()
+                    .clone_into(&mut watched.name);
+            }
+            // It has ended meanwhile.
+            Err(ProfileError::NoProcess(_)) => {}
+            Err(error) => {
+                self.unwatched.insert((pid, tid));
+                self.refusal.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Why there is none to watch, if so.
+    fn nothing_to_watch(&mut self) -> Option<ProfileError> {
+        self.refusal.take_if(|_| self.threads.is_empty())
+    }
+
+    /// Takes over what the kernel has noted.
+    fn collect(&mut self) {
+        for ((pid, _), watched) in &mut self.threads {
+            let mappings = self
+                .mappings
+                .get(pid)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let Some(sampler) = &mut watched.sampler else {
+                continue;
+            };
+            for _ in 0..MOST_AT_ONCE {
+                let Some(record) = sampler.next_record() else {
+                    break;
+                };
+                match record.parse_record() {
+                    Ok(Record::Sample(sample)) => {
+                        let mut chain = sample.callchain().map(<[u64]>::to_vec).unwrap_or_default();
+                        if let (Some(registers), Some(stack)) =
+                            (sample.regs_user(), sample.stack_user())
+                        {
+                            chain.push(CONTEXT_USER);
+                            let registers = &registers.regs;
+                            let unwinding = &mut self.unwinding;
+                            chain.extend(unwinding.addresses(*pid, mappings, registers, stack));
+                        }
+                        *watched.chains.entry(chain).or_default() += 1;
+                    }
+                    Ok(Record::Lost(lost)) => self.lost += lost.lost,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Gives back what the threads that have ended held.
+    fn leave_all_but(&mut self, there: &BTreeSet<(u32, u32)>) {
+        for (thread, watched) in &mut self.threads {
+            if !there.contains(thread) {
+                watched.sampler = None;
+            }
+        }
+    }
+
+    /// Names everything.
+    fn finish(self, start: Instant, end: Instant) -> Profile {
+        let mut symbols = Symbols::default();
+        let mut threads = BTreeMap::new();
+        for ((pid, tid), watched) in self.threads {
+            let mappings = self
+                .mappings
+                .get(&pid)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let mut thread = Thread {
+                name: watched.name,
+                ..Thread::default()
+            };
+            for (chain, count) in watched.chains {
+                let stack = stack(&chain, pid, mappings, &mut symbols);
+                *thread.stacks.entry(stack).or_default() += count;
+            }
+            threads.insert((pid, tid), thread);
+        }
+        Profile {
+            duration: end.saturating_duration_since(start),
+            frequency: self.plan.frequency,
+            has_kernel: self.with_kernel,
+            lost: self.lost,
+            unwatched: self.unwatched.len(),
+            threads,
+        }
+    }
+}
+
+/// The names of a call chain, the outermost first.
+fn stack(chain: &[u64], pid: u32, mappings: &[Mapping], symbols: &mut Symbols) -> Vec<Rc<Frame>> {
+    let mut frames = Vec::new();
+    let mut is_kernel = false;
+    let mut is_innermost = true;
+    for address in chain {
+        if *address >= CONTEXTS {
+            is_kernel = *address == CONTEXT_KERNEL;
+            // The first address in either is where it was, the others are where it will return to.
+            is_innermost = true;
+            continue;
+        }
+        let address = if is_innermost {
+            *address
+        } else {
+            // A call may be the last instruction of its function.
+            address.saturating_sub(1)
+        };
+        is_innermost = false;
+        if is_kernel {
+            frames.push(Rc::new(symbols.kernel(address)));
+        } else {
+            let named = symbols.user(pid, mappings, address);
+            frames.extend(named.iter().cloned().map(Rc::new));
+        }
+    }
+    frames.reverse();
+    frames
+}
+
+fn open(
+    pid: u32,
+    tid: u32,
+    frequency: u64,
+    call_graph: CallGraph,
+    with_kernel: &mut bool,
+) -> Result<Sampler, ProfileError> {
+    let attempt = |with_kernel: bool| {
+        let mut builder = Builder::new(Software::CPU_CLOCK);
+        builder
+            .observe_pid(i32::try_from(tid).map_err(io::Error::other)?)
+            .any_cpu()
+            .sample_frequency(frequency)
+            .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN)
+            .exclude_hv(true)
+            .exclude_kernel(!with_kernel);
+        if call_graph == CallGraph::UnwindTables {
+            builder
+                .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
+                .sample_regs_user(unwind::REGISTERS)
+                .sample_stack_user(unwind::STACK_BYTES)
+                .exclude_callchain_user(true);
+        }
+        builder.build()
+    };
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let mut counter = attempt(*with_kernel);
+    if *with_kernel && counter.as_ref().is_err_and(is_refused) {
+        counter = attempt(false);
+        // What is refused either way says nothing of the kernel's functions.
+        *with_kernel = counter.is_err();
+    }
+    let counter = counter.map_err(|source| {
+        if is_refused(&source) {
+            ProfileError::NotPermitted { pid, source }
+        } else if source.raw_os_error() == Some(NO_SUCH_THREAD) {
+            ProfileError::NoProcess(pid)
+        } else {
+            ProfileError::Event { pid, source }
+        }
+    })?;
+    let room = match call_graph {
+        CallGraph::FramePointers => ROOM,
+        CallGraph::UnwindTables => ROOM_WITH_STACKS,
+    };
+    let no_memory = |source| ProfileError::NoMemory { pid, source };
+    let mut sampler = counter.sampled(room).map_err(no_memory)?;
+    sampler
+        .enable()
+        .map_err(|source| ProfileError::Event { pid, source })?;
+    Ok(sampler)
+}
+
+/// The processes and all that descend from them, without this one.
+fn family(pids: &[u32]) -> BTreeSet<u32> {
+    let mut family = BTreeSet::new();
+    let mut to_visit = pids.to_vec();
+    while let Some(pid) = to_visit.pop() {
+        // Taking samples would make samples.
+        if pid == std::process::id() || !family.insert(pid) {
+            continue;
+        }
+        for tid in numbers(&format!("/proc/{pid}/task")) {
+            let path = format!("/proc/{pid}/task/{tid}/children");
+            let children = fs::read_to_string(path).unwrap_or_default();
+            to_visit.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            );
+        }
+    }
+    family
+}
+
+/// The names of a folder's entries that are numbers.
+fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}

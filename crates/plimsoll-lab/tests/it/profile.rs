@@ -1,0 +1,82 @@
+//! Profiles of a real process.
+
+use std::time::Duration;
+
+use plimsoll_lab::profile::{CallGraph, Profile, ProfileError, ProfilePlan, flame, take, text};
+use plimsoll_load::Interrupt;
+use plimsoll_wire::process::{Process, ProcessSpec};
+
+use crate::compare::example;
+
+fn plan(pid: u32, call_graph: Option<CallGraph>) -> ProfilePlan {
+    ProfilePlan {
+        pids: vec![pid],
+        duration: Duration::from_millis(700),
+        frequency: 997,
+        call_graph,
+    }
+}
+
+/// A profile of a program with one hot function; none where perf events are forbidden, if that is said.
+fn hot(call_graph: Option<CallGraph>) -> Option<Profile> {
+    let process = Process::spawn(&ProcessSpec {
+        argv: vec![example("hot_program")],
+        ..ProcessSpec::default()
+    })
+    .unwrap();
+    let profile = match take(&plan(process.id(), call_graph), &Interrupt::default()) {
+        Ok(profile) => Some(profile),
+        Err(error @ (ProfileError::NotPermitted { .. } | ProfileError::Event { .. })) => {
+            assert!(error.to_string().contains(&process.id().to_string()));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    };
+    process.stop(Duration::from_secs(1));
+    profile
+}
+
+#[test]
+fn a_hot_function_is_found_with_its_thread() {
+    let Some(profile) = hot(Some(CallGraph::FramePointers)) else {
+        return;
+    };
+    let functions = profile.functions();
+    assert!(
+        functions[0].frame.name.contains("planted_hot_function"),
+        "{functions:?}"
+    );
+    assert!(functions[0].own * 2 > profile.samples());
+    assert_eq!(profile.threads()[0].name, "hot-thread");
+    assert!(profile.folded().starts_with("hot-thread;"));
+    let svg = String::from_utf8(flame::svg(&profile, "hot").unwrap()).unwrap();
+    assert!(svg.contains("planted_hot_function"));
+    let table = text::table(&profile, 5, 80);
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+}
+
+/// Test programs are built without frame pointers, so this is by their unwind tables.
+#[test]
+fn a_stack_is_whole_without_being_asked_for() {
+    let Some(profile) = hot(None) else {
+        return;
+    };
+    let folded = profile.folded();
+    let chain = "hot_program::main::{{closure}};hot_program::planted_caller;hot_program::planted_hot_function";
+    let of = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    let whole = folded.lines().filter(|line| {
+        // From the thread's start on.
+        line.contains("std::thread") && line.contains(chain)
+    });
+    let whole: u64 = whole.map(of).sum();
+    assert!(whole * 10 > profile.samples() * 8, "{whole} in {folded}");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_told() {
+    let error = take(&plan(u32::MAX / 4, None), &Interrupt::default()).unwrap_err();
+    assert!(matches!(error, ProfileError::NoProcess(_)), "{error}");
+}

@@ -1,0 +1,247 @@
+//! `plimsoll profile`: where the processor time of running processes goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_lab::profile::{
+    CallGraph, Profile, ProfileError, ProfilePlan, flame, pprof, take, text,
+};
+use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::process::{Output, Process, ProcessSpec};
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::{signals, terminal};
+
+/// Shows where the processor time of running processes goes
+///
+/// Samples the stacks of every thread of a process and of its descendants by the kernel's perf events,
+/// and lists threads and functions. With --out the stacks are also written as a flame graph, as folded
+/// stacks and for pprof.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A running process; may be repeated
+    #[arg(
+        long,
+        value_name = "PID",
+        required_unless_present = "spawn",
+        conflicts_with = "spawn"
+    )]
+    pid: Vec<u32>,
+
+    /// A command to start, profile and stop
+    #[arg(long, value_name = "COMMAND")]
+    spawn: Option<String>,
+
+    /// How long; it ends early with the processes
+    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    duration: Duration,
+
+    /// Samples per second of processor time and thread
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
+        value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    frequency: u64,
+
+    /// A profile every so often until the duration is over, each in a folder of its own in --out:
+    /// 0001, 0002, …
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "out")]
+    every: Option<Duration>,
+
+    /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
+    /// else by frame pointers
+    #[arg(long, value_name = "HOW")]
+    call_graph: Option<Callers>,
+
+    /// Functions to list
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    top: usize,
+
+    /// Folder for profile.svg, profile.folded and profile.pb.gz
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Folder of an earlier profile; difference.svg shows what has changed since
+    #[arg(long, value_name = "DIR", requires = "out")]
+    before: Option<PathBuf>,
+}
+
+/// As perf names them.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Callers {
+    /// Frame pointers: cheap and deep, if everything was built with them
+    Fp,
+    /// Unwind tables: the top 16 KiB of each stack are copied
+    Dwarf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll profile --pid $(pidof -s nginx) -z 5s
+  plimsoll profile --spawn './server --port 8080' --out after --before before";
+
+/// In less there is next to nothing to see.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Columns of the table; names of functions are long.
+const WIDTH: usize = 100;
+
+const SVG: &str = "profile.svg";
+const FOLDED: &str = "profile.folded";
+const PPROF: &str = "profile.pb.gz";
+const DIFFERENCE: &str = "difference.svg";
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let mut problems = Vec::new();
+    let mut checked = |problem| problems.push(problem);
+    let command = args.spawn.as_deref().map(words).transpose();
+    let command = command.map_err(&mut checked).ok().flatten();
+    let before = args.before.as_deref().map(earlier).transpose();
+    let before = before.map_err(&mut checked).ok().flatten();
+    if args.every.is_some_and(|every| every < SHORTEST) {
+        checked(Problem::with("--every", "must be at least 100ms"));
+    }
+    if !problems.is_empty() {
+        return Err(Failed {
+            exit: Exit::Usage,
+            problems,
+        });
+    }
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let name = if let Some(words) = &command {
+        words[0].clone()
+    } else {
+        let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
+        format!("process {}", pids.join(", "))
+    };
+    let process = command.map(start).transpose()?;
+    let mut plan = ProfilePlan {
+        pids: match &process {
+            Some(process) => vec![process.id()],
+            None => args.pid.clone(),
+        },
+        duration: args.duration,
+        frequency: args.frequency,
+        call_graph: args.call_graph.map(|callers| match callers {
+            Callers::Fp => CallGraph::FramePointers,
+            Callers::Dwarf => CallGraph::UnwindTables,
+        }),
+    };
+    let end = SystemClock.now() + args.duration;
+    let mut samples = 0;
+    for number in 1_u32.. {
+        let left = end.saturating_duration_since(SystemClock.now());
+        plan.duration = args.every.map_or(left, |every| every.min(left));
+        let profile = match take(&plan, &interrupt) {
+            // It ended between two profiles.
+            Err(ProfileError::NoProcess(_)) if number > 1 => break,
+            taken => taken.map_err(|error| failed(&error))?,
+        };
+        samples += profile.samples();
+        if let Some(out) = &args.out {
+            let folder = match args.every {
+                Some(_) => out.join(format!("{number:04}")),
+                None => out.clone(),
+            };
+            write(&profile, &folder, &name, before.as_deref())?;
+        }
+        let mut table = text::table(&profile, args.top, WIDTH);
+        if args.every.is_some() {
+            table = format!("profile {number:04}: {table}\n");
+        }
+        terminal::print(table.trim_end_matches('\n')).map_err(|error| {
+            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+        })?;
+        let left = end.saturating_duration_since(SystemClock.now());
+        let is_last = args.every.is_none_or(|every| left < every / 2);
+        if is_last || interrupt.is_asked() {
+            break;
+        }
+    }
+    if let Some(process) = process {
+        let stderr = process.stderr_tail();
+        process.stop(Duration::from_secs(5));
+        if samples == 0 && !stderr.is_empty() {
+            let message = format!("the command did nothing; it wrote: {}", stderr.trim_end());
+            return Err(Problem::with("--spawn", message).could_not_run());
+        }
+    }
+    Ok(if interrupt.is_asked() {
+        Exit::Interrupted
+    } else {
+        Exit::Fine
+    })
+}
+
+fn words(command: &str) -> Result<Vec<String>, Problem> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    words.ok_or_else(|| {
+        let message =
+            format!("`{command}` is not a command: a quote is not closed, or it is empty");
+        Problem::with("--spawn", message)
+    })
+}
+
+/// The folded stacks of an earlier profile.
+fn earlier(folder: &Path) -> Result<String, Problem> {
+    let path = folder.join(FOLDED);
+    fs::read_to_string(&path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Problem::with("--before", message)
+    })
+}
+
+fn start(argv: Vec<String>) -> Result<Process, Failed> {
+    Process::spawn(&ProcessSpec {
+        argv,
+        stderr: Output::Captured,
+        ..ProcessSpec::default()
+    })
+    .map_err(|error| Problem::with("--spawn", error.to_string()).could_not_run())
+}
+
+fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Result<(), Failed> {
+    let cannot = |what: &str, error: &dyn std::fmt::Display| {
+        Problem::with("--out", format!("cannot write {what}: {error}")).could_not_run()
+    };
+    let save = |file: &str, content: std::io::Result<Vec<u8>>| {
+        let path = out.join(file);
+        content
+            .and_then(|content| fs::write(&path, content))
+            .map_err(|error| cannot(&path.display().to_string(), &error))
+    };
+    fs::create_dir_all(out).map_err(|error| cannot(&out.display().to_string(), &error))?;
+    let folded = profile.folded();
+    save(PPROF, pprof::encode(profile))?;
+    // Nothing cannot be drawn.
+    if !folded.is_empty() {
+        save(SVG, flame::svg(profile, name))?;
+        if let Some(before) = before.filter(|before| !before.is_empty()) {
+            save(DIFFERENCE, flame::difference(before, &folded, name))?;
+        }
+    }
+    save(FOLDED, Ok(folded.into_bytes()))
+}
+
+fn failed(error: &ProfileError) -> Failed {
+    let problem = Problem::caused_by(error);
+    let problem = match error {
+        ProfileError::NoProcess(_) => problem.about("--pid"),
+        ProfileError::NotPermitted { .. } => problem.hint(
+            "be root, or lower kernel.perf_event_paranoid to 1 for processes of your own; containers may forbid it",
+        ),
+        ProfileError::NoMemory { .. } => problem.hint(
+            "raise `ulimit -l` or kernel.perf_event_mlock_kb, or take less by --call-graph fp",
+        ),
+        ProfileError::Event { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+            problem.hint("-F may be more than kernel.perf_event_max_sample_rate")
+        }
+        _ => problem,
+    };
+    problem.could_not_run()
+}
