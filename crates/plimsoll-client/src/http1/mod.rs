@@ -167,14 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         clock: &C,
     ) -> Result<Completed, Incomplete> {
         self.decoder.begin(request.is_head());
-        let mut progress = Progress {
-            begun,
-            sent_at: None,
-            first_byte_at: None,
-            written: 0,
-            received: 0,
-            write_error: None,
-        };
+        let mut progress = Progress::new(begun);
         poll_fn(|context| {
             self.poll_exchange(
                 context,
@@ -334,6 +327,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
 }
 
 impl Progress {
+    fn new(begun: Instant) -> Self {
+        Self {
+            begun,
+            sent_at: None,
+            first_byte_at: None,
+            written: 0,
+            received: 0,
+            write_error: None,
+        }
+    }
+
     fn phase(&self) -> Phase {
         match (self.sent_at, self.first_byte_at) {
             (_, Some(_)) => Phase::Receive,

@@ -46,14 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         clock: &C,
     ) -> Result<Opened, Incomplete> {
         self.decoder.begin(request.is_head());
-        let mut progress = Progress {
-            begun,
-            sent_at: None,
-            first_byte_at: None,
-            written: 0,
-            received: 0,
-            write_error: None,
-        };
+        let mut progress = Progress::new(begun);
         let completed = poll_fn(|context| {
             let reading =
                 self.poll_reading(context, &mut progress, request, true, buffer, sink, clock);
