@@ -62,6 +62,7 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 timer,
                 activity: Rc::new(Activity::new(clock.now())),
                 leaving: None,
+                accepted: Vec::new(),
                 limits,
                 place: Rc::clone(&place),
             };
@@ -104,7 +105,14 @@ struct Http2 {
     activity: Rc<Activity>,
     /// Since when no new streams are taken.
     leaving: Option<Instant>,
+    /// Requests that came with the same read, whose answers leave with the same write.
+    accepted: Vec<Accepted>,
 }
+
+type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
+
+/// Requests that may wait for each other.
+const MOST_GATHERED: usize = 64;
 
 /// How many streams have a task, and when a request was last under way.
 #[derive(Debug)]
@@ -147,12 +155,9 @@ impl Drop for Busy {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the usual one, and none is kept"
-)]
 enum Event {
-    Accepted(http::Request<RecvStream>, SendResponse<Bytes>),
+    /// There are requests to answer.
+    Accepted,
     Ended(Result<(), Cut>),
     /// Nothing is under way, and that for long; or the engine drains.
     Leave,
@@ -164,7 +169,11 @@ impl Http2 {
     async fn run(mut self) -> Result<(), Cut> {
         loop {
             match self.next().await {
-                Event::Accepted(request, respond) => self.handle(request, respond),
+                Event::Accepted => {
+                    for (request, respond) in std::mem::take(&mut self.accepted) {
+                        self.handle(request, respond);
+                    }
+                }
                 Event::Ended(result) => return result,
                 Event::Leave => {
                     self.leaving = Some(self.place.worker.clock.now());
@@ -179,16 +188,22 @@ impl Http2 {
         poll_fn(|cx| {
             let worker = &self.place.worker;
             self.place.watch(cx.waker());
-            match self.connection.poll_accept(cx) {
-                Poll::Ready(None) => return Poll::Ready(Event::Ended(Ok(()))),
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    return Poll::Ready(Event::Accepted(request, respond));
+            // Each call of it sends what is there to be sent, so answers wait until all requests are taken.
+            while self.accepted.len() < MOST_GATHERED {
+                match self.connection.poll_accept(cx) {
+                    Poll::Ready(Some(Ok(accepted))) => self.accepted.push(accepted),
+                    Poll::Ready(Some(Err(error))) => {
+                        let result = cut_of(&error).map_or(Ok(()), Err);
+                        return Poll::Ready(Event::Ended(result));
+                    }
+                    Poll::Ready(None) if self.accepted.is_empty() => {
+                        return Poll::Ready(Event::Ended(Ok(())));
+                    }
+                    Poll::Ready(None) | Poll::Pending => break,
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    let result = cut_of(&error).map_or(Ok(()), Err);
-                    return Poll::Ready(Event::Ended(result));
-                }
-                Poll::Pending => {}
+            }
+            if !self.accepted.is_empty() {
+                return Poll::Ready(Event::Accepted);
             }
             if self.leaving.is_none() && worker.draining().is_some() {
                 return Poll::Ready(Event::Leave);
