@@ -47,6 +47,27 @@ pub struct Http2Limits {
     pub stream_window: u32,
     /// The window of the connection, in bytes.
     pub connection_window: u32,
+    /// Frames that cost the server more than the client.
+    pub floods: FloodLimits,
+}
+
+/// Frames that one connection of HTTP/2 may bring within about ten seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FloodLimits {
+    /// PING, and one more for each 64 bytes that it is sent.
+    pub pings: u32,
+    /// SETTINGS.
+    pub settings: u32,
+    /// DATA frames that bring no data and end nothing.
+    pub empty_data: u32,
+    /// `WINDOW_UPDATE`, and one more for each 8 bytes that it is sent.
+    pub window_updates: u32,
+    /// PRIORITY, and two more for each request.
+    pub priorities: u32,
+    /// Streams that it resets.
+    pub resets: u32,
+    /// CONTINUATION frames of one header block, whenever they come.
+    pub continuations: u32,
 }
 
 impl Default for Limits {
@@ -76,6 +97,21 @@ impl Default for Http2Limits {
             send_buffer_bytes: 64 * 1024,
             stream_window: 64 * 1024,
             connection_window: 1 << 20,
+            floods: FloodLimits::default(),
+        }
+    }
+}
+
+impl Default for FloodLimits {
+    fn default() -> Self {
+        Self {
+            pings: 100,
+            settings: 50,
+            empty_data: 100,
+            window_updates: 500,
+            priorities: 100,
+            resets: 300,
+            continuations: 16,
         }
     }
 }

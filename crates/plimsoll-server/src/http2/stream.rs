@@ -3,14 +3,14 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 
 use super::Busy;
@@ -24,6 +24,21 @@ use crate::worker::Place;
 
 /// Content of a response that comes in pieces.
 type StreamBody = Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>;
+
+/// Content that is there as a whole.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
 
 /// What sending the response of one stream takes.
 pub(super) struct Responder {
@@ -76,8 +91,13 @@ impl Responder {
         match content {
             ResponseBody::Empty => None,
             ResponseBody::Bytes(bytes) => {
-                stream.send_data(bytes, true).ok();
-                None
+                stream.reserve_capacity(bytes.len());
+                if stream.capacity() >= bytes.len() {
+                    stream.send_data(bytes, true).ok();
+                    return None;
+                }
+                // A client whose window has no room is waited for, but not for ever.
+                Some((self, Box::pin(Whole(Some(bytes))), stream))
             }
             ResponseBody::Stream(body) => Some((self, body, stream)),
         }
