@@ -224,7 +224,7 @@ impl Drop for Bench<'_> {
     }
 }
 
-fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = step::output(root, &mut step::cargo(&arguments))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;

@@ -19,6 +19,10 @@ pub enum Cut {
     BodyTimeout,
     /// The client did not take the response in time.
     WriteTimeout,
+    /// Content came too slowly.
+    BodyRate,
+    /// The client took the response too slowly.
+    ReadRate,
     /// No whole TLS handshake in time.
     HandshakeTimeout,
     /// The TLS handshake failed.
@@ -55,10 +59,12 @@ pub enum Cut {
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
+        Self::BodyRate,
+        Self::ReadRate,
         Self::HandshakeTimeout,
         Self::Handshake,
         Self::Connections,
@@ -83,6 +89,8 @@ impl Cut {
             Self::HeaderTimeout => "header_timeout",
             Self::BodyTimeout => "body_timeout",
             Self::WriteTimeout => "write_timeout",
+            Self::BodyRate => "body_rate",
+            Self::ReadRate => "read_rate",
             Self::HandshakeTimeout => "handshake_timeout",
             Self::Handshake => "handshake",
             Self::Connections => "connections",

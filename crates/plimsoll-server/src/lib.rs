@@ -39,6 +39,8 @@ mod worker;
 
 mod timer;
 
+mod pace;
+
 mod http1;
 
 mod http2;

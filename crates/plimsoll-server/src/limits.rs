@@ -17,6 +17,12 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Between two reads of a request's content.
     pub body_timeout: Duration,
+    /// Bytes per second that a request's content must come at in the long run, once `body_timeout` has passed;
+    /// 0 for any.
+    pub body_rate: u64,
+    /// Bytes per second that a client must take of a response in the long run, once `write_timeout` has passed;
+    /// 0 for any.
+    pub read_rate: u64,
     /// Between two requests on a connection.
     pub idle_timeout: Duration,
     /// Between two writes that the client takes.
@@ -78,6 +84,8 @@ impl Default for Limits {
             connections_per_address: 4_096,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            body_rate: 128,
+            read_rate: 128,
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),

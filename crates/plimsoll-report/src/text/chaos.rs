@@ -173,15 +173,15 @@ fn answer(answer: CaseAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::chaos;
+    use crate::fixture::chaos as fixture;
 
     #[test]
     fn a_summary_tells_the_objectives_first() {
-        insta::assert_snapshot!(super::chaos(&chaos::smuggled(), Style::Plain));
+        insta::assert_snapshot!(chaos(&fixture::smuggled(), Style::Plain));
     }
 
     #[test]
     fn a_flood_tells_what_the_server_did() {
-        insta::assert_snapshot!(super::chaos(&chaos::flooded(), Style::Plain));
+        insta::assert_snapshot!(chaos(&fixture::flooded(), Style::Plain));
     }
 }

@@ -66,6 +66,14 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
     if let Some(size) = table.bytes("discard") {
         limits.discard_bytes = size;
     }
+    for (key, into) in [
+        ("body_rate", &mut limits.body_rate),
+        ("read_rate", &mut limits.read_rate),
+    ] {
+        if let Some(rate) = table.bytes(key) {
+            *into = rate;
+        }
+    }
     let mut duration = |key, into: &mut std::time::Duration| {
         if let Some(duration) = table.duration(key) {
             *into = duration;

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -17,6 +18,7 @@ use super::Busy;
 use crate::action::{LocalFuture, Outcome};
 use crate::counters::{Cut, RouteTag};
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::request::Version;
 use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::timer::Timer;
@@ -212,22 +214,29 @@ impl Responder {
         limits: &Limits,
     ) -> bool {
         let worker = &self.place.worker;
+        let mut pace = Pace::default();
         while !data.is_empty() {
             stream.reserve_capacity(data.len());
-            let deadline = worker.clock.now() + limits.write_timeout;
+            let now = worker.clock.now();
+            let (deadline, cut) = sooner(
+                (now + limits.write_timeout, Cut::WriteTimeout),
+                pace.deadline(now, limits.write_timeout, limits.read_rate),
+                Cut::ReadRate,
+            );
             let capacity = poll_fn(|cx| {
                 if let Poll::Ready(capacity) = stream.poll_capacity(cx) {
                     return Poll::Ready(capacity.and_then(Result::ok).ok_or(None));
                 }
                 timer
                     .poll_passed(cx, deadline, &worker.clock)
-                    .map(|()| Err(Some(Cut::WriteTimeout)))
+                    .map(|()| Err(Some(cut)))
             })
             .await;
             match capacity {
                 Ok(0) => {}
                 Ok(room) => {
                     let piece = data.split_to(room.min(data.len()));
+                    pace.took(piece.len());
                     if stream.send_data(piece, false).is_err() {
                         return false;
                     }
@@ -246,23 +255,41 @@ impl Responder {
     }
 }
 
+/// What comes first, and why it matters.
+fn sooner(usual: (Instant, Cut), pace: Option<Instant>, slow: Cut) -> (Instant, Cut) {
+    match pace {
+        Some(pace) if pace < usual.0 => (pace, slow),
+        _ => usual,
+    }
+}
+
 /// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
 pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
     let clock = busy.place.worker.clock;
     let mut timer = Timer::new(clock.now() + limits.body_timeout);
     let mut left = limits.discard_bytes;
+    let mut pace = Pace::default();
     loop {
-        let deadline = clock.now() + limits.body_timeout;
+        let now = clock.now();
+        let (deadline, cut) = sooner(
+            (now + limits.body_timeout, Cut::BodyTimeout),
+            pace.deadline(now, limits.body_timeout, limits.body_rate),
+            Cut::BodyRate,
+        );
         let piece = poll_fn(|cx| {
             if let Poll::Ready(piece) = stream.poll_data(cx) {
                 return Poll::Ready(piece);
             }
-            timer.poll_passed(cx, deadline, &clock).map(|()| None)
+            timer.poll_passed(cx, deadline, &clock).map(|()| {
+                busy.place.worker.counters.cut(cut);
+                None
+            })
         })
         .await;
         let Some(Ok(piece)) = piece else {
             return;
         };
+        pace.took(piece.len());
         let Some(rest) = left.checked_sub(piece.len() as u64) else {
             return;
         };
