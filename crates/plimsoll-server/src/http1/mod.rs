@@ -593,6 +593,10 @@ impl Http1 {
     /// Answers a request that is none, and ends.
     fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
         self.end_refused(error);
+        if self.output.has_tail() {
+            // It would come before content that is still to be sent, and be taken for it.
+            return;
+        }
         let counters = &self.place.worker.counters;
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
         counters.answered(Version::Http11, status);

@@ -262,9 +262,9 @@ fn attack(
     let address = prepared.address();
     let at = SystemClock.wall();
     let start = SystemClock.now();
-    let sampler = Sampler::start(tree, None, start, SAMPLED, || (0, Moment::default()));
+    let watching = Sampler::start(tree, None, start, SAMPLED, || (0, Moment::default()));
     let outcome = prepared.run(|| interrupt.is_asked());
-    let samples = sampler.stop();
+    let samples = watching.stop();
     let outcome = outcome.map_err(|error| failed(&error))?;
     Ok(Ran {
         address,
