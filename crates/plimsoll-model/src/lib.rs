@@ -31,6 +31,8 @@ mod loadtest;
 
 mod threshold;
 
+pub mod document;
+
 mod units;
 
 mod figures;
