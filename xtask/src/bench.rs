@@ -224,7 +224,7 @@ impl Drop for Bench<'_> {
     }
 }
 
-fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = step::output(root, &mut step::cargo(&arguments))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
@@ -235,7 +235,7 @@ fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Two ports that nobody listens on.
-fn free_ports() -> Result<[u16; 2], Failure> {
+pub(crate) fn free_ports() -> Result<[u16; 2], Failure> {
     let bind = || TcpListener::bind(("127.0.0.1", 0));
     let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
     // Both are held until both are known, so they differ.

@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, bench, tidy.
+//! Development tasks: test, ci, bench, sources, agree, tidy.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -9,9 +9,11 @@
     reason = "a task runner talks to the person at the terminal"
 )]
 
+mod agree;
 mod bench;
 mod ci;
 mod packages;
+mod sources;
 mod step;
 mod test;
 mod tidy;
@@ -39,6 +41,10 @@ enum Task {
     Tidy,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
+    /// What the source documents measure, measured again, into docs/performance.md
+    Sources(sources::Arguments),
+    /// Our generator beside wrk and oha: rates, percentiles and counts have to agree
+    Agree(agree::Arguments),
 }
 
 /// A failed task; its message has been, or is, shown.
@@ -61,6 +67,8 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
+        Task::Agree(arguments) => agree::run(&root, &arguments),
+        Task::Sources(arguments) => sources::run(&root, &arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
