@@ -117,7 +117,12 @@ impl Running {
 
     /// Whether its first process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        !matches!(self.command.wait(Duration::ZERO), Ok(None))
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Whether it ends within that time.
+    pub(crate) fn ends_within(&mut self, timeout: Duration) -> bool {
+        !matches!(self.command.wait(timeout), Ok(None))
     }
 
     /// The end of what it wrote, on lines of its own, or nothing.

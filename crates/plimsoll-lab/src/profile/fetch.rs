@@ -80,7 +80,8 @@ fn asked(url: &Url, duration: Duration) -> Url {
         asked.set_path("/debug/pprof/profile");
     }
     if !url.query_pairs().any(|(name, _)| name == "seconds") {
-        let seconds = duration.as_secs().max(1).to_string();
+        let seconds = (duration + Duration::from_millis(500)).as_secs().max(1);
+        let seconds = seconds.to_string();
         asked.query_pairs_mut().append_pair("seconds", &seconds);
     }
     asked
