@@ -78,7 +78,7 @@ struct Origin {
 
 impl Origin {
     fn start(plimsoll: &Path, target: &Path) -> Result<Self, Failure> {
-        let [port, admin] = crate::bench::free_ports()?;
+        let [port, admin, _] = crate::bench::free_ports()?;
         let file = target.join(format!("agree-{}.toml", std::process::id()));
         let text = format!(
             "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\npath = \"/\"\n\
