@@ -16,7 +16,7 @@ use crate::problem::Problem;
 const FREQUENCY: u64 = 997;
 
 /// How long a run bounded by its number of requests is profiled at most.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// A profile that begins with the measured window and ends with the run.
 pub(super) struct Profiling {
@@ -60,9 +60,9 @@ impl Profiling {
     pub(super) fn finish(self) -> Result<Vec<NamedFile>, Problem> {
         drop(self.warm_up);
         self.over.ask();
-        let taken = match self.thread.join() {
-            Ok(taken) => taken,
-            Err(_) => return Err(Problem::with("--profile", "the profile was not finished")),
+        let Ok(taken) = self.thread.join() else {
+            let message = "the profile was not finished";
+            return Err(Problem::with("--profile", message));
         };
         taken.map_err(|failure| {
             let problem = match failure {
