@@ -256,9 +256,8 @@ pub(crate) fn free_ports() -> Result<[u16; 3], Failure> {
     let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
     // Each is held until all are known, so they differ.
     let listeners = bind().and_then(|first| Ok([first, bind()?, bind()?]));
-    let ports = listeners.and_then(|[first, second, third]| {
-        Ok([port(first)?, port(second)?, port(third)?])
-    });
+    let ports = listeners
+        .and_then(|[first, second, third]| Ok([port(first)?, port(second)?, port(third)?]));
     ports.map_err(|error| format!("no free port: {error}").into())
 }
 
