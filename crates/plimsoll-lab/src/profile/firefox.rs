@@ -110,7 +110,8 @@ mod tests {
         let document: Value = serde_json::from_slice(&json).unwrap();
         let threads = document["threads"].as_array().unwrap();
         let names: Vec<_> = threads.iter().map(|thread| &thread["name"]).collect();
-        assert_eq!(names, ["main", "worker"]);
+        // The first thread of a process goes by the name of the process there.
+        assert_eq!(names, ["server", "worker"]);
         let main = &threads[0];
         assert_eq!(main["samples"]["weight"], serde_json::json!([40, 2]));
         assert_eq!(main["pid"], threads[1]["pid"], "one process");

@@ -110,9 +110,9 @@ fn a_load_with_a_profile_of_its_window() {
     }
     let page = std::fs::read_to_string(format!("{out}/report.html")).unwrap();
     assert!(page.contains("href=\"profile.svg\""), "{page}");
-    let folded = std::fs::read_to_string(format!("{out}/profile.folded")).unwrap();
+    let stacks = std::fs::read_to_string(format!("{out}/profile.folded")).unwrap();
     // The origin is a plimsoll too, but not this one: it serves.
-    assert!(folded.contains("plimsoll_server"), "{folded}");
+    assert!(stacks.contains("plimsoll_server"), "{stacks}");
 
     assert_snapshot!(plimsoll(&["load", "--profile", "--out", "x", "http://127.0.0.1:1/"]), @"
     error: --profile: needs the processes of the server
