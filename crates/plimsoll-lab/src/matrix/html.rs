@@ -6,7 +6,7 @@ use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
-use super::table::{cell, limit, load, remark, short, shown, size, variation};
+use super::table::{cell, counted, limit, load, remark, short, shown, size, variation};
 use crate::pages::{write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
@@ -16,13 +16,13 @@ pub fn to_html(matrix: &Matrix) -> String {
     let mut page = String::new();
     write!(
         page,
-        "<header><h1>{}</h1><p class=\"shape\">{} targets × {} loads × {} sizes, {} trials of {:?} \
-         after {:?} each, in random order (seed {})</p>",
+        "<header><h1>{}</h1><p class=\"shape\">{} × {} × {}, {} of {:?} after \
+         {:?} each, in random order (seed {})</p>",
         escaped(&matrix.name),
-        matrix.targets.len(),
-        matrix.loads.len(),
-        matrix.sizes.len(),
-        matrix.repeats,
+        counted(matrix.targets.len(), "target"),
+        counted(matrix.loads.len(), "load"),
+        counted(matrix.sizes.len(), "size"),
+        counted(matrix.repeats as usize, "trial"),
         matrix.window,
         matrix.warm_up,
         matrix.seed
@@ -188,8 +188,9 @@ fn by_connections(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> O
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
             Line {
                 label: name.clone(),
+                // One point joins nothing.
+                is_dots: points.iter().filter(|(_, value)| value.is_some()).count() < 2,
                 points,
-                is_dots: false,
             }
         });
     Some(Plot {

@@ -327,11 +327,15 @@ impl Matrix {
         let mut warnings = Vec::new();
         let trials = self.repeats as usize;
         if self.targets.len() > 1 && coverage_limit(trials) < Bootstrap::default().level {
-            warnings.push(format!(
-                "with {trials} trials a winner is clear only where all of its trials are: no interval \
-                 covers more often than {:.1} % of the time",
-                coverage_limit(trials) * 100.0
-            ));
+            warnings.push(if trials < 2 {
+                "with a single trial no winner is clear".to_owned()
+            } else {
+                format!(
+                    "with {trials} trials a winner is clear only where all of its trials are: no \
+                     interval covers more often than {:.1} % of the time",
+                    coverage_limit(trials) * 100.0
+                )
+            });
         }
         let generators = self.count(|cell| cell.limits().iter().any(|name| name == "generator"));
         if generators > 0 {

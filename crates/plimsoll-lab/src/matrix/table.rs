@@ -9,6 +9,12 @@ use super::trial::Outcome;
 /// Where there is no figure.
 pub(super) const NOTHING: &str = "–";
 
+/// `1 target`, `2 targets`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 /// `value` in the unit of `figure`.
 pub(super) fn shown(figure: Figure, value: f64) -> String {
     match figure {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::outcome::{CellResult, Figure, Matrix};
-use super::table::{cell, limit, load, remark, size, variation, winners};
+use super::table::{cell, counted, limit, load, remark, size, variation, winners};
 use crate::wording::{write_machine, write_wrapped};
 
 /// A block for each row, the winners, the conditions; ends with a line break.
@@ -14,22 +14,18 @@ pub fn to_text(matrix: &Matrix) -> String {
 }
 
 fn write_all(out: &mut String, matrix: &Matrix) -> fmt::Result {
-    let count = |number: usize, what: &str| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{number} {what}{plural}")
-    };
     writeln!(
         out,
         "{}: {} × {} × {}",
         matrix.name,
-        count(matrix.targets.len(), "target"),
-        count(matrix.loads.len(), "load"),
-        count(matrix.sizes.len(), "size"),
+        counted(matrix.targets.len(), "target"),
+        counted(matrix.loads.len(), "load"),
+        counted(matrix.sizes.len(), "size"),
     )?;
     writeln!(
         out,
         "{} of {:?} after {:?} each, in random order (seed {}); medians",
-        count(matrix.repeats as usize, "trial"),
+        counted(matrix.repeats as usize, "trial"),
         matrix.window,
         matrix.warm_up,
         matrix.seed

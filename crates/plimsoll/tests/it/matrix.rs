@@ -212,8 +212,7 @@ fn what_the_machine_cannot_hold_is_not_run() {
 /// A size of 1 CPU and little memory: the target that grows is killed, the other one is measured.
 #[test]
 fn an_end_for_lack_of_memory_is_a_result() {
-    let grows =
-        "sh -c \"{plimsoll} origin --port {port} & sleep 0.3; a=x; while :; do a=$a$a; done\"";
+    let grows = "sh -c \"{plimsoll} origin --port {port} & a=x; while :; do a=$a$a; done\"";
     let plan = PLAN.replacen(
         "\"{plimsoll} origin --port {port}\"",
         &format!("'''{grows}'''"),
@@ -222,7 +221,15 @@ fn an_end_for_lack_of_memory_is_a_result() {
     let plan = format!("{plan}\n[[size]]\nname = \"small\"\ncpus = 1\nmemory = \"64MiB\"\n");
     let lab = Lab::new(&plan);
     let said = lab
-        .run(&["--json", "--repeats", "1", "--cgroup", "/"])
+        .run(&[
+            "--json",
+            "--repeats",
+            "1",
+            "--window",
+            "1s",
+            "--cgroup",
+            "/",
+        ])
         .exits(0);
     let document = said.json();
     valid(&document);
