@@ -251,7 +251,7 @@ pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Ports that nobody listens on.
-fn free_ports() -> Result<[u16; 3], Failure> {
+pub(crate) fn free_ports() -> Result<[u16; 3], Failure> {
     let bind = || TcpListener::bind(("127.0.0.1", 0));
     let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
     // Each is held until all are known, so they differ.

@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, bench, h2spec, smuggling, tidy.
+//! Development tasks: test, ci, tidy, bench, agree, sources, h2spec, smuggling.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -9,12 +9,14 @@
     reason = "a task runner talks to the person at the terminal"
 )]
 
+mod agree;
 mod bench;
 mod chaos_table;
 mod ci;
 mod h2spec;
 mod packages;
 mod smuggling;
+mod sources;
 mod step;
 mod test;
 mod tidy;
@@ -46,6 +48,10 @@ enum Task {
     Smuggling,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
+    /// What the source documents measure, measured again, into docs/performance.md
+    Sources(sources::Arguments),
+    /// Our generator beside wrk and oha: rates, percentiles and counts have to agree
+    Agree(agree::Arguments),
 }
 
 /// A failed task; its message has been, or is, shown.
@@ -70,6 +76,8 @@ fn main() -> ExitCode {
         Task::Smuggling => smuggling::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
+        Task::Agree(arguments) => agree::run(&root, &arguments),
+        Task::Sources(arguments) => sources::run(&root, &arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use plimsoll_load::target::{AttachError, ProcessTree};
 use plimsoll_wire::process::{Finished, Output, Process, ProcessSpec, SpawnError};
 
+use crate::cgroup::Group;
+
 /// Most of its standard output that is looked at, in bytes; a tool's summary comes last.
 const STDOUT_LIMIT: usize = 1024 * 1024;
 
@@ -24,8 +26,17 @@ pub(crate) struct Command {
 impl Command {
     /// Starts `words` (program, arguments) bound to `cores`, with no standard input.
     pub(crate) fn start(words: &[String], cores: &[usize]) -> Result<Self, SpawnError> {
+        Self::start_in(None, words, cores)
+    }
+
+    /// The same, within the bounds of a group from its first instruction.
+    pub(crate) fn start_in(
+        group: Option<&Group>,
+        words: &[String],
+        cores: &[usize],
+    ) -> Result<Self, SpawnError> {
         let process = Process::spawn(&ProcessSpec {
-            argv: words.to_vec(),
+            argv: group.map_or_else(|| words.to_vec(), |group| group.entering(words)),
             cores: cores.to_vec(),
             stdout: Output::CapturedUpTo(STDOUT_LIMIT),
             stderr: Output::Captured,

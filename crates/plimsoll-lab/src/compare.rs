@@ -15,8 +15,6 @@ mod plan;
 
 mod order;
 
-mod server;
-
 mod trial;
 
 mod run;
@@ -38,7 +36,6 @@ pub use crate::compare::order::{Turn, turns};
 pub use crate::compare::outcome::{Comparison, MetricResult, OperandResult, PairResult};
 pub use crate::compare::plan::{CompareOptions, ComparePlan, Drive, Operand, PlanError, Server};
 pub use crate::compare::run::{CompareError, Event, compare};
-pub use crate::compare::server::ServerError;
 pub use crate::compare::sweep::{
     SWEEP_SCHEMA, Sweep, SweepRow, sweep, sweep_to_json, sweep_to_text,
 };
@@ -46,3 +43,4 @@ pub use crate::compare::template::{Template, TemplateError};
 pub use crate::compare::text::to_text;
 pub use crate::compare::trial::{Trial, TrialError};
 pub use crate::probe::ProbeError;
+pub use crate::server::ServerError;

@@ -4,7 +4,7 @@
 //! first differs from each of the others: processor time per request, rate, latency, memory. What a
 //! trial did is read from the tool's own output ([`counts`]) or from the server; what it cost is
 //! asked of the kernel. [`line`](mod@line) finds the highest rate at which a service keeps its
-//! objectives. [`trend`](mod@trend) follows figures over many results. [`profile`] tells where
+//! objectives. [`matrix`](mod@matrix) measures targets × loads × sizes by a plan. [`trend`](mod@trend) follows figures over many results. [`profile`] tells where
 //! processor time goes. [`statistics`] holds the estimators and nothing else.
 //!
 //! The crate starts processes and stops every one of them; it prints nothing and handles no signal:
@@ -13,6 +13,8 @@
 pub mod compare;
 
 pub mod line;
+
+pub mod matrix;
 
 pub mod trend;
 
@@ -23,6 +25,10 @@ pub mod statistics;
 pub mod counts;
 
 mod command;
+
+mod server;
+
+mod cgroup;
 
 mod probe;
 

@@ -69,6 +69,23 @@ pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> 
     }
 }
 
+/// The whole content of the answer, if its status is 200.
+///
+/// - `timeout`: of the whole; a profile is answered once it has been taken.
+/// - `limit`: most bytes of content.
+pub(crate) fn content(url: &Url, timeout: Duration, limit: u64) -> Result<Vec<u8>, ProbeError> {
+    if url.scheme() != "http" {
+        return Err(ProbeError::Scheme(url.scheme().to_owned()));
+    }
+    match ask_for(url, timeout, limit)? {
+        Answer {
+            status: 200,
+            content,
+        } => Ok(content),
+        Answer { status, .. } => Err(ProbeError::Status(status)),
+    }
+}
+
 /// A response, as much of it as is of interest.
 #[derive(Debug, Default)]
 struct Answer {
@@ -87,6 +104,10 @@ impl ResponseSink for Answer {
 }
 
 fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
+    ask_for(url, timeout, CONTENT_LIMIT)
+}
+
+fn ask_for(url: &Url, timeout: Duration, limit: u64) -> Result<Answer, ProbeError> {
     let endpoint = Endpoint::try_from(url)?;
     let closes = [("connection".to_owned(), "close".to_owned())];
     let request = Request::encode(
@@ -97,7 +118,7 @@ fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
         None,
     )?;
     let limits = Limits {
-        body_bytes: CONTENT_LIMIT,
+        body_bytes: limit,
         ..Limits::default()
     };
     wait_for(async {

@@ -33,7 +33,12 @@ pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
             run.window,
             endpoints,
         ),
-        oversubscribed(run),
+        oversubscribed(
+            run.conditions.co_located == Some(true),
+            run.target.as_ref().and_then(|t| t.cost.cpu_percent()),
+            run.generator.cost.cpu_percent(),
+            run.conditions.cores,
+        ),
         delayed_acknowledgements(&run.latency.from_started),
         limits(&run.conditions),
     ]
@@ -55,12 +60,16 @@ fn ports(local: Option<u32>, opened: u64, window: Duration, endpoints: usize) ->
     })
 }
 
-fn oversubscribed(run: &RunSummary) -> Option<String> {
-    let used = |percent: Option<f64>| percent.unwrap_or(0.0) / 100.0;
-    let target = used(run.target.as_ref()?.cost.cpu_percent());
-    let both = target + used(run.generator.cost.cpu_percent());
-    let cores = run.conditions.cores as f64;
-    (run.conditions.co_located == Some(true) && both > BUSY_SHARE * cores).then(|| {
+/// - `target`, `generator`: processor time over time, in percent of one core.
+fn oversubscribed(
+    co_located: bool,
+    target: Option<f64>,
+    generator: Option<f64>,
+    cores: usize,
+) -> Option<String> {
+    let both = (target? + generator.unwrap_or(0.0)) / 100.0;
+    let cores = cores as f64;
+    (co_located && both > BUSY_SHARE * cores).then(|| {
         format!(
             "generator and target together used {both:.1} of {cores:.0} cores: each waited for the \
              other, and tails of latency are those of the scheduler"
@@ -125,6 +134,31 @@ mod tests {
         // In ten minutes a tenth of them are held.
         assert_eq!(told(100_000, minute * 10, 1), None);
         assert_eq!(ports(None, 1_000_000, minute, 1), None);
+    }
+
+    #[test]
+    fn two_sides_that_leave_no_core_idle_wait_for_each_other() {
+        let told = |co_located, target, generator, cores| {
+            oversubscribed(co_located, target, generator, cores).is_some()
+        };
+        assert!(told(true, Some(100.0), Some(95.0), 2));
+        assert!(!told(true, Some(100.0), Some(80.0), 2));
+        assert!(!told(true, Some(100.0), Some(95.0), 4));
+        // On two machines they do not.
+        assert!(!told(false, Some(100.0), Some(95.0), 2));
+        assert!(!told(true, None, Some(199.0), 2));
+    }
+
+    #[test]
+    fn a_generator_in_a_smaller_group_than_the_machine_is_told() {
+        let before = crate::conditions::Before::observe(std::time::SystemTime::UNIX_EPOCH);
+        let mut conditions = before.after(crate::conditions::RunFacts::default());
+        conditions.cores = 4;
+        conditions.limits.cpus = Some(1.5);
+        let told = limits(&conditions);
+        assert!(told.is_some_and(|told| told.contains("1.50 of 4 cores")));
+        conditions.limits.cpus = Some(4.0);
+        assert_eq!(limits(&conditions), None);
     }
 
     #[test]

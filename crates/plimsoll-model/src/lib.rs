@@ -33,6 +33,8 @@ mod chaos;
 
 mod threshold;
 
+pub mod document;
+
 mod units;
 
 mod figures;

@@ -32,6 +32,16 @@ pub const NAMES: [&str; 6] = [
     REPORT_HTML,
 ];
 
+/// A flame graph of the measured window.
+pub const PROFILE_SVG: &str = "profile.svg";
+/// Its folded stacks.
+pub const PROFILE_FOLDED: &str = "profile.folded";
+/// The same for pprof.
+pub const PROFILE_PPROF: &str = "profile.pb.gz";
+
+/// Those that are there only if a profile was taken.
+pub const PROFILE_NAMES: [&str; 3] = [PROFILE_SVG, PROFILE_FOLDED, PROFILE_PPROF];
+
 /// A file's name and content.
 pub type NamedFile = (&'static str, Vec<u8>);
 
@@ -53,6 +63,30 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
         ),
         (REPORT_HTML, Html.export(&[RunRecord::of("run", run)])),
     ]
+}
+
+/// The same with the files of a profile, to which the page then has a link.
+///
+/// - `profile`: some of [`PROFILE_NAMES`], or none.
+pub fn of_run_with(run: &RunSummary, profile: Vec<NamedFile>) -> Vec<NamedFile> {
+    const FOOTER: &str = "<footer>";
+
+    let mut files = of_run(run);
+    if profile.iter().any(|(name, _)| *name == PROFILE_SVG) {
+        let link = format!(
+            "<section><h2>Profile</h2><p><a href=\"{PROFILE_SVG}\">Where the target's processor time \
+             went</a> in the measured window, as a flame graph</p></section>\n{FOOTER}"
+        );
+        for (name, content) in &mut files {
+            if *name == REPORT_HTML {
+                // Text on the page is escaped, so there is one footer.
+                let page = String::from_utf8_lossy(content).replacen(FOOTER, &link, 1);
+                *content = page.into_bytes();
+            }
+        }
+    }
+    files.extend(profile);
+    files
 }
 
 #[cfg(test)]
@@ -80,5 +114,19 @@ mod tests {
                 assert_eq!(content.last(), Some(&b'\n'), "{file} of {name}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_has_a_link_to_a_profile_if_there_is_one() {
+        let (_, run) = fixture::all().remove(0);
+        let page = |files: Vec<NamedFile>| {
+            let page = files.into_iter().find(|(name, _)| *name == REPORT_HTML);
+            String::from_utf8(page.unwrap().1).unwrap()
+        };
+        let profile = vec![(PROFILE_SVG, b"<svg/>".to_vec())];
+        let files = of_run_with(&run, profile);
+        assert_eq!(files.len(), NAMES.len() + 1);
+        assert!(page(files).contains("<a href=\"profile.svg\">"));
+        assert_eq!(page(of_run_with(&run, Vec::new())), page(of_run(&run)));
     }
 }

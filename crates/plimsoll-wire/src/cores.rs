@@ -43,6 +43,35 @@ pub enum PinError {
     Unsupported,
 }
 
+/// The cores of a list: `1`, `0,2`, `0-3` or a mix. What is wrong with it is told in a sentence.
+pub fn parse(text: &str) -> Result<Vec<usize>, String> {
+    const MOST: usize = 1024;
+
+    let number = |text: &str| {
+        let core: usize = text
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{text}` is not a core number"))?;
+        (core < MOST)
+            .then_some(core)
+            .ok_or_else(|| format!("core {core} is out of range"))
+    };
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            None => cores.push(number(part)?),
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last {
+                    return Err(format!("`{part}` goes backwards"));
+                }
+                cores.extend(first..=last);
+            }
+        }
+    }
+    Ok(cores)
+}
+
 /// The cores that this process may use, ascending: those its main thread was started with.
 ///
 /// A thread that was bound afterwards does not make the list shorter, unless it is the main thread.
@@ -82,6 +111,15 @@ fn listed(cores: &[usize]) -> String {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_are_lists_and_ranges() {
+        assert_eq!(parse("1"), Ok(vec![1]));
+        assert_eq!(parse("0,2-4"), Ok(vec![0, 2, 3, 4]));
+        for text in ["", "a", "3-1", "1-", "-1", "0,,1", "0-99999999"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_bound_thread_leaves_the_process_its_cores() {

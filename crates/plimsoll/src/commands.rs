@@ -2,6 +2,8 @@
 
 mod compare;
 
+mod lab;
+
 mod line;
 
 mod load;
@@ -34,6 +36,7 @@ pub(crate) enum Command {
     Load(Box<load::Args>),
     Check(Box<check::Args>),
     Compare(Box<compare::Args>),
+    Lab(lab::Args),
     Line(Box<line::Args>),
     Loadtest(loadtest::Args),
     Profile(profile::Args),
@@ -55,6 +58,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Load(mut args) => load::run(&mut args),
         Command::Check(mut args) => check::run(&mut args),
         Command::Compare(args) => compare::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Line(args) => line::run(*args),
         Command::Profile(args) => profile::run(&args),
         Command::Chaos(args) => chaos::run(&args),

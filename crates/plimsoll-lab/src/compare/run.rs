@@ -13,9 +13,9 @@ use super::metric::Metric;
 use super::order::{Turn, turns};
 use super::outcome::Comparison;
 use super::plan::{ComparePlan, Operand, parse_url};
-use super::server::{self, Running, ServerError};
 use super::template::Values;
 use super::trial::{Generator, Observed, Trial, TrialError};
+use crate::server::{self, Running, ServerError};
 use crate::statistics::RatioError;
 
 /// Something a waiting user may want to see.
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
                 let values = plan.values(port);
                 let ready = checked_url(&values, &server.ready);
                 let words = server.command.fill(&values);
-                Some(server::start(&words, &server.pin, &ready, interrupt)?)
+                Some(server::start(&words, &server.pin, None, &ready, interrupt)?)
             }
             None => None,
         };
@@ -247,7 +247,7 @@ impl<'a> Run<'a> {
         let values = self.plan.values(port(self.plan).map_err(RunError::Port)?);
         let words = operand.command.fill(&values);
         let url = checked_url(&values, &drive.url);
-        let mut server = server::start(&words, &options.pin, &url, self.interrupt)?;
+        let mut server = server::start(&words, &options.pin, None, &url, self.interrupt)?;
         let observed = Generator {
             words: drive.command.fill(&values),
             cores: &drive.pin,

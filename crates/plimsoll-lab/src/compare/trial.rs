@@ -12,10 +12,10 @@ use url::Url;
 
 use super::metric::Metric;
 use super::order::Turn;
-use super::server::on_own_lines;
 use crate::command::Command;
 use crate::counts::{self, CountError, Tally, stub_status};
 use crate::probe::{self, ProbeError};
+use crate::server::on_own_lines;
 
 /// What one trial did and what it cost.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,14 @@
 //! [`Profile`] holds the stacks with the names of their functions; [`flame`] draws them,
 //! [`folded`](Profile::folded) is the text that most other tools read.
 //!
+//! [`fetch`] asks a server for the profile that it takes of itself, [`pprof`] and [`firefox`] are the files
+//! of other tools.
+//!
 //! How callers are found is said by [`CallGraph`]. The innermost function is right either way.
+
+mod fetch;
+
+pub mod firefox;
 
 pub mod flame;
 
@@ -41,6 +48,8 @@ use std::time::Duration;
 
 use plimsoll_load::Interrupt;
 
+pub use self::fetch::{FetchError, fetch};
+pub use self::pprof::DecodeError;
 pub use self::result::{Frame, FunctionShare, Origin, Profile, ThreadShare};
 
 /// What to profile, and for how long.

@@ -1,12 +1,14 @@
-//! Profiles as `go tool pprof` and continuous profilers read them.
+//! Profiles as `go tool pprof` and continuous profilers read and servers give them.
 //!
 //! Source: google/pprof, `proto/profile.proto` (`perftools.profiles.Profile`), gzip around it.
 
 use std::collections::HashMap;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::rc::Rc;
+use std::time::Duration;
 
 use flate2::Compression;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use prost::Message;
 
@@ -18,6 +20,8 @@ struct Document {
     sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
     sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
     location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
@@ -60,10 +64,24 @@ struct Label {
     text: i64,
 }
 
+/// A file that code is from.
+#[derive(Clone, PartialEq, Message)]
+struct Mapping {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "5")]
+    file_name: i64,
+}
+
 #[derive(Clone, PartialEq, Message)]
 struct Location {
     #[prost(uint64, tag = "1")]
     id: u64,
+    #[prost(uint64, tag = "2")]
+    mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    address: u64,
+    /// The innermost of what was inlined first.
     #[prost(message, repeated, tag = "4")]
     line: Vec<Line>,
 }
@@ -127,6 +145,7 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
                     document.location.push(Location {
                         id,
                         line: vec![Line { function_id: id }],
+                        ..Location::default()
                     });
                 }
                 locations.push(id);
@@ -146,6 +165,179 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(&document.encode_to_vec())?;
     gzip.finish()
+}
+
+/// Most that a profile may come to once it is unpacked, in bytes.
+const LARGEST: u64 = 256 << 20;
+
+/// Most frames of a stack that are kept, from the outermost on.
+const DEEPEST: usize = 4096;
+
+/// Why bytes are no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Not gzip although they begin so, or too much.
+    #[error("the profile cannot be unpacked")]
+    Unpack(#[source] io::Error),
+    /// Larger than anybody needs.
+    #[error("the profile has more than {} MiB", LARGEST >> 20)]
+    TooLarge,
+    /// Not Protocol Buffers of that shape.
+    #[error("this is no profile in the format of pprof")]
+    Format(#[source] prost::DecodeError),
+    /// It is one, of something else.
+    #[error("the profile tells {found}, not samples or processor time")]
+    NotCpu {
+        /// The kinds of its values.
+        found: String,
+    },
+}
+
+/// The profile of processor time in `bytes`, in gzip or plain.
+///
+/// Stacks without a thread's name are those of one thread called `all`.
+pub fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
+    let mut plain = Vec::new();
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let read = MultiGzDecoder::new(bytes)
+            .take(LARGEST + 1)
+            .read_to_end(&mut plain);
+        read.map_err(DecodeError::Unpack)?;
+    } else {
+        plain.extend_from_slice(bytes);
+    }
+    if plain.len() as u64 > LARGEST {
+        return Err(DecodeError::TooLarge);
+    }
+    let document = Document::decode(&plain[..]).map_err(DecodeError::Format)?;
+    document.profile()
+}
+
+impl Document {
+    fn profile(&self) -> Result<Profile, DecodeError> {
+        let (position, is_time) = self.value()?;
+        let period = match &self.period_type {
+            Some(kind) if self.text(kind.unit) == "nanoseconds" => self.period,
+            _ => 0,
+        };
+        // A hundred a second is what Go takes, and what a profile means that does not say.
+        let period = u64::try_from(period).unwrap_or(0);
+        let period = if period == 0 { 10_000_000 } else { period };
+        let names = self.names();
+        let mut profile = Profile {
+            duration: Duration::from_nanos(u64::try_from(self.duration_nanos).unwrap_or(0)),
+            frequency: (1_000_000_000 / period).max(1),
+            ..Profile::default()
+        };
+        let mut threads: HashMap<&str, u32> = HashMap::new();
+        for sample in &self.sample {
+            let value = sample.value.get(position).copied().unwrap_or(0);
+            let value = u64::try_from(value).unwrap_or(0);
+            let seen = if is_time { value / period } else { value };
+            // No machine takes more, and so their sum is a number too.
+            let seen = seen.min(u64::from(u32::MAX));
+            if seen == 0 {
+                continue;
+            }
+            let name = self.thread(sample);
+            let next = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+            let number = *threads.entry(name).or_insert(next);
+            let mut stack: Vec<Rc<Frame>> = Vec::new();
+            for location in sample.location_id.iter().rev() {
+                let frames = names.get(location).map_or(&[][..], Vec::as_slice);
+                stack.extend(frames.iter().take(DEEPEST - stack.len()).cloned());
+            }
+            let thread = profile.threads.entry((0, number)).or_default();
+            if thread.name.is_empty() {
+                name.clone_into(&mut thread.name);
+            }
+            let count = thread.stacks.entry(stack).or_default();
+            *count = count.saturating_add(seen);
+        }
+        Ok(profile)
+    }
+
+    /// Which value counts, and whether it is nanoseconds.
+    fn value(&self) -> Result<(usize, bool), DecodeError> {
+        let kinds: Vec<(&str, &str)> = self
+            .sample_type
+            .iter()
+            .map(|kind| (self.text(kind.kind), self.text(kind.unit)))
+            .collect();
+        let at = |wanted: fn(&(&str, &str)) -> bool| kinds.iter().position(wanted);
+        if let Some(position) = at(|kind| *kind == ("samples", "count")) {
+            return Ok((position, false));
+        }
+        if let Some(position) = at(|kind| *kind == ("cpu", "nanoseconds")) {
+            return Ok((position, true));
+        }
+        let found: Vec<String> = kinds
+            .iter()
+            .take(8)
+            .map(|(kind, unit)| format!("{kind} in {unit}"))
+            .collect();
+        Err(DecodeError::NotCpu {
+            found: if found.is_empty() {
+                "nothing".to_owned()
+            } else {
+                found.join(", ")
+            },
+        })
+    }
+
+    /// The functions at each location, the outermost first.
+    fn names(&self) -> HashMap<u64, Vec<Rc<Frame>>> {
+        let functions: HashMap<u64, Rc<Frame>> = self
+            .function
+            .iter()
+            .map(|function| {
+                let frame = Frame::user(self.text(function.name));
+                (function.id, Rc::new(frame))
+            })
+            .collect();
+        let files: HashMap<u64, &str> = self
+            .mapping
+            .iter()
+            .map(|mapping| (mapping.id, self.text(mapping.file_name)))
+            .collect();
+        let named = |location: &Location| {
+            let lines = location.line.iter().rev();
+            let frames: Vec<Rc<Frame>> = lines
+                .filter_map(|line| functions.get(&line.function_id).cloned())
+                .collect();
+            if !frames.is_empty() {
+                return frames;
+            }
+            let file = files.get(&location.mapping_id).copied().unwrap_or_default();
+            let name = match file.rsplit('/').next() {
+                Some(file) if !file.is_empty() => format!("[{file}]"),
+                _ => format!("[{:#x}]", location.address),
+            };
+            vec![Rc::new(Frame::user(&name))]
+        };
+        self.location
+            .iter()
+            .map(|location| (location.id, named(location)))
+            .collect()
+    }
+
+    fn thread(&self, sample: &Sample) -> &str {
+        let label = sample
+            .label
+            .iter()
+            .find(|label| matches!(self.text(label.key), "thread" | "thread_name"));
+        match label.map(|label| self.text(label.text)) {
+            Some(name) if !name.is_empty() => name,
+            _ => "all",
+        }
+    }
+
+    fn text(&self, number: i64) -> &str {
+        let text = usize::try_from(number)
+            .ok()
+            .and_then(|number| self.string_table.get(number));
+        text.map_or("", String::as_str)
+    }
 }
 
 /// Strings by the order in which they were first needed.
@@ -212,5 +404,112 @@ mod tests {
         };
         let names: Vec<_> = sample.location_id.iter().map(name).collect();
         assert_eq!(names, ["main", "work", "main"]);
+        let again = super::decode(&bytes).unwrap();
+        assert_eq!(again.folded(), profile.folded());
+        assert_eq!(again.frequency, 1000);
+    }
+
+    /// As Go writes them: samples by count and time, what was inlined as lines of one location.
+    fn of_go() -> Document {
+        let texts = [
+            "",
+            "samples",
+            "count",
+            "cpu",
+            "nanoseconds",
+            "main.main",
+            "main.inlined",
+            "runtime.x",
+            "/usr/bin/server",
+        ];
+        Document {
+            sample_type: vec![
+                ValueType { kind: 1, unit: 2 },
+                ValueType { kind: 3, unit: 4 },
+            ],
+            sample: vec![Sample {
+                location_id: vec![3, 2, 1],
+                value: vec![5, 50_000_000],
+                label: Vec::new(),
+            }],
+            mapping: vec![Mapping {
+                id: 1,
+                file_name: 8,
+            }],
+            location: vec![
+                Location {
+                    id: 1,
+                    line: vec![Line { function_id: 2 }, Line { function_id: 1 }],
+                    ..Location::default()
+                },
+                Location {
+                    id: 2,
+                    mapping_id: 1,
+                    ..Location::default()
+                },
+                Location {
+                    id: 3,
+                    address: 0x10,
+                    ..Location::default()
+                },
+            ],
+            function: vec![Function { id: 1, name: 5 }, Function { id: 2, name: 6 }],
+            string_table: texts.map(str::to_owned).into(),
+            duration_nanos: 1_000_000_000,
+            period_type: Some(ValueType { kind: 3, unit: 4 }),
+            period: 10_000_000,
+        }
+    }
+
+    #[test]
+    fn what_a_server_gives_is_read() {
+        let profile = super::decode(&of_go().encode_to_vec()).unwrap();
+        assert_eq!(
+            profile.folded(),
+            "all;main.main;main.inlined;[server];[0x10] 5\n"
+        );
+        assert_eq!((profile.frequency, profile.duration.as_secs()), (100, 1));
+        let mut by_time = of_go();
+        by_time.sample_type.remove(0);
+        by_time.sample[0].value.remove(0);
+        let profile = super::decode(&by_time.encode_to_vec()).unwrap();
+        assert_eq!(profile.samples(), 5);
+    }
+
+    #[test]
+    fn other_profiles_and_other_bytes_are_told() {
+        let mut heap = of_go();
+        heap.sample_type = vec![ValueType { kind: 7, unit: 2 }];
+        let error = super::decode(&heap.encode_to_vec()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the profile tells runtime.x in count, not samples or processor time"
+        );
+        assert!(super::decode(b"<!doctype html>").is_err());
+        assert!(super::decode(&[0x1f, 0x8b, 8, 0]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+            // Whatever they are, they are something.
+            let _profile_or_error = super::decode(&bytes);
+        }
+
+        #[test]
+        fn no_numbers_make_it_panic(
+            locations in proptest::collection::vec(0_u64..6, 0..20),
+            values in proptest::collection::vec(proptest::num::i64::ANY, 0..3),
+            period in proptest::num::i64::ANY,
+            text in proptest::num::i64::ANY,
+        ) {
+            let mut document = of_go();
+            document.sample[0].location_id = locations;
+            document.sample[0].value = values;
+            document.sample[0].label = vec![Label { key: text, text }];
+            document.period = period;
+            document.function[0].name = text;
+            let _profile_or_error = super::decode(&document.encode_to_vec());
+        }
     }
 }

@@ -12,10 +12,11 @@ mod other;
 #[cfg(not(target_os = "linux"))]
 use other as platform;
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use plimsoll_model::ResourceSample;
+use plimsoll_model::{CpuTime, ResourceSample};
 
 /// Why a process cannot be observed.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,14 @@ impl ProcessTree {
     /// Descriptors of a process that may not be asked for them count as none.
     pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
         self.inner.sample(at, completed)
+    }
+
+    /// What each thread of the processes that run now has spent, by its id.
+    ///
+    /// Of a program that serves by a single thread this tells that it is at its limit although cores
+    /// are idle.
+    pub fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
+        self.inner.threads()
     }
 
     /// The sum, over the processes that run now, of the largest resident memory that each has ever

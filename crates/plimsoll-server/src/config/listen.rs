@@ -91,7 +91,7 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
     match server_config(&certificates, http2) {
         Ok(config) => Some(Arc::new(config)),
         Err(error) => {
-            table.wrong(super::problems::with_causes(&error), None);
+            table.wrong(super::document::with_causes(&error), None);
             None
         }
     }

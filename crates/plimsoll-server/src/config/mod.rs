@@ -5,13 +5,9 @@
 
 mod admin;
 
-mod document;
-
 mod limits;
 
 mod listen;
-
-mod problems;
 
 mod route;
 
@@ -21,6 +17,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_model::document;
+
 use crate::action::{Action, MakeAction};
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
@@ -28,7 +26,7 @@ use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::route::Routes;
 
-pub use crate::config::problems::ConfigProblem;
+pub use plimsoll_model::document::ConfigProblem;
 
 /// What a file asks for, ready to start.
 #[derive(Debug, Clone)]

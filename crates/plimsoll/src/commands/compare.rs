@@ -508,31 +508,7 @@ impl Progress {
 
 /// `1`, `0,2`, `0-3` or a mix.
 fn parse_cores(text: &str) -> Result<Cores, String> {
-    const MOST: usize = 1024;
-
-    let number = |text: &str| {
-        let core: usize = text
-            .trim()
-            .parse()
-            .map_err(|_| format!("`{text}` is not a core number"))?;
-        (core < MOST)
-            .then_some(core)
-            .ok_or_else(|| format!("core {core} is out of range"))
-    };
-    let mut cores = Vec::new();
-    for part in text.split(',') {
-        match part.split_once('-') {
-            None => cores.push(number(part)?),
-            Some((first, last)) => {
-                let (first, last) = (number(first)?, number(last)?);
-                if first > last {
-                    return Err(format!("`{part}` goes backwards"));
-                }
-                cores.extend(first..=last);
-            }
-        }
-    }
-    Ok(Cores(cores))
+    plimsoll_wire::cores::parse(text).map(Cores)
 }
 
 fn parse_metric(name: &str) -> Result<Metric, String> {
@@ -545,16 +521,6 @@ fn parse_metric(name: &str) -> Result<Metric, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cores_are_lists_and_ranges() {
-        let cores = |text| parse_cores(text).map(|cores| cores.0);
-        assert_eq!(cores("1"), Ok(vec![1]));
-        assert_eq!(cores("0,2-4"), Ok(vec![0, 2, 3, 4]));
-        for text in ["", "a", "3-1", "1-", "-1", "0,,1", "0-99999999"] {
-            assert!(cores(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn percentages_become_fractions() {

@@ -10,6 +10,8 @@ mod target;
 
 mod output;
 
+mod profiling;
+
 mod push;
 
 mod view;
@@ -19,10 +21,12 @@ use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
+use plimsoll_report::files;
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
 use self::output::Live;
+use self::profiling::Profiling;
 use self::push::Push;
 use crate::exit::Exit;
 use crate::flags::connection_variables;
@@ -42,7 +46,7 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         .output
         .out
         .as_deref()
-        .map(|path| ResultFolder::prepare(path, &plimsoll_report::files::NAMES))
+        .map(|path| ResultFolder::prepare(path, &file_names(args)))
         .transpose()?;
     let Prepared { compiled, target } = prepare(args, &interrupt)?;
     let Compiled {
@@ -54,18 +58,36 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
         .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
     let observed = target.as_deref();
+    let profiling = observed
+        .filter(|_| args.output.profile)
+        .map(|target| Profiling::start(target, &plan));
     let result = measure(args, &plan, &thresholds, observed, &interrupt, &mut push);
+    // Before the target ends: its names are read from its own files and memory.
+    let profile = profiling.map_or_else(|| Ok(Vec::new()), Profiling::finish);
     if let Some(target) = target {
         target.stop();
     }
     let summary = result?;
     output::print(args, &summary)?;
+    let profile = profile.unwrap_or_else(|problem| {
+        terminal::print_warnings(&[problem]);
+        Vec::new()
+    });
     if let Some(folder) = folder {
-        folder.write(&plimsoll_report::files::of_run(&summary))?;
+        folder.write(&files::of_run_with(&summary, profile))?;
     }
     output::export(args, &summary)?;
     terminal::print_warnings(&push.finish(&summary));
     Ok(verdict(&summary))
+}
+
+/// The names of the files that will be written to `--out`.
+fn file_names(args: &Args) -> Vec<&'static str> {
+    let mut names = files::NAMES.to_vec();
+    if args.output.profile {
+        names.extend(files::PROFILE_NAMES);
+    }
+    names
 }
 
 /// What the flags ask for, with a target that is ready for it.

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_lab::profile::{
-    CallGraph, Profile, ProfileError, ProfilePlan, flame, pprof, take, text,
+    CallGraph, FetchError, Profile, ProfileError, ProfilePlan, fetch, firefox, flame, pprof, take,
+    text,
 };
+use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
+use url::Url;
 
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
@@ -18,16 +21,21 @@ use crate::{signals, terminal};
 /// Shows where the processor time of running processes goes
 ///
 /// Samples the stacks of every thread of a process and of its descendants by the kernel's perf events,
-/// and lists threads and functions. With --out the stacks are also written as a flame graph, as folded
-/// stacks and for pprof.
+/// or asks a server for the profile that it takes of itself, and lists threads and functions. With --out
+/// the stacks are also written as a flame graph, as folded stacks and for pprof.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// A server that takes profiles of itself, as Go's net/http/pprof does; without a path,
+    /// /debug/pprof/profile is asked for
+    #[arg(value_name = "URL", conflicts_with_all = ["pid", "spawn", "frequency", "call_graph"])]
+    url: Option<String>,
+
     /// A running process; may be repeated
     #[arg(
         long,
         value_name = "PID",
-        required_unless_present = "spawn",
+        required_unless_present_any = ["spawn", "url"],
         conflicts_with = "spawn"
     )]
     pid: Vec<u32>,
@@ -63,6 +71,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// File for the Firefox Profiler, <https://profiler.firefox.com>
+    #[arg(long, value_name = "FILE", conflicts_with = "every")]
+    firefox: Option<PathBuf>,
+
     /// Folder of an earlier profile; difference.svg shows what has changed since
     #[arg(long, value_name = "DIR", requires = "out")]
     before: Option<PathBuf>,
@@ -80,7 +92,8 @@ enum Callers {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll profile --pid $(pidof -s nginx) -z 5s
-  plimsoll profile --spawn './server --port 8080' --out after --before before";
+  plimsoll profile --spawn './server --port 8080' --out after --before before
+  plimsoll profile http://127.0.0.1:6060 -z 5s --firefox server.json";
 
 /// In less there is next to nothing to see.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -101,6 +114,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let command = command.map_err(&mut checked).ok().flatten();
     let before = args.before.as_deref().map(earlier).transpose();
     let before = before.map_err(&mut checked).ok().flatten();
+    let url = args.url.as_deref().map(server).transpose();
+    let url = url.map_err(&mut checked).ok().flatten();
     if args.every.is_some_and(|every| every < SHORTEST) {
         checked(Problem::with("--every", "must be at least 100ms"));
     }
@@ -113,7 +128,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let name = if let Some(words) = &command {
+    let name = if let Some(url) = &url {
+        url.to_string()
+    } else if let Some(words) = &command {
         words[0].clone()
     } else {
         let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
@@ -137,10 +154,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     for number in 1_u32.. {
         let left = end.saturating_duration_since(SystemClock.now());
         plan.duration = args.every.map_or(left, |every| every.min(left));
-        let profile = match take(&plan, &interrupt) {
-            // It ended between two profiles.
-            Err(ProfileError::NoProcess(_)) if number > 1 => break,
-            taken => taken.map_err(|error| failed(&error))?,
+        let begun = SystemClock.wall();
+        let profile = match &url {
+            Some(url) => asked(url, plan.duration, &interrupt)?,
+            None => match take(&plan, &interrupt) {
+                // It ended between two profiles.
+                Err(ProfileError::NoProcess(_)) if number > 1 => break,
+                taken => taken.map_err(|error| failed(&error))?,
+            },
         };
         samples += profile.samples();
         if let Some(out) = &args.out {
@@ -149,6 +170,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
                 None => out.clone(),
             };
             write(&profile, &folder, &name, before.as_deref())?;
+        }
+        if let Some(file) = &args.firefox {
+            let json = firefox::encode(&profile, &name, begun);
+            fs::write(file, json).map_err(|error| {
+                let message = format!("cannot write {}: {error}", file.display());
+                Problem::with("--firefox", message).could_not_run()
+            })?;
         }
         let mut table = text::table(&profile, args.top, WIDTH);
         if args.every.is_some() {
@@ -175,6 +203,28 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Exit::Interrupted
     } else {
         Exit::Fine
+    })
+}
+
+fn server(text: &str) -> Result<Url, Problem> {
+    match Url::parse(text) {
+        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(url),
+        Ok(url) if url.scheme() == "https" => Err(Problem::with(
+            "URL",
+            "profiles are fetched over http, not https",
+        )),
+        _ => Err(Problem::with("URL", format!("`{text}` is not an http URL"))),
+    }
+}
+
+/// The profile that a server takes of itself.
+fn asked(url: &Url, duration: Duration, interrupt: &Interrupt) -> Result<Profile, Failed> {
+    fetch(url, duration, interrupt).map_err(|error| Failed {
+        exit: match error {
+            FetchError::Interrupted => Exit::Interrupted,
+            FetchError::Answer { .. } | FetchError::Content { .. } => Exit::CouldNotRun,
+        },
+        problems: vec![Problem::caused_by(&error)],
     })
 }
 

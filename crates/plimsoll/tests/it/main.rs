@@ -10,6 +10,9 @@ mod mistakes;
 
 mod lab;
 
+#[cfg(target_os = "linux")]
+mod matrix;
+
 mod load;
 #[cfg(target_os = "linux")]
 mod profile;

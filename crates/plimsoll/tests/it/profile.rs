@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use insta::assert_snapshot;
-use plimsoll_testkit::eventually;
+use plimsoll_testkit::{Origin, Script, eventually};
 
 use crate::load::interrupt;
 use crate::plimsoll::{Said, command, files_in, plimsoll};
@@ -30,6 +30,108 @@ fn what_cannot_be_profiled() {
     let said = plimsoll(&["profile", "--spawn", "/nosuch/server"]).exits(3);
     assert!(said.stderr.contains("--spawn: "), "{said}");
     assert!(said.stderr.contains("/nosuch/server"), "{said}");
+}
+
+/// Seven samples of one function, as field numbers and values of Protocol Buffers.
+const PPROF: &[u8] = b"\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x07\x22\x06\x08\x01\x22\x02\x08\x01\x2a\x04\x08\x01\x10\x03\x32\x00\x32\x07samples\x32\x05count\x32\x03hot";
+
+#[test]
+fn a_server_gives_the_profile_that_it_takes_of_itself() {
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", PPROF.len()).into_bytes();
+    answer.extend_from_slice(PPROF);
+    let origin = Origin::scripted(Script::serve(answer));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (out, firefox) = (path("out"), path("server.json"));
+    let url = origin.url("/");
+    let said = plimsoll(&[
+        "profile",
+        &url,
+        "-z",
+        "2s",
+        "--out",
+        &out,
+        "--firefox",
+        &firefox,
+    ])
+    .exits(0);
+    assert!(said.stdout.starts_with("7 samples"), "{said}");
+    assert!(said.stdout.contains("100.0 %  hot"), "{said}");
+    assert!(
+        origin.heads()[0].starts_with("GET /debug/pprof/profile?seconds=2 "),
+        "{:?}",
+        origin.heads()
+    );
+    assert_eq!(
+        files_in(out.as_ref()),
+        ["profile.folded", "profile.pb.gz", "profile.svg"]
+    );
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&firefox).unwrap()).unwrap();
+    assert_eq!(
+        document["threads"][0]["samples"]["weight"],
+        serde_json::json!([7])
+    );
+}
+
+#[test]
+fn a_load_with_a_profile_of_its_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let arguments = [
+        "load",
+        "-z",
+        "1s",
+        "--warm-up",
+        "200ms",
+        "-c",
+        "2",
+        "--no-tui",
+        "--profile",
+        "--out",
+        out,
+    ];
+    let said = plimsoll(&arguments).exits(0);
+    let names = files_in(out.as_ref());
+    if said.stderr.contains("warning: --profile") {
+        // Not permitted here: told, and the other files are there.
+        assert!(names.contains(&"report.html".to_owned()), "{names:?}");
+        return;
+    }
+    for name in [
+        "profile.folded",
+        "profile.pb.gz",
+        "profile.svg",
+        "report.html",
+    ] {
+        assert!(names.contains(&name.to_owned()), "{name} in {names:?}");
+    }
+    let page = std::fs::read_to_string(format!("{out}/report.html")).unwrap();
+    assert!(page.contains("href=\"profile.svg\""), "{page}");
+    let stacks = std::fs::read_to_string(format!("{out}/profile.folded")).unwrap();
+    // The origin is a plimsoll too, but not this one: it serves.
+    assert!(stacks.contains("plimsoll_server"), "{stacks}");
+
+    assert_snapshot!(plimsoll(&["load", "--profile", "--out", "x", "http://127.0.0.1:1/"]), @"
+    error: --profile: needs the processes of the server
+      hint: name them with --pid, or start them with --spawn
+    exit 2
+    ");
+}
+
+#[test]
+fn what_no_server_gives() {
+    let origin = Origin::hello();
+    let said = plimsoll(&["profile", &origin.url("/x"), "-z", "1s"]).exits(3);
+    assert!(said.stderr.contains("no profile in the format"), "{said}");
+    assert_snapshot!(plimsoll(&["profile", "https://h/"]), @"
+    error: URL: profiles are fetched over http, not https
+    exit 2
+    ");
+    let both = plimsoll(&["profile", "http://h/", "--pid", "1"]).exits(2);
+    assert!(both.stderr.contains("cannot be used with"), "{both}");
 }
 
 #[test]

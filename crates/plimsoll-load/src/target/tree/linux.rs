@@ -119,6 +119,23 @@ impl Tree {
         Ok(live.map(Member::peak_memory_bytes).sum())
     }
 
+    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
+        self.refresh()?;
+        let mut threads = HashMap::new();
+        for member in self.members.iter().filter(|member| !member.zombie) {
+            for thread in member.process.tasks().into_iter().flatten().flatten() {
+                // One that has just ended is nobody's limit any more.
+                let Ok(stat) = thread.stat() else { continue };
+                let spent = CpuTime {
+                    user: self.units.time(stat.utime),
+                    system: self.units.time(stat.stime),
+                };
+                threads.insert(thread.tid.unsigned_abs(), spent);
+            }
+        }
+        Ok(threads)
+    }
+
     /// Follows the tree to where it is now.
     fn refresh(&mut self) -> Result<(), Ended> {
         if self.descendants {

@@ -1,9 +1,10 @@
 //! Platforms without a proc file system.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use plimsoll_model::ResourceSample;
+use plimsoll_model::{CpuTime, ResourceSample};
 
 use super::{AttachError, Ended};
 
@@ -21,6 +22,10 @@ impl Tree {
         _at: Duration,
         _completed: u64,
     ) -> Result<ResourceSample, Ended> {
+        match self.0 {}
+    }
+
+    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
         match self.0 {}
     }
 

@@ -51,6 +51,19 @@ fn children_are_taken_up_as_they_come() {
 }
 
 #[test]
+fn a_busy_thread_is_told_from_idle_ones() {
+    let process = shell(&format!("sleep 100 & {BURN}; echo burnt; wait"));
+    wait_for(&process, "burnt");
+    let mut tree = ProcessTree::attach(process.id()).unwrap();
+    let threads = tree.threads().unwrap();
+    assert_eq!(threads.len(), 2);
+    let spent = |id: &u32| threads[id].total();
+    assert!(spent(&process.id()) > Duration::ZERO);
+    let idle = threads.keys().find(|id| **id != process.id()).unwrap();
+    assert!(spent(idle) < spent(&process.id()));
+}
+
+#[test]
 fn a_peak_is_of_all_who_run_and_at_least_what_they_hold() {
     let process = shell("sleep 100 & sleep 100 & echo three; wait");
     wait_for(&process, "three");

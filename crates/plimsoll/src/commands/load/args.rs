@@ -354,6 +354,11 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Profile the target while it is measured: a flame graph and more in --out, as plimsoll profile
+    /// makes them
+    #[arg(long, requires = "out")]
+    pub(crate) profile: bool,
+
     /// File for a row a sample, `-` for standard output instead of the summary
     #[arg(long, value_name = "FILE")]
     pub(crate) samples_csv: Option<PathBuf>,

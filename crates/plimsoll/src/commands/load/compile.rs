@@ -94,6 +94,12 @@ pub(super) fn compile(
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
+    if args.output.profile && !is_observed {
+        compiler.problems.push(
+            Problem::with("--profile", "needs the processes of the server")
+                .hint("name them with --pid, or start them with --spawn"),
+        );
+    }
     let variables = &surroundings.variables;
     let destinations = Destination::compile(args, variables, &mut compiler.problems);
     let unknown_method = compiler.unknown_method.take();

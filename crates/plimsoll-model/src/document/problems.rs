@@ -75,7 +75,7 @@ impl<'i> Problems<'i> {
 }
 
 /// An error with all its causes.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,23 +1,31 @@
 //! A TOML document whose keys are taken out one by one: what nobody took is a mistake.
+//!
+//! Whoever compiles one takes what it knows, notes what is wrong and goes on, so that all problems are
+//! told at once, each with its place.
+
+mod problems;
 
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 use std::time::Duration;
 
-use plimsoll_model::{parse_byte_size, parse_duration};
 use toml::de::{DeTable, DeValue};
 
-use crate::config::problems::{ConfigProblem, Problems};
+use self::problems::Problems;
+pub use self::problems::{ConfigProblem, with_causes};
+use crate::{parse_byte_size, parse_duration};
 
 /// A parsed file with what was found wrong with it.
-pub(super) struct Document<'i> {
+#[derive(Debug)]
+pub struct Document<'i> {
     root: Option<(DeTable<'i>, Range<usize>)>,
     problems: Rc<RefCell<Problems<'i>>>,
 }
 
 /// One table, whose keys are taken.
-pub(super) struct Table<'i> {
+#[derive(Debug)]
+pub struct Table<'i> {
     entries: DeTable<'i>,
     /// Of its header or its braces.
     span: Range<usize>,
@@ -29,7 +37,8 @@ pub(super) struct Table<'i> {
 }
 
 /// A value with its place.
-pub(super) struct Value<'i> {
+#[derive(Debug)]
+pub struct Value<'i> {
     content: DeValue<'i>,
     span: Range<usize>,
     key: String,
@@ -38,7 +47,7 @@ pub(super) struct Value<'i> {
 
 impl<'i> Document<'i> {
     /// Mistakes of syntax are noted, and what can be understood nevertheless is looked at too.
-    pub(super) fn parse(text: &'i str) -> Self {
+    pub fn parse(text: &'i str) -> Self {
         let mut problems = Problems::new(text);
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in errors {
@@ -53,7 +62,7 @@ impl<'i> Document<'i> {
     }
 
     /// The table of the file; empty if it was asked for before.
-    pub(super) fn root(&mut self) -> Table<'i> {
+    pub fn root(&mut self) -> Table<'i> {
         let (entries, span) = self.root.take().unwrap_or_default();
         Table {
             entries,
@@ -64,7 +73,8 @@ impl<'i> Document<'i> {
         }
     }
 
-    pub(super) fn into_problems(self) -> Vec<ConfigProblem> {
+    /// What was found wrong so far, in the order of the file.
+    pub fn into_problems(self) -> Vec<ConfigProblem> {
         let text = Problems::new("");
         self.problems.replace(text).into_found()
     }
@@ -72,7 +82,7 @@ impl<'i> Document<'i> {
 
 impl<'i> Table<'i> {
     /// The value of `key`, if it is there.
-    pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
+    pub fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
         self.known.push(key);
         let (_, value) = self.entries.remove_entry(key)?;
         let span = value.span();
@@ -84,11 +94,18 @@ impl<'i> Table<'i> {
         })
     }
 
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+    /// Whether `key` is there and was not taken.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// A text in quotes.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.take(key)?.text()
     }
 
-    pub(super) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+    /// True or false.
+    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         let value = self.take(key)?;
         match value.content {
             DeValue::Boolean(boolean) => Some(boolean),
@@ -97,11 +114,7 @@ impl<'i> Table<'i> {
     }
 
     /// A whole number within `range`.
-    pub(super) fn count(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<usize>,
-    ) -> Option<usize> {
+    pub fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize> {
         let value = self.take(key)?;
         let number = match &value.content {
             DeValue::Integer(integer) => {
@@ -119,8 +132,22 @@ impl<'i> Table<'i> {
         }
     }
 
+    /// A number, whole or not, above zero.
+    pub fn positive(&mut self, key: &'static str) -> Option<f64> {
+        let value = self.take(key)?;
+        let number = match &value.content {
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            _ => None,
+        };
+        match number.filter(|number: &f64| number.is_finite() && *number > 0.0) {
+            Some(number) => Some(number),
+            None => value.expected("a number above zero"),
+        }
+    }
+
     /// A text such as `500ms`.
-    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+    pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
         let value = self.take(key)?;
         match &value.content {
             DeValue::String(text) => match parse_duration(text) {
@@ -132,7 +159,7 @@ impl<'i> Table<'i> {
     }
 
     /// A text such as `64KiB`.
-    pub(super) fn bytes(&mut self, key: &'static str) -> Option<u64> {
+    pub fn bytes(&mut self, key: &'static str) -> Option<u64> {
         let value = self.take(key)?;
         match &value.content {
             DeValue::String(text) => match parse_byte_size(text) {
@@ -143,12 +170,13 @@ impl<'i> Table<'i> {
         }
     }
 
-    pub(super) fn table(&mut self, key: &'static str) -> Option<Self> {
+    /// A table of that name.
+    pub fn table(&mut self, key: &'static str) -> Option<Self> {
         self.take(key)?.table()
     }
 
     /// The tables of an array of tables.
-    pub(super) fn tables(&mut self, key: &'static str) -> Vec<Self> {
+    pub fn tables(&mut self, key: &'static str) -> Vec<Self> {
         let Some(value) = self.take(key) else {
             return Vec::new();
         };
@@ -169,7 +197,7 @@ impl<'i> Table<'i> {
     }
 
     /// All pairs that are left, such as header fields.
-    pub(super) fn rest(&mut self) -> Vec<(String, Value<'i>)> {
+    pub fn rest(&mut self) -> Vec<(String, Value<'i>)> {
         let entries = std::mem::take(&mut self.entries);
         entries
             .into_iter()
@@ -188,7 +216,7 @@ impl<'i> Table<'i> {
     }
 
     /// Notes that something is wrong with the table as a whole.
-    pub(super) fn wrong(&mut self, message: impl ToString, hint: Option<String>) {
+    pub fn wrong(&mut self, message: impl ToString, hint: Option<String>) {
         let path = self.path.trim_end_matches('.').to_owned();
         self.problems
             .borrow_mut()
@@ -196,12 +224,12 @@ impl<'i> Table<'i> {
     }
 
     /// Notes that `key` is not there.
-    pub(super) fn missing(&mut self, key: &str, hint: &str) {
+    pub fn missing(&mut self, key: &str, hint: &str) {
         self.wrong(format!("`{key}` is missing"), Some(hint.to_owned()));
     }
 
     /// Notes every key that nobody asked for.
-    pub(super) fn finish(mut self) {
+    pub fn finish(mut self) {
         let entries = std::mem::take(&mut self.entries);
         for (key, _) in entries {
             let span = key.span();
@@ -225,7 +253,8 @@ impl<'i> Table<'i> {
 }
 
 impl<'i> Value<'i> {
-    pub(super) fn text(self) -> Option<String> {
+    /// Its text; anything else is noted as a mistake.
+    pub fn text(self) -> Option<String> {
         match self.content {
             DeValue::String(text) => Some(text.into_owned()),
             _ => self.expected("text in quotes"),
@@ -233,10 +262,7 @@ impl<'i> Value<'i> {
     }
 
     /// One text or several; `mistake` says what is wrong with one, if anything is.
-    pub(super) fn texts_with(
-        self,
-        mistake: impl Fn(&str) -> Option<String>,
-    ) -> Option<Vec<String>> {
+    pub fn texts_with(self, mistake: impl Fn(&str) -> Option<String>) -> Option<Vec<String>> {
         let values = match self.content {
             DeValue::Array(array) => array
                 .into_iter()
@@ -259,11 +285,13 @@ impl<'i> Value<'i> {
         texts.collect::<Vec<_>>().into_iter().collect()
     }
 
-    pub(super) fn is_true(&self) -> bool {
+    /// Whether it is `true`.
+    pub fn is_true(&self) -> bool {
         matches!(self.content, DeValue::Boolean(true))
     }
 
-    pub(super) fn table(self) -> Option<Table<'i>> {
+    /// Its table; anything else is noted as a mistake.
+    pub fn table(self) -> Option<Table<'i>> {
         match self.content {
             DeValue::Table(entries) => Some(Table {
                 entries,
@@ -277,7 +305,7 @@ impl<'i> Value<'i> {
     }
 
     /// What `result` holds, or its error noted at this place.
-    pub(super) fn check<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
+    pub fn check<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => self.wrong(error),
@@ -285,7 +313,7 @@ impl<'i> Value<'i> {
     }
 
     /// Notes that something is wrong with the value.
-    pub(super) fn wrong<T>(&self, message: impl ToString) -> Option<T> {
+    pub fn wrong<T>(&self, message: impl ToString) -> Option<T> {
         self.problems
             .borrow_mut()
             .add(&self.span, &self.key, message, None);
@@ -298,7 +326,7 @@ impl<'i> Value<'i> {
 }
 
 /// The place and the text of a value that is text.
-pub(super) fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
+pub fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match &value.content {
         DeValue::String(text) => Some(text),
         _ => value.expected("text in quotes"),

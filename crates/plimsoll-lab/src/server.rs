@@ -1,4 +1,4 @@
-//! A server that trials need: started, waited for until it answers.
+//! A server that an experiment needs: started, waited for until it answers.
 
 use std::io;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::SpawnError;
 use url::Url;
 
+use crate::cgroup::Group;
 use crate::command::Command;
 use crate::probe::{self, ProbeError};
 
@@ -97,7 +98,7 @@ pub enum ServerError {
 
 /// A server that answers; dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     command: Command,
     command_line: String,
     tree: Result<ProcessTree, AttachError>,
@@ -105,12 +106,32 @@ pub(super) struct Running {
 
 impl Running {
     /// Its processes, to be sampled, where the platform can tell.
-    pub(super) fn tree(&mut self) -> Option<&mut ProcessTree> {
+    pub(crate) fn tree(&mut self) -> Option<&mut ProcessTree> {
         self.tree.as_mut().ok()
     }
 
+    /// The same, for those who follow it on their own.
+    pub(crate) fn take_tree(&mut self) -> Option<ProcessTree> {
+        self.command.tree().ok()
+    }
+
+    /// Whether its first process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Whether it ends within that time.
+    pub(crate) fn ends_within(&mut self, timeout: Duration) -> bool {
+        !matches!(self.command.wait(timeout), Ok(None))
+    }
+
+    /// The end of what it wrote, on lines of its own, or nothing.
+    pub(crate) fn complaint(&self) -> String {
+        on_own_lines(&self.command.complaint())
+    }
+
     /// Why a trial could not tell what it cost.
-    pub(super) fn unmeasured(self) -> ServerError {
+    pub(crate) fn unmeasured(self) -> ServerError {
         match self.tree {
             Err(cause) => ServerError::Unobservable {
                 command: self.command_line,
@@ -124,10 +145,12 @@ impl Running {
     }
 }
 
-/// Starts `words` on `cores` and waits until `url` answers.
-pub(super) fn start(
+/// Starts `words` on `cores`, within the bounds of `group` if there is one, and waits until `url`
+/// answers.
+pub(crate) fn start(
     words: &[String],
     cores: &[usize],
+    group: Option<&Group>,
     url: &Url,
     interrupt: &Interrupt,
 ) -> Result<Running, ServerError> {
@@ -141,7 +164,7 @@ pub(super) fn start(
             url: shown,
         });
     }
-    let mut command = Command::start(words, cores)?;
+    let mut command = Command::start_in(group, words, cores)?;
     let clock = SystemClock;
     let deadline = clock.now() + READY_WITHIN;
     loop {
@@ -186,7 +209,7 @@ pub(super) fn start(
 }
 
 /// `text` below a message, or nothing if there is none.
-pub(super) fn on_own_lines(text: &str) -> String {
+pub(crate) fn on_own_lines(text: &str) -> String {
     let text = text.trim_end();
     if text.is_empty() {
         String::new()

@@ -1,0 +1,140 @@
+//! The folder of a matrix: a folder for each finished trial, so that an interrupted run goes on.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::order::Turn;
+use super::plan::{MatrixPlan, file_name};
+use super::trial::{Finale, Outcome, Trial};
+
+const PLAN: &str = "plan.json";
+const TRIALS: &str = "trials";
+const TRIAL: &str = "trial.json";
+
+/// What the trials of a folder were made by.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    plan: String,
+    seed: u64,
+    repeats: u32,
+    warm_up_us: u64,
+    window_us: u64,
+}
+
+/// A folder that trials are kept in.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Other trials are there.
+    #[error(
+        "{folder} holds the trials of another plan, or of the same with another seed or length"
+    )]
+    Another {
+        /// The folder.
+        folder: String,
+    },
+    /// The system refused.
+    #[error("cannot write {path}")]
+    Write {
+        /// What was to be written.
+        path: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl Store {
+    /// Makes the folder, or finds what the same plan has left in it.
+    ///
+    /// - `text`: the plan's file.
+    pub fn open(folder: &Path, text: &str, plan: &MatrixPlan) -> Result<Self, StoreError> {
+        let micros =
+            |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let ours = Kept {
+            plan: text.to_owned(),
+            seed: plan.seed,
+            repeats: plan.repeats,
+            warm_up_us: micros(plan.warm_up),
+            window_us: micros(plan.window),
+        };
+        let path = folder.join(PLAN);
+        if let Ok(found) = fs::read(&path) {
+            let found: Option<Kept> = serde_json::from_slice(&found).ok();
+            if found.as_ref() != Some(&ours) {
+                return Err(StoreError::Another {
+                    folder: folder.display().to_string(),
+                });
+            }
+        } else {
+            let json = serde_json::to_vec_pretty(&ours).expect("plain values");
+            write(&path, &json)?;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The trial of `turn`, if it is finished. One that failed is not: what stood in its way may be
+    /// gone.
+    pub(super) fn finished(&self, plan: &MatrixPlan, turn: Turn) -> Option<Trial> {
+        let json = fs::read(self.place(plan, turn).join(TRIAL)).ok()?;
+        let trial: Trial = serde_json::from_slice(&json).ok()?;
+        (!matches!(trial.outcome, Outcome::Failed { .. })).then_some(trial)
+    }
+
+    /// Keeps a trial, and what its tool printed beside it.
+    pub(super) fn keep(
+        &self,
+        plan: &MatrixPlan,
+        turn: Turn,
+        finale: &Finale,
+    ) -> Result<(), StoreError> {
+        let place = self.place(plan, turn);
+        let output = finale.output.as_bytes();
+        let name = if output.starts_with(b"{") {
+            "load.json"
+        } else {
+            "load.txt"
+        };
+        if !output.is_empty() {
+            write(&place.join(name), output)?;
+        }
+        let json = serde_json::to_vec_pretty(&finale.trial).expect("plain values");
+        // Last, since this file says that the trial is whole.
+        write(&place.join(TRIAL), &json)
+    }
+
+    fn place(&self, plan: &MatrixPlan, turn: Turn) -> PathBuf {
+        let cell = turn.cell;
+        let names = [
+            file_name(&plan.targets[cell.target].name),
+            file_name(&plan.loads[cell.load].name),
+            file_name(&plan.sizes[cell.size].name),
+            (turn.round + 1).to_string(),
+        ];
+        // No name has this character.
+        self.folder.join(TRIALS).join(names.join("~"))
+    }
+}
+
+/// All of a file, or none of it.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let partial = path.with_extension("partial");
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&partial, bytes))
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(|cause| StoreError::Write {
+            path: path.display().to_string(),
+            cause,
+        })
+}

@@ -1,0 +1,87 @@
+//! A matrix as text for a terminal, at most 90 columns wide.
+
+use std::fmt::{self, Write};
+
+use super::outcome::{CellResult, Figure, Matrix};
+use super::table::{cell, counted, limit, load, remark, size, variation, winners};
+use crate::wording::{write_machine, write_wrapped};
+
+/// A block for each row, the winners, the conditions; ends with a line break.
+pub fn to_text(matrix: &Matrix) -> String {
+    let mut text = String::new();
+    write_all(&mut text, matrix).expect("a string takes all that is written");
+    text
+}
+
+fn write_all(out: &mut String, matrix: &Matrix) -> fmt::Result {
+    writeln!(
+        out,
+        "{}: {} × {} × {}",
+        matrix.name,
+        counted(matrix.targets.len(), "target"),
+        counted(matrix.loads.len(), "load"),
+        counted(matrix.sizes.len(), "size"),
+    )?;
+    writeln!(
+        out,
+        "{} of {:?} after {:?} each, in random order (seed {}); medians",
+        counted(matrix.repeats as usize, "trial"),
+        matrix.window,
+        matrix.warm_up,
+        matrix.seed
+    )?;
+    for size_index in 0..matrix.sizes.len() {
+        writeln!(out, "\n{}", size(&matrix.sizes[size_index]))?;
+        for load_index in 0..matrix.loads.len() {
+            write_row(out, matrix, size_index, load_index)?;
+        }
+    }
+    writeln!(out)?;
+    write_machine(out, &matrix.conditions)?;
+    for warning in &matrix.conditions.warnings {
+        write_wrapped(out, &format!("warning: {warning}"))?;
+    }
+    Ok(())
+}
+
+fn write_row(out: &mut String, matrix: &Matrix, size: usize, load_index: usize) -> fmt::Result {
+    let row: Vec<&CellResult> = matrix.row(size, load_index).collect();
+    let connections = row.first().map_or(0, |cell| cell.connections);
+    writeln!(out, "\n  {}", load(&matrix.loads[load_index], connections))?;
+    writeln!(
+        out,
+        "  {:<16}{:>11}{:>8}{:>10}{:>8}{:>9}{:>9}{:>9}  limit",
+        "", "CPU µs/req", "", "req/s", "", "p50", "p99", "peak RSS"
+    )?;
+    for result in row {
+        let name: String = matrix.targets[result.cell.target]
+            .0
+            .chars()
+            .take(15)
+            .collect();
+        if result.measured().count() > 0 {
+            writeln!(
+                out,
+                "  {name:<16}{:>11}{:>8}{:>10}{:>8}{:>9}{:>9}{:>9}  {}",
+                cell(result, Figure::CpuUsPerRequest),
+                variation(result, Figure::CpuUsPerRequest),
+                cell(result, Figure::RequestsPerSecond),
+                variation(result, Figure::RequestsPerSecond),
+                cell(result, Figure::P50Us),
+                cell(result, Figure::P99Us),
+                cell(result, Figure::PeakMemoryBytes),
+                limit(result),
+            )?;
+            if let Some(remark) = remark(result) {
+                write_wrapped(out, &format!("    {remark}"))?;
+            }
+        } else if let Some(remark) = remark(result) {
+            write_wrapped(out, &format!("  {name:<15} {remark}"))?;
+        }
+    }
+    let winners = winners(matrix, size, load_index);
+    if !winners.is_empty() {
+        write_wrapped(out, &format!("  ahead: {winners}"))?;
+    }
+    Ok(())
+}

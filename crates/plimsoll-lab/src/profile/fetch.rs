@@ -1,0 +1,108 @@
+//! Profiles that a server takes of itself: `/debug/pprof/profile`, as Go's `net/http/pprof` has it.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_load::Interrupt;
+use url::Url;
+
+use super::Profile;
+use super::pprof::{DecodeError, decode};
+use crate::probe::{self, ProbeError};
+
+/// Most that is read of an answer, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// How long an answer may take beyond the time of the profile.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a server has given no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// It did not answer as it should.
+    #[error("no profile from {url}")]
+    Answer {
+        /// What was asked for.
+        url: String,
+        /// What came instead.
+        #[source]
+        cause: ProbeError,
+    },
+    /// What it answered is none.
+    #[error("no profile from {url}")]
+    Content {
+        /// What was asked for.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        cause: DecodeError,
+    },
+    /// The user asked to stop.
+    #[error("interrupted before the server had answered")]
+    Interrupted,
+}
+
+/// Asks for a profile of so many whole seconds, and waits for it.
+///
+/// A URL without a path stands for `/debug/pprof/profile` of its host; one with `seconds` in its query is
+/// asked as it is.
+pub fn fetch(url: &Url, duration: Duration, interrupt: &Interrupt) -> Result<Profile, FetchError> {
+    /// How long an interrupt may go unnoticed.
+    const STEP: Duration = Duration::from_millis(50);
+
+    let url = asked(url, duration);
+    let shown = url.to_string();
+    let (sender, answer) = sync_channel(1);
+    // It ends with its own timeout if nobody waits for it any more.
+    thread::spawn(move || {
+        let content = probe::content(&url, duration + PATIENCE, LARGEST);
+        sender.send(content).ok();
+    });
+    loop {
+        match answer.recv_timeout(STEP) {
+            Ok(Ok(content)) => {
+                return decode(&content).map_err(|cause| FetchError::Content { url: shown, cause });
+            }
+            Ok(Err(cause)) => return Err(FetchError::Answer { url: shown, cause }),
+            Err(RecvTimeoutError::Timeout) if interrupt.is_asked() => {
+                return Err(FetchError::Interrupted);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(FetchError::Interrupted),
+        }
+    }
+}
+
+fn asked(url: &Url, duration: Duration) -> Url {
+    let mut asked = url.clone();
+    if matches!(asked.path(), "" | "/") {
+        asked.set_path("/debug/pprof/profile");
+    }
+    if !url.query_pairs().any(|(name, _)| name == "seconds") {
+        let seconds = (duration + Duration::from_millis(500)).as_secs().max(1);
+        let seconds = seconds.to_string();
+        asked.query_pairs_mut().append_pair("seconds", &seconds);
+    }
+    asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_of_a_url_is_added() {
+        let asked = |url: &str| asked(&url.parse().unwrap(), Duration::from_secs(5)).to_string();
+        for (url, expected) in [
+            (
+                "http://h:6060",
+                "http://h:6060/debug/pprof/profile?seconds=5",
+            ),
+            ("http://h/x?a=b", "http://h/x?a=b&seconds=5"),
+            ("http://h/x?seconds=9", "http://h/x?seconds=9"),
+        ] {
+            assert_eq!(asked(url), expected);
+        }
+    }
+}

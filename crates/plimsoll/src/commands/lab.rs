@@ -1,0 +1,282 @@
+//! `plimsoll lab`: targets × loads × sizes by a plan.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_lab::matrix::{
+    Event, Figure, Matrix, MatrixError, MatrixPlan, Outcome, RunOptions, Store, StoreError, Trial,
+    compile, run as run_matrix, to_html, to_json, to_text,
+};
+use plimsoll_model::document::ConfigProblem;
+use plimsoll_model::{grouped, parse_duration, three_figures};
+
+use crate::exit::Exit;
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+use crate::{signals, terminal};
+
+/// Measures targets × loads × sizes by a plan, one target up at a time
+///
+/// Starts each target, loads it, and ends it, in random order and several times over; bounds it by
+/// control groups where a size says so; observes target, generator and upstreams, and says who was
+/// the limit. Finished trials are kept in a folder: an interrupted run goes on where it was.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The plan, in TOML
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// Tell every mistake in the plan, and run nothing
+    #[arg(long)]
+    check: bool,
+
+    /// Folder for the trials and the report [default: the name of the plan with -result]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Trials of each cell, instead of the plan's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+
+    /// Load before each window, instead of the plan's
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    warm_up: Option<Duration>,
+
+    /// Length of each window, instead of the plan's
+    #[arg(long, value_name = "TIME", value_parser = parse_window)]
+    window: Option<Duration>,
+
+    /// Start of the random order, instead of the plan's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Control group below which those of the sizes are made, such as / [default: beside our own]
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+
+    /// Print one JSON document (schemas/lab.v1.json)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll lab --check plan.toml
+  plimsoll lab plan.toml
+  plimsoll lab plan.toml --repeats 1 --warm-up 1s --window 2s --out quick
+
+Exit codes: 0 every cell was measured, killed for memory, or cannot be held here; 2 usage;
+3 a trial could not be made; 130 interrupted, to be gone on with by the same command.";
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let own = super::own_program()?;
+    let (text, mut plan) = load(&args.plan, &own)?;
+    if args.check {
+        let cells = plan.targets.len() * plan.loads.len() * plan.sizes.len();
+        print(&format!(
+            "{}: no mistakes; {cells} cells, {}",
+            args.plan.display(),
+            least(&plan, cells)
+        ))?;
+        return Ok(Exit::Fine);
+    }
+    plan.repeats = args.repeats.unwrap_or(plan.repeats);
+    plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);
+    plan.window = args.window.unwrap_or(plan.window);
+    plan.seed = args.seed.unwrap_or(plan.seed);
+
+    let folder = args.out.clone().unwrap_or_else(|| {
+        let stem = args.plan.file_stem().unwrap_or_default();
+        PathBuf::from(format!("{}-result", stem.to_string_lossy()))
+    });
+    let store = Store::open(&folder, &text, &plan).map_err(|error| match error {
+        StoreError::Another { .. } => Problem::caused_by(&error)
+            .about("--out")
+            .hint("name another folder, or remove that one")
+            .usage(),
+        StoreError::Write { .. } => Problem::caused_by(&error).about("--out").could_not_run(),
+    })?;
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let options = RunOptions {
+        plimsoll: own,
+        cgroup: args.cgroup.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect(),
+    };
+    let progress = Progress::new();
+    let matrix = run_matrix(&plan, &options, &store, &interrupt, &mut |event| {
+        progress.show(event);
+    });
+    progress.clear();
+    let matrix = matrix.map_err(|error| Failed {
+        exit: match error {
+            MatrixError::Interrupted => Exit::Interrupted,
+            MatrixError::Store(_) => Exit::CouldNotRun,
+        },
+        problems: vec![Problem::caused_by(&error)],
+    })?;
+    write_all(&folder, &matrix)?;
+    let document = if args.json {
+        to_json(&matrix)
+    } else {
+        to_text(&matrix)
+    };
+    print(document.trim_end())?;
+    verdict(&matrix)
+}
+
+/// The text of the plan, and what it comes to.
+fn load(file: &Path, own: &str) -> Result<(String, MatrixPlan), Failed> {
+    let usage = |problems| Failed {
+        exit: Exit::Usage,
+        problems,
+    };
+    let bytes = Problems::read(file).map_err(|message| usage(vec![Problem::new(message)]))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let message = format!("{} is not UTF-8", file.display());
+        usage(vec![Problem::new(message)])
+    })?;
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let plan = compile(&text, directory, own).map_err(|problems| {
+        let shown = |problem: &ConfigProblem| {
+            let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
+            let shown = Problem::new(problem).about(&place);
+            match &problem.hint {
+                Some(hint) => shown.hint(hint),
+                None => shown,
+            }
+        };
+        usage(problems.iter().map(shown).collect())
+    })?;
+    Ok((text, plan))
+}
+
+/// How long it takes at least.
+fn least(plan: &MatrixPlan, cells: usize) -> String {
+    let each = plan.warm_up + plan.window;
+    let cells = u32::try_from(cells).unwrap_or(u32::MAX);
+    let least = each.saturating_mul(cells).saturating_mul(plan.repeats);
+    format!(
+        "{} trials each, at least {} s in all",
+        plan.repeats,
+        least.as_secs()
+    )
+}
+
+/// One report of all, and one of each target by its name.
+fn write_all(folder: &Path, matrix: &Matrix) -> Result<(), Failed> {
+    let mut reports = vec![("lab".to_owned(), matrix.clone())];
+    for (target, (name, _)) in matrix.targets.iter().enumerate() {
+        let name = format!("target-{}", name.replace(' ', "-"));
+        reports.push((name, matrix.only(target)));
+    }
+    for (name, matrix) in reports {
+        for (ending, content) in [
+            ("json", to_json(&matrix)),
+            ("txt", to_text(&matrix)),
+            ("html", to_html(&matrix)),
+        ] {
+            let path = folder.join(format!("{name}.{ending}"));
+            fs::write(&path, content).map_err(|error| {
+                Problem::new(format!("cannot write {}: {error}", path.display())).could_not_run()
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), Failed> {
+    terminal::print(text).map_err(|error| {
+        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+    })
+}
+
+fn verdict(matrix: &Matrix) -> Result<Exit, Failed> {
+    let problems: Vec<Problem> = matrix
+        .failures()
+        .map(|(trial, reason)| Problem::new(format!("{}: {reason}", place(trial))))
+        .collect();
+    if problems.is_empty() {
+        return Ok(Exit::Fine);
+    }
+    Err(Failed {
+        exit: Exit::CouldNotRun,
+        problems,
+    })
+}
+
+fn place(trial: &Trial) -> String {
+    format!(
+        "{}, {}, {}, trial {}",
+        trial.target,
+        trial.load,
+        trial.size,
+        trial.round + 1
+    )
+}
+
+/// A line a trial: written over on a terminal while it runs, below one another when it has ended.
+struct Progress {
+    is_terminal: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&self, event: &Event<'_>) {
+        match event {
+            Event::Begins {
+                number,
+                of,
+                target,
+                load,
+                size,
+            } if self.is_terminal => terminal::overwrite_line(&format!(
+                "trial {number} of {of}: {target}, {load}, {size}"
+            )),
+            Event::Ended(trial) if !self.is_terminal => terminal::log_line(&told(trial)),
+            Event::Begins { .. } | Event::Ended(_) => {}
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_terminal {
+            terminal::overwrite_line("");
+        }
+    }
+}
+
+/// `nginx, c8, small, trial 1: 52,110/s, CPU 4.61 µs/request`.
+fn told(trial: &Trial) -> String {
+    let came_to = match &trial.outcome {
+        Outcome::Measured(figures) => {
+            let cost = Figure::CpuUsPerRequest
+                .of(figures)
+                .map_or_else(String::new, |cost| {
+                    format!(", CPU {} µs/request", three_figures(cost))
+                });
+            format!("{}/s{cost}", grouped(figures.requests_per_second))
+        }
+        Outcome::Killed { who, .. } => format!("{who} killed for memory"),
+        Outcome::Failed { .. } => "failed".to_owned(),
+    };
+    format!("{}: {came_to}", place(trial))
+}
+
+fn parse_window(text: &str) -> Result<Duration, String> {
+    let window = parse_duration(text).map_err(|error| error.to_string())?;
+    if window < Duration::from_millis(100) {
+        return Err("must be 100ms or longer".to_owned());
+    }
+    Ok(window)
+}

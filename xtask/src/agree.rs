@@ -1,0 +1,321 @@
+//! `cargo xtask agree`: our generator beside wrk and oha, which know nothing of it.
+//!
+//! All load an origin that answers after a delay of 1 ms, in turns. When their rates and percentiles
+//! agree, and each counts what the server counted, it was the server that was measured.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::packages;
+use crate::step;
+use crate::{Failure, Outcome};
+
+/// How much, and how long
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Trials of each tool
+    #[arg(long, default_value_t = 8)]
+    trials: u32,
+
+    /// Length of a trial
+    #[arg(long, default_value_t = 3)]
+    seconds: u32,
+
+    /// Connections
+    #[arg(long, default_value_t = 8)]
+    connections: u32,
+}
+
+/// How far rates and percentiles may be apart.
+const WITHIN: f64 = 0.05;
+
+const TOOLS: [&str; 2] = ["wrk", "oha"];
+
+/// Runs the task; fails if a tool does not agree with us.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    packages::install(root, &[packages::WRK])?;
+    let target = crate::bench::target_directory(root)?;
+    let peers = target.join("peers/bin");
+    for tool in TOOLS {
+        if packages::find(tool, std::slice::from_ref(&peers)).is_none() {
+            let hint = "`cargo xtask bench load --quick --install-peers` installs it";
+            return Err(format!("`{tool}` is not installed; {hint}").into());
+        }
+    }
+    step::run(
+        root,
+        &mut step::cargo(&["build", "--release", "--locked", "-p", "plimsoll"]),
+    )?;
+    let plimsoll = target.join("release/plimsoll");
+    let origin = Origin::start(&plimsoll, &target)?;
+    let counted = counts(&plimsoll, &peers, &origin, arguments)?;
+    let document = compare(root, &plimsoll, &peers, &origin, arguments)?;
+    let figures = figures(&document)?;
+    let mut apart = 0;
+    for line in counted.iter().chain(&figures) {
+        println!("{}", line.text);
+        apart += usize::from(!line.agrees);
+    }
+    match apart {
+        0 => Ok(()),
+        _ => Err(format!("{apart} figures do not agree").into()),
+    }
+}
+
+/// An origin that answers after 1 ms, and tells how many it has answered.
+struct Origin {
+    process: Child,
+    port: u16,
+    admin: u16,
+    file: PathBuf,
+}
+
+impl Origin {
+    fn start(plimsoll: &Path, target: &Path) -> Result<Self, Failure> {
+        let [port, admin, _] = crate::bench::free_ports()?;
+        let file = target.join(format!("agree-{}.toml", std::process::id()));
+        let text = format!(
+            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\npath = \"/\"\n\
+             delay = \"1ms\"\nrespond = {{ body = \"hello\" }}\n[admin]\naddress = \"127.0.0.1:{admin}\"\n"
+        );
+        fs::write(&file, text)
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        let process = Command::new(plimsoll)
+            .arg("up")
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start the origin: {error}"))?;
+        let mut origin = Self {
+            process,
+            port,
+            admin,
+            file,
+        };
+        // It tells each address once it listens there.
+        let mut told = String::new();
+        let mut byte = [0; 1];
+        let stdout = origin.process.stdout.as_mut();
+        let stdout = stdout.ok_or("the origin has no output")?;
+        while told.lines().count() < 2 || !told.ends_with('\n') {
+            match stdout.read(&mut byte) {
+                Ok(1) => told.push(char::from(byte[0])),
+                _ => return Err("the origin ended before it listened".into()),
+            }
+        }
+        Ok(origin)
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// How many requests of its route it has answered.
+    fn answered(&self) -> Result<u64, Failure> {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.admin))?;
+            stream.write_all(
+                b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n",
+            )?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        let page = ask().map_err(|error| format!("cannot ask the origin: {error}"))?;
+        Ok(answered(&page))
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        // What has ended already needs no end.
+        self.process.kill().ok();
+        self.process.wait().ok();
+        fs::remove_file(&self.file).ok();
+    }
+}
+
+/// The requests of route `/` on a page of counters.
+fn answered(page: &str) -> u64 {
+    page.lines()
+        .filter(|line| line.starts_with("plimsoll_route_requests_total{route=\"/\""))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum()
+}
+
+/// One figure beside another.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    agrees: bool,
+}
+
+/// Each tool once, with its count beside the server's.
+fn counts(
+    plimsoll: &Path,
+    peers: &Path,
+    origin: &Origin,
+    arguments: &Arguments,
+) -> Result<Vec<Line>, Failure> {
+    let (seconds, connections) = (&arguments.seconds, &arguments.connections);
+    let url = origin.url();
+    let time = format!("{seconds}s");
+    let c = connections.to_string();
+    let own = plimsoll.to_string_lossy().into_owned();
+    let oha = packages::find("oha", &[peers.to_owned()]);
+    let oha = oha.unwrap_or_default().to_string_lossy().into_owned();
+    let commands: [(&str, Vec<&str>); 3] = [
+        (
+            "plimsoll",
+            vec![
+                &own, "load", "--no-tui", "--json", "-c", &c, "-z", &time, &url,
+            ],
+        ),
+        ("wrk", vec!["wrk", "-t1", "-c", &c, "-d", &time, &url]),
+        (
+            "oha",
+            vec![
+                &oha,
+                "--no-tui",
+                "--output-format",
+                "json",
+                "-c",
+                &c,
+                "-z",
+                &time,
+                &url,
+            ],
+        ),
+    ];
+    let mut lines = Vec::new();
+    for (name, words) in commands {
+        let before = origin.answered()?;
+        let output = Command::new(words[0])
+            .args(&words[1..])
+            .output()
+            .map_err(|error| format!("cannot run `{name}`: {error}"))?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = told(name, &output).ok_or_else(|| format!("{name} tells no count"))?;
+        let answered = origin.answered()? - before;
+        // Others leave what is under way at the end; ours waits for it, and counts it.
+        let left = if name == "plimsoll" { 0 } else { *connections };
+        let agrees = answered.abs_diff(told) <= u64::from(left);
+        let mark = if agrees { "agrees" } else { "APART" };
+        lines.push(Line {
+            text: format!("{name:<9} counted {told:>9}, the server {answered:>9}  {mark}"),
+            agrees,
+        });
+    }
+    Ok(lines)
+}
+
+/// How many responses a tool says it had.
+fn told(tool: &str, output: &str) -> Option<u64> {
+    if tool == "wrk" {
+        let line = output.lines().find(|line| line.contains(" requests in "))?;
+        return line.split_whitespace().next()?.parse().ok();
+    }
+    let document: Value = serde_json::from_str(output).ok()?;
+    if tool == "plimsoll" {
+        return document.pointer("/counts/ok")?.as_u64();
+    }
+    let statuses = document.get("statusCodeDistribution")?.as_object()?;
+    statuses.values().map(Value::as_u64).sum()
+}
+
+/// All three in turns, by `plimsoll compare`.
+fn compare(
+    root: &Path,
+    plimsoll: &Path,
+    peers: &Path,
+    origin: &Origin,
+    arguments: &Arguments,
+) -> Result<Value, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).chain([peers.to_owned()]);
+    let path = std::env::join_paths(directories).map_err(|error| error.to_string())?;
+    let mut command = Command::new(plimsoll);
+    command
+        .args(["compare", "--json", "--driver", "plimsoll,wrk,oha"])
+        .args(["--trials", &arguments.trials.to_string()])
+        .args(["--seconds", &arguments.seconds.to_string()])
+        .args(["-c", &arguments.connections.to_string()])
+        .arg(origin.url())
+        .env("PATH", path);
+    println!("$ {}", step::shown(&command));
+    let json = step::output(root, &mut command)?;
+    serde_json::from_str(&json).map_err(|error| format!("plimsoll compare: {error}").into())
+}
+
+/// Ours beside each other tool's.
+fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
+    let pairs = document.get("pairs").and_then(Value::as_array);
+    let mut lines = Vec::new();
+    for pair in pairs.ok_or("plimsoll compare has compared nothing")? {
+        let peer = pair["peer"].as_u64().unwrap_or_default();
+        let label = document.pointer(&format!("/operands/{peer}/label"));
+        let label = label.and_then(Value::as_str).unwrap_or("another");
+        for name in ["rps", "p50_us", "p99_us"] {
+            let metrics = pair["metrics"].as_array();
+            let found = metrics.and_then(|metrics| {
+                metrics
+                    .iter()
+                    .find(|metric| metric["metric"] == name)?
+                    .get("ratio")?
+                    .as_f64()
+            });
+            let ratio = found.ok_or_else(|| format!("{label} tells no {name}"))?;
+            let agrees = (ratio - 1.0).abs() <= WITHIN;
+            let mark = if agrees { "agrees" } else { "APART" };
+            lines.push(Line {
+                text: format!("plimsoll / {label:<5} {name:<7} {ratio:.3}  {mark}"),
+                agrees,
+            });
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_each_tool() {
+        let wrk = "Running 3s test\n  24000 requests in 3.00s, 2.9MB read\n";
+        assert_eq!(told("wrk", wrk), Some(24_000));
+        assert_eq!(told("plimsoll", r#"{"counts":{"ok":7}}"#), Some(7));
+        let oha = r#"{"statusCodeDistribution":{"200":5,"503":1}}"#;
+        assert_eq!(told("oha", oha), Some(6));
+        assert_eq!(told("wrk", "usage: wrk"), None);
+        assert_eq!(told("oha", "not JSON"), None);
+    }
+
+    #[test]
+    fn the_server_counts_its_own_route_only() {
+        let page = "plimsoll_route_requests_total{route=\"/\",status=\"2xx\"} 40\n\
+                    plimsoll_route_requests_total{route=\"/\",status=\"5xx\"} 2\n\
+                    plimsoll_route_requests_total{route=\"admin\",status=\"2xx\"} 9\n";
+        assert_eq!(answered(page), 42);
+    }
+
+    #[test]
+    fn what_is_more_than_five_percent_apart_does_not_agree() {
+        let metric = |name: &str, ratio: f64| serde_json::json!({"metric": name, "ratio": ratio});
+        let document = serde_json::json!({
+            "operands": [{"label": "plimsoll"}, {"label": "wrk"}],
+            "pairs": [{"peer": 1, "metrics": [
+                metric("rps", 0.97), metric("p50_us", 1.04), metric("p99_us", 1.07)]}],
+        });
+        let lines = figures(&document).unwrap_or_else(|Failure(message)| panic!("{message}"));
+        let agree: Vec<bool> = lines.iter().map(|line| line.agrees).collect();
+        assert_eq!(agree, [true, true, false]);
+        assert!(figures(&serde_json::json!({})).is_err());
+    }
+}
