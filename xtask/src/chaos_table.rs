@@ -33,7 +33,7 @@ pub(crate) fn table(folder: &Path) -> String {
     rows.insert(0, COLUMNS.map(str::to_owned).into());
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.len()).max().unwrap_or(0)
+        cells.map(String::len).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
     let line = |row: &Vec<String>| {

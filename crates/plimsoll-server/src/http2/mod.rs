@@ -69,6 +69,7 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 leaving: None,
                 is_given_up: false,
                 tap: Rc::clone(&state),
+                accepted: Vec::new(),
                 limits,
                 place: Rc::clone(&place),
             };
@@ -117,7 +118,14 @@ struct Http2 {
     leaving: Option<Instant>,
     /// The client was told that it is too much.
     is_given_up: bool,
+    /// Requests that came with the same read, whose answers leave with the same write.
+    accepted: Vec<Accepted>,
 }
+
+type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
+
+/// Requests that may wait for each other.
+const MOST_GATHERED: usize = 64;
 
 /// How long a client that was told to leave may take to notice.
 const LINGER: Duration = Duration::from_secs(2);
@@ -163,12 +171,9 @@ impl Drop for Busy {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the usual one, and none is kept"
-)]
 enum Event {
-    Accepted(http::Request<RecvStream>, SendResponse<Bytes>),
+    /// There are requests to answer.
+    Accepted,
     Ended(Result<(), Cut>),
     /// Nothing is under way, and that for long; or the engine drains.
     Leave,
@@ -182,7 +187,11 @@ impl Http2 {
     async fn run(mut self) -> Result<(), Cut> {
         loop {
             match self.next().await {
-                Event::Accepted(request, respond) => self.handle(request, respond),
+                Event::Accepted => {
+                    for (request, respond) in std::mem::take(&mut self.accepted) {
+                        self.handle(request, respond);
+                    }
+                }
                 Event::Ended(result) => return result,
                 Event::Leave => {
                     self.leaving = Some(self.place.worker.clock.now());
@@ -202,16 +211,22 @@ impl Http2 {
         poll_fn(|cx| {
             let worker = &self.place.worker;
             self.place.watch(cx.waker());
-            match self.connection.poll_accept(cx) {
-                Poll::Ready(None) => return Poll::Ready(Event::Ended(Ok(()))),
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    return Poll::Ready(Event::Accepted(request, respond));
+            // Each call of it sends what is there to be sent, so answers wait until all requests are taken.
+            while self.accepted.len() < MOST_GATHERED {
+                match self.connection.poll_accept(cx) {
+                    Poll::Ready(Some(Ok(accepted))) => self.accepted.push(accepted),
+                    Poll::Ready(Some(Err(error))) => {
+                        let result = cut_of(&error).map_or(Ok(()), Err);
+                        return Poll::Ready(Event::Ended(result));
+                    }
+                    Poll::Ready(None) if self.accepted.is_empty() => {
+                        return Poll::Ready(Event::Ended(Ok(())));
+                    }
+                    Poll::Ready(None) | Poll::Pending => break,
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    let result = cut_of(&error).map_or(Ok(()), Err);
-                    return Poll::Ready(Event::Ended(result));
-                }
-                Poll::Pending => {}
+            }
+            if !self.accepted.is_empty() {
+                return Poll::Ready(Event::Accepted);
             }
             if self.tap.tripped().is_some() && !self.is_given_up {
                 return Poll::Ready(Event::TooMuch);
@@ -232,7 +247,7 @@ impl Http2 {
     /// When something has to happen unless the client does something before.
     fn deadline(&self) -> Option<(Instant, Event)> {
         if let Some(since) = self.tap.lingering() {
-            return Some((since + LINGER, Event::Ended(Ok(()))));
+            return Some((since + LINGER, Event::Ended(Err(Cut::Http2))));
         }
         if let Some(since) = self.tap.blocked() {
             return Some((since + self.limits.write_timeout, Event::Late));
