@@ -183,6 +183,12 @@ fn metrics(snapshot: &Snapshot) -> String {
         &by_reason(Cut::ALL.map(Cut::name).into(), &snapshot.cut),
     );
     family(
+        "plimsoll_log_lines_dropped_total",
+        "counter",
+        "Lines of the access log that found no room or could not be written.",
+        &alone(snapshot.log_dropped),
+    );
+    family(
         "plimsoll_panics_total",
         "counter",
         "Connections that ended in a mistake of the server.",

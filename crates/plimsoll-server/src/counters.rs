@@ -155,6 +155,7 @@ pub struct Counters {
     open: AtomicUsize,
     is_draining: AtomicBool,
     per_address: Mutex<HashMap<IpAddr, usize>>,
+    log_dropped: AtomicU64,
 }
 
 /// Names of routes that are no more, which are still counted by themselves.
@@ -182,6 +183,8 @@ pub struct Snapshot {
     pub cut: Vec<u64>,
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
+    /// Lines of the access log that were not written.
+    pub log_dropped: u64,
     /// Answered requests by route and class of status.
     pub routes: Vec<(String, [u64; 6])>,
 }
@@ -262,6 +265,11 @@ impl Counters {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// Lines of the access log that could not be kept or written.
+    pub(crate) fn log_dropped(&self, lines: u64) {
+        self.log_dropped.fetch_add(lines, Ordering::Relaxed);
+    }
+
     /// From now on no new work should be sent here.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
@@ -290,6 +298,7 @@ impl Counters {
             add(&mut snapshot.cut, &worker.cut);
             snapshot.panics += read(&worker.panics);
         }
+        snapshot.log_dropped = read(&self.log_dropped);
         let mut routes = lock(&self.routes);
         routes.retire();
         let mut sums = routes.retired.clone();

@@ -25,6 +25,8 @@ pub(super) struct Table<'i> {
     path: String,
     /// Keys that somebody asked for, there or not.
     known: Vec<&'static str>,
+    /// Of these, those that were there.
+    given: Vec<&'static str>,
     problems: Rc<RefCell<Problems<'i>>>,
 }
 
@@ -60,6 +62,7 @@ impl<'i> Document<'i> {
             span,
             path: String::new(),
             known: Vec::new(),
+            given: Vec::new(),
             problems: Rc::clone(&self.problems),
         }
     }
@@ -75,6 +78,7 @@ impl<'i> Table<'i> {
     pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
         self.known.push(key);
         let (_, value) = self.entries.remove_entry(key)?;
+        self.given.push(key);
         let span = value.span();
         Some(Value {
             content: value.into_inner(),
@@ -82,6 +86,11 @@ impl<'i> Table<'i> {
             key: format!("{}{key}", self.path),
             problems: Rc::clone(&self.problems),
         })
+    }
+
+    /// Whether `key`, which was asked for, was there, right or wrong.
+    pub(super) fn was_given(&self, key: &str) -> bool {
+        self.given.contains(&key)
     }
 
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
@@ -259,6 +268,22 @@ impl<'i> Value<'i> {
         texts.collect::<Vec<_>>().into_iter().collect()
     }
 
+    /// A table, or `true` for one without keys.
+    pub(super) fn table_or_true(self) -> Option<Table<'i>> {
+        match self.content {
+            DeValue::Boolean(true) => Some(Table {
+                entries: DeTable::new(),
+                span: self.span,
+                path: format!("{}.", self.key),
+                known: Vec::new(),
+                given: Vec::new(),
+                problems: self.problems,
+            }),
+            DeValue::Table(_) => self.table(),
+            _ => self.expected("true or a table"),
+        }
+    }
+
     pub(super) fn is_true(&self) -> bool {
         matches!(self.content, DeValue::Boolean(true))
     }
@@ -270,6 +295,7 @@ impl<'i> Value<'i> {
                 span: self.span,
                 path: format!("{}.", self.key),
                 known: Vec::new(),
+                given: Vec::new(),
                 problems: self.problems,
             }),
             _ => self.expected("a table"),

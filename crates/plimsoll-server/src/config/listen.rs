@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use plimsoll_wire::tls::{CertificateFiles, server_config};
 
+use crate::access_log::AccessLog;
 use crate::action::MakeAction;
-use crate::config::Context;
 use crate::config::document::{Table, as_text};
+use crate::config::{Context, middleware};
 use crate::engine::{ListenerPlan, Serves};
+use crate::middleware::Middleware;
 
 /// Listeners that all serve `action`.
 pub(super) fn compile(
     tables: Vec<Table<'_>>,
     context: &Context,
     action: &Arc<MakeAction>,
+    log: Option<&AccessLog>,
 ) -> Vec<ListenerPlan> {
     let mut listeners: Vec<ListenerPlan> = Vec::new();
     for mut table in tables {
@@ -22,6 +25,7 @@ pub(super) fn compile(
         let shares_port = table.boolean("share_port").unwrap_or(false);
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
+        let middleware = middleware::compile(&mut table, context, "listener");
         if let Some(address) = address
             && address.port() != 0
             && listeners.iter().any(|listener| listener.address == address)
@@ -38,7 +42,7 @@ pub(super) fn compile(
                 shares_port,
                 is_last: false,
                 serves: Serves::Http {
-                    action: Arc::clone(action),
+                    action: layered(action, middleware, log.cloned()),
                     tls,
                     http2,
                 },
@@ -46,6 +50,22 @@ pub(super) fn compile(
         }
     }
     listeners
+}
+
+/// What a listener makes of the routes; the log sees everything.
+fn layered(
+    routes: &Arc<MakeAction>,
+    middleware: Middleware,
+    log: Option<AccessLog>,
+) -> Arc<MakeAction> {
+    let routes = Arc::clone(routes);
+    Arc::new(move || {
+        let action = middleware.over(routes());
+        match &log {
+            Some(log) => log.over(action),
+            None => action,
+        }
+    })
 }
 
 fn address(table: &mut Table<'_>) -> Option<SocketAddr> {

@@ -11,6 +11,10 @@ mod limits;
 
 mod listen;
 
+mod log;
+
+mod middleware;
+
 mod problems;
 
 mod route;
@@ -28,6 +32,7 @@ use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::route::Routes;
 
+pub use crate::config::log::{LogPlan, LogTarget};
 pub use crate::config::problems::ConfigProblem;
 
 /// What a file asks for, ready to start.
@@ -37,6 +42,8 @@ pub struct ServerPlan {
     pub engine: EnginePlan,
     /// How long open connections may still take once it is told to end.
     pub drain: Duration,
+    /// Where requests are noted, if anywhere; whoever runs the plan has it written.
+    pub log: Option<LogPlan>,
 }
 
 /// The JSON Schema of the file.
@@ -73,12 +80,16 @@ pub fn compile(
         .into_iter()
         .filter_map(|table| route::compile(table, &context, &mut names))
         .collect();
+    let log = root
+        .table("log")
+        .and_then(|table| log::compile(table, &context, counters));
     let action = routing(routes, counters);
     let tables = root.tables("listen");
     if tables.is_empty() {
         root.missing("listen", "at least one [[listen]] says where to listen");
     }
-    let mut listeners = listen::compile(tables, &context, &action);
+    let mut listeners =
+        listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
     if let Some(table) = root.table("admin") {
         let admin = admin::compile(table, counters, &listeners);
         listeners.extend(admin);
@@ -96,6 +107,7 @@ pub fn compile(
             limits,
         },
         drain: drain.unwrap_or(DRAIN),
+        log,
     })
 }
 
@@ -110,7 +122,8 @@ fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
     Arc::new(move || {
         let routes = plans.iter().map(|plan| {
             let tag = counters.route(&plan.name);
-            (plan.conditions.clone(), tag, plan.action.make())
+            let action = plan.middleware.over(plan.action.make());
+            (plan.conditions.clone(), tag, action)
         });
         Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
     })

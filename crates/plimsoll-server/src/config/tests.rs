@@ -48,6 +48,10 @@ fn everything_that_can_be_said_is_in_the_schema() {
         idle_timeout = "3s"
         write_timeout = "4s"
         handshake_timeout = "5s"
+        [log]
+        file = "-"
+        format = "combined"
+        queue = "1MiB"
         [admin]
         address = "0.0.0.0:9090"
         token = "0123456789abcdef"
@@ -55,6 +59,14 @@ fn everything_that_can_be_said_is_in_the_schema() {
         address = "[::1]:0"
         share_port = true
         http2 = false
+        request_id = { field = "x-id", accept = true }
+        trace = { accept = false, sampled = 50 }
+        response_headers = { remove = ["server", "x-a"], set = { x-b = "c" }, add = { x-d = "e" } }
+        request_headers = { remove = "x-f" }
+        cors = { origins = ["https://a.example"], methods = "PUT", headers = ["x-g"], expose = "x-h", credentials = true, max_age = "1h" }
+        rate_limit = { requests = 5, per = "1m", burst = 6, key = "header:x-i", clients = 7 }
+        basic_auth = { realm = "r", users = { alice = "$2y$04$abcdefghijklmnopqrstuuKKLzYHSLZiYDFhqk2TWOXkYgGqlqGYm" } }
+        compress = { codings = ["br", "zstd"], types = "text/*", least = "2KiB" }
         [[route]]
         name = "all"
         host = "*.example.org"
@@ -73,6 +85,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
     assert_eq!(plan.engine.limits.request.head_bytes, 4096);
     assert_eq!(plan.engine.limits.http2.streams, 6);
     assert_eq!(plan.engine.limits.handshake_timeout, Duration::from_secs(5));
+    assert_eq!(plan.log.unwrap().target, LogTarget::Stdout);
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     jsonschema::validate(&schema, &document).unwrap();
@@ -143,6 +156,63 @@ fn the_admin_port_is_on_the_loopback_or_has_a_token() {
         check(text)
             .unwrap_err()
             .contains("is that of a [[listen]] already")
+    );
+}
+
+#[test]
+fn mistakes_in_middleware_are_told() {
+    let text = r#"[[listen]]
+address = "127.0.0.1:0"
+request_id = false
+trace = { sampled = 101 }
+response_headers = { set = { date = "today" }, remove = ["a b"] }
+cors = { origins = "*", credentials = true }
+rate_limit = { per = "0s", key = "colour" }
+[[route]]
+basic_auth = { users = { alice = "plain" } }
+compress = { codings = ["gzip", "deflate"], types = "text", last = "1KiB" }
+cors = { methods = "put" }
+echo = {}
+[[route]]
+basic_auth = { file = "none" }
+rate_limit = { requests = 0 }
+echo = {}
+"#;
+    assert_eq!(
+        check(text).unwrap_err(),
+        "3:14: listen[1].request_id: must be true or a table\n\
+         4:21: listen[1].trace.sampled: must be a whole number from 0 to 100\n\
+         5:37: listen[1].response_headers.set.date: is set by the server and cannot be given\n\
+         5:58: listen[1].response_headers.remove: `a b` is not the name of a header field\n\
+         6:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
+         7:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
+         7:14: listen[1].rate_limit: `per` must be longer than nothing\n\
+         7:35: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
+         9:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
+         10:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
+         10:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
+         10:61: route[1].compress.last: unknown key (did you mean `least`?)\n\
+         11:8: route[1].cors: `origins` is missing (such as origins = [\"https://example.org\"], or \"*\")\n\
+         11:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
+         14:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
+         15:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
+    );
+}
+
+#[test]
+fn a_log_needs_a_place() {
+    let problems = |log: &str| {
+        check(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[log]\n{log}\n"
+        ))
+        .unwrap_err()
+    };
+    assert!(problems("").starts_with("3:1: log: `file` is missing"));
+    assert_eq!(
+        problems("file = \"a.log\"\nformat = \"xml\"\nqueue = \"1KiB\""),
+        "3:1: log: `queue` must be from 64KiB to 1GiB\n\
+         4:8: log.file: no file can be at /nonexistent/a.log\n\
+         5:10: log.format: `xml` is not a format; there are json and combined\n"
     );
 }
 

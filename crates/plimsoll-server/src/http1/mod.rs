@@ -24,7 +24,7 @@ use plimsoll_wire::h1::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
+use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
 use crate::counters::Cut;
 use crate::http1::output::Output;
 use crate::http2;
@@ -568,6 +568,11 @@ impl Http1 {
     fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
         let counters = &self.place.worker.counters;
         counters.refused(error);
+        self.service.action().refused(&Refusal {
+            peer: self.peer,
+            version: Version::Http11,
+            error,
+        });
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
         counters.answered(Version::Http11, status);
         let text = format!("{error}\n");
@@ -612,7 +617,7 @@ impl Http1 {
     #[inline]
     fn count(&self, status: StatusCode, version: Version, content: &Content) {
         self.place.worker.counters.answered(version, status);
-        if let Some(route) = content.route.take() {
+        if let Some(route) = content.take_route() {
             route.answered(status);
         }
     }

@@ -20,7 +20,7 @@ use http::{Method, StatusCode};
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
 
-use crate::action::{Answer, Outcome};
+use crate::action::{Answer, Outcome, Refusal};
 use crate::counters::Cut;
 use crate::http2::stream::{Responder, discard};
 use crate::limits::Limits;
@@ -231,11 +231,17 @@ impl Http2 {
             is_head: parts.method == Method::HEAD,
             date,
             route: None,
+            kept: None,
         };
         let authority = match self.authority(&parts) {
             Ok(authority) => authority,
             Err(error) => {
                 worker.counters.refused(error);
+                self.service.action().refused(&Refusal {
+                    peer: self.peer,
+                    version: Version::Http2,
+                    error,
+                });
                 let status =
                     StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
                 responder.send(Response::text(status, format!("{error}\n")));
@@ -254,7 +260,8 @@ impl Http2 {
         };
         let request = Request::new(start, self.peer, &content);
         let answer = self.service.action().handle(&request);
-        responder.route = content.route.take();
+        responder.route = content.take_route();
+        responder.kept = content.kept();
         match content.source.take() {
             // Nobody took it: the client may finish, within bounds, rather than be interrupted.
             ContentSource::Http2(stream, _) => {

@@ -10,6 +10,10 @@ mod http2;
 
 mod life;
 
+mod log;
+
+mod middleware;
+
 mod server;
 
 #[global_allocator]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use plimsoll_server::config::{ConfigProblem, STARTER, ServerPlan, compile};
-use plimsoll_server::{Counters, Drained, Engine, EngineError};
+use plimsoll_server::config::{ConfigProblem, LogPlan, LogTarget, STARTER, ServerPlan, compile};
+use plimsoll_server::{Counters, Drained, Engine, EngineError, LogWriter, OpenLog};
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -50,9 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     descriptors::raise().ok();
     let mut signals =
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let log = write_log(&plan)?;
     let engine = Engine::start(&plan.engine, counters).map_err(|error| could_not(&error))?;
     tell_addresses(&plan, &engine)?;
-    serve(args, engine, plan, &mut signals)
+    serve(args, engine, plan, log, &mut signals)
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {
@@ -109,31 +110,45 @@ fn serve(
     args: &Args,
     mut engine: Engine,
     mut plan: ServerPlan,
+    mut log: Option<LogWriter>,
     signals: &mut Signals,
 ) -> Result<Exit, Failed> {
     while signals.next() == Asked::Reload {
         let reloaded = load(&args.file, engine.counters()).and_then(|new| {
+            let log = write_log(&new)?;
             engine
                 .reload(&new.engine)
                 .map_err(|error| could_not(&error))?;
-            Ok(new)
+            Ok((new, log))
         });
         match reloaded {
-            Ok(new) => {
-                plan = new;
+            Ok((new, writer)) => {
+                // What is noted by the old one is still written.
+                (plan, log) = (new, writer);
                 tell_addresses(&plan, &engine)?;
             }
-            // What is served stays as it was.
-            Err(failed) => terminal::print_failure(&failed),
+            // What is served stays as it was, but the log may have been moved.
+            Err(failed) => {
+                if let Some(log) = &log {
+                    log.reopen();
+                }
+                terminal::print_failure(&failed);
+            }
         }
     }
     let (done, drained) = oneshot::channel();
     let timeout = plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
-    match signals.unless_asked_again(drained) {
+    let drained = signals.unless_asked_again(drained);
+    if drained.is_some() {
+        draining.join().ok();
+    }
+    if let Some(log) = log {
+        log.finish();
+    }
+    match drained {
         None => Ok(Exit::Interrupted),
         Some(drained) => {
-            draining.join().ok();
             if drained.cut_off > 0 {
                 let cut_off = drained.cut_off;
                 let message = format!("{cut_off} connections were still open at the end");
@@ -142,6 +157,26 @@ fn serve(
             Ok(Exit::Fine)
         }
     }
+}
+
+/// Has the access log written, if there is one.
+fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
+    let Some(LogPlan { log, target }) = &plan.log else {
+        return Ok(None);
+    };
+    let (open, shown): (OpenLog, _) = match target.clone() {
+        LogTarget::Stdout => (
+            Box::new(|| Ok(Box::new(std::io::stdout()))),
+            "the standard output".to_owned(),
+        ),
+        LogTarget::File(path) => {
+            let shown = path.display().to_string();
+            (Box::new(move || LogTarget::open_file(&path)), shown)
+        }
+    };
+    log.write_to(open).map(Some).map_err(|error| {
+        Problem::new(format!("cannot write the access log to {shown}: {error}")).could_not_run()
+    })
 }
 
 fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {

@@ -128,6 +128,30 @@ fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
 }
 
 #[test]
+fn the_access_log_is_opened_anew_on_sighup_and_written_to_its_end() {
+    let files = MaterialFiles::new();
+    let text = file("hello") + "[log]\nfile = \"access.log\"\nformat = \"combined\"\n";
+    let path = files.write("plimsoll.toml", &text);
+    let (log, moved) = (files.path("access.log"), files.path("access.log.1"));
+    let mut up = Up::start(&path);
+    let lines = |log: &Path| {
+        let text = fs::read_to_string(log).unwrap_or_default();
+        text.matches("] \"GET / HTTP/1.1\" 200 5 \"-\" \"").count()
+    };
+    assert!(up.answers("status == 200"));
+    eventually(|| lines(&log) == 1);
+    fs::rename(&log, &moved).unwrap();
+    // Even a file with mistakes has the log opened anew.
+    fs::write(&path, "nonsense = 1\n").unwrap();
+    up.signal(Signal::HUP);
+    eventually(|| log.exists());
+    assert!(up.answers("status == 200"));
+    up.signal(Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    assert_eq!((lines(&moved), lines(&log)), (1, 1));
+}
+
+#[test]
 fn a_drain_under_load_fails_nothing() {
     let engine = |address: &str| {
         let text = format!(
