@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use plimsoll_wire::tls::{CertificateFiles, server_config};
+use plimsoll_wire::tls::{CertificateFiles, ClientCertificates, server_config};
 
 use crate::access_log::AccessLog;
 use crate::action::MakeAction;
@@ -82,7 +82,17 @@ fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
 /// One table, or one for each certificate.
 fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rustls::ServerConfig>> {
     let tables = table.tables("tls");
+    let clients = match table.take("client_certificates") {
+        None => Some(None),
+        Some(value) => value
+            .table()
+            .and_then(|table| clients(table, context))
+            .map(Some),
+    };
     if tables.is_empty() {
+        if !matches!(clients, Some(None)) {
+            table.wrong("`client_certificates` are given, but no `tls`", None);
+        }
         return None;
     }
     let mut certificates = Vec::new();
@@ -93,7 +103,7 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
             if path.is_none() {
                 table.missing(key, "a file in PEM");
             }
-            path.map(|path| context.directory.join(path))
+            path.map(|path| context.certificate(&path))
         };
         let (certificates_file, key) = (file("cert"), file("key"));
         match (certificates_file, key) {
@@ -108,11 +118,24 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
     if !is_whole {
         return None;
     }
-    match server_config(&certificates, http2) {
+    match server_config(&certificates, clients?.as_ref(), http2) {
         Ok(config) => Some(Arc::new(config)),
         Err(error) => {
             table.wrong(super::problems::with_causes(&error), None);
             None
         }
     }
+}
+
+fn clients(mut table: Table<'_>, context: &Context) -> Option<ClientCertificates> {
+    let authorities = table.text("ca");
+    if authorities.is_none() && !table.was_given("ca") {
+        table.missing("ca", "a file in PEM with those that vouch for clients");
+    }
+    let required = table.boolean("required").unwrap_or(true);
+    table.finish();
+    Some(ClientCertificates {
+        authorities: context.certificate(&authorities?),
+        required,
+    })
 }

@@ -19,6 +19,7 @@ mod problems;
 
 mod route;
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -42,6 +43,8 @@ pub struct ServerPlan {
     pub engine: EnginePlan,
     /// How long open connections may still take once it is told to end.
     pub drain: Duration,
+    /// The files of certificates and keys: once one changes, the file is to be compiled again.
+    pub certificates: Vec<PathBuf>,
     /// Where requests are noted, if anywhere; whoever runs the plan has it written.
     pub log: Option<LogPlan>,
 }
@@ -68,6 +71,7 @@ pub fn compile(
     let mut document = Document::parse(text);
     let context = Context {
         directory: directory.to_owned(),
+        certificates: RefCell::default(),
     };
     let mut root = document.root();
     let threads = root.count("threads", 1..=1024);
@@ -107,6 +111,7 @@ pub fn compile(
             limits,
         },
         drain: drain.unwrap_or(DRAIN),
+        certificates: context.certificates.into_inner(),
         log,
     })
 }
@@ -114,6 +119,17 @@ pub fn compile(
 /// What compiling needs besides the file.
 struct Context {
     directory: PathBuf,
+    /// Files that were read as certificates and keys.
+    certificates: RefCell<Vec<PathBuf>>,
+}
+
+impl Context {
+    /// The place of a certificate or key, noted to be watched.
+    fn certificate(&self, path: &str) -> PathBuf {
+        let path = self.directory.join(path);
+        self.certificates.borrow_mut().push(path.clone());
+        path
+    }
 }
 
 /// The routes as what each worker makes of them.

@@ -160,6 +160,17 @@ fn the_admin_port_is_on_the_loopback_or_has_a_token() {
 }
 
 #[test]
+fn client_certificates_are_for_tls() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\nclient_certificates = { required = 1 }\n";
+    assert_eq!(
+        check(text).unwrap_err(),
+        "1:1: listen[1]: `client_certificates` are given, but no `tls`\n\
+         3:23: listen[1].client_certificates: `ca` is missing (a file in PEM with those that vouch for clients)\n\
+         3:36: listen[1].client_certificates.required: must be true or false\n"
+    );
+}
+
+#[test]
 fn mistakes_in_middleware_are_told() {
     let text = r#"[[listen]]
 address = "127.0.0.1:0"
@@ -187,7 +198,7 @@ echo = {}
          6:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
          7:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
          7:14: listen[1].rate_limit: `per` must be longer than nothing\n\
-         7:35: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
+         7:34: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
          9:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
          10:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
          10:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
@@ -234,7 +245,8 @@ fn certificates_are_read_with_the_file() {
         );
         compile(&text, directory, &Arc::default(), 1)
     };
-    assert!(compile("a.key").is_ok());
+    let plan = compile("a.key").unwrap();
+    assert_eq!(plan.certificates, [cert.clone(), directory.join("a.key")]);
     let problems = compile("b.key").unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].message.contains("b.key"), "{}", problems[0]);

@@ -187,6 +187,8 @@ fn pieces_go_on_as_they_come_and_trailers_last() {
         let data = |text: &'static str| Some(Frame::data(Bytes::from(text)));
         let pieces = Pieces(VecDeque::from([
             data("one "),
+            // Asked once more after what came is flushed.
+            None,
             None,
             data("two "),
             data("three"),
