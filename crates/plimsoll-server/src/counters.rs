@@ -33,11 +33,13 @@ pub enum Cut {
     Http2,
     /// Descriptors or memory ran out.
     Shortage,
+    /// A proxy did not say whose connection it passes on.
+    ProxyHeader,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -48,6 +50,7 @@ impl Cut {
         Self::Discard,
         Self::Http2,
         Self::Shortage,
+        Self::ProxyHeader,
     ];
 
     /// A short name, for metrics.
@@ -63,6 +66,7 @@ impl Cut {
             Self::Discard => "discard",
             Self::Http2 => "http2",
             Self::Shortage => "shortage",
+            Self::ProxyHeader => "proxy_header",
         }
     }
 }
@@ -248,16 +252,27 @@ impl Counters {
         Ok(())
     }
 
+    /// Counts a connection as one of `to`, which a proxy passes on from `from`.
+    pub(crate) fn moved(
+        &self,
+        from: IpAddr,
+        to: IpAddr,
+        most_of_address: usize,
+    ) -> Result<(), Cut> {
+        let mut per_address = lock(&self.per_address);
+        let open = per_address.entry(to).or_insert(0);
+        if *open >= most_of_address {
+            return Err(Cut::ConnectionsOfAddress);
+        }
+        *open += 1;
+        forget(&mut per_address, from);
+        Ok(())
+    }
+
     /// Gives a place back.
     pub(crate) fn leave(&self, address: IpAddr) {
         self.open.fetch_sub(1, Ordering::Relaxed);
-        let mut per_address = lock(&self.per_address);
-        if let Some(open) = per_address.get_mut(&address) {
-            *open -= 1;
-            if *open == 0 {
-                per_address.remove(&address);
-            }
-        }
+        forget(&mut lock(&self.per_address), address);
     }
 
     /// Connections open now.
@@ -310,6 +325,16 @@ impl Counters {
             .map(|(name, sums)| (name.to_string(), sums))
             .collect();
         snapshot
+    }
+}
+
+/// One connection of `address` less.
+fn forget(per_address: &mut HashMap<IpAddr, usize>, address: IpAddr) {
+    if let Some(open) = per_address.get_mut(&address) {
+        *open -= 1;
+        if *open == 0 {
+            per_address.remove(&address);
+        }
     }
 }
 
@@ -376,6 +401,15 @@ mod tests {
         counters.leave(here);
         assert_eq!(counters.admit(here, 2, 1), Ok(()));
         assert_eq!(counters.open(), 2);
+        assert_eq!(
+            counters.moved(here, there, 1),
+            Err(Cut::ConnectionsOfAddress)
+        );
+        assert_eq!(counters.moved(here, there, 2), Ok(()));
+        counters.leave(there);
+        counters.leave(there);
+        assert_eq!(counters.open(), 0);
+        assert!(lock(&counters.per_address).is_empty());
     }
 
     #[test]
@@ -383,6 +417,6 @@ mod tests {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::Shortage));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::ProxyHeader));
     }
 }

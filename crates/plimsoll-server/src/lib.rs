@@ -37,6 +37,8 @@ mod engine;
 
 mod listener;
 
+mod proxied;
+
 mod run;
 
 mod worker;

@@ -1,13 +1,14 @@
 //! `[[listen]]`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use plimsoll_wire::tls::{CertificateFiles, ClientCertificates, server_config};
 
 use crate::access_log::AccessLog;
 use crate::action::MakeAction;
-use crate::config::document::{Table, as_text};
+use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
 use crate::engine::{ListenerPlan, Serves};
 use crate::middleware::Middleware;
@@ -23,6 +24,7 @@ pub(super) fn compile(
     for mut table in tables {
         let address = address(&mut table);
         let shares_port = table.boolean("share_port").unwrap_or(false);
+        let proxied_by = table.take("proxied_by").and_then(networks);
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
         let middleware = middleware::compile(&mut table, context, "listener");
@@ -40,6 +42,7 @@ pub(super) fn compile(
             listeners.push(ListenerPlan {
                 address,
                 shares_port,
+                proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
                 serves: Serves::Http {
                     action: layered(action, middleware, log.cloned()),
@@ -77,6 +80,19 @@ fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
     value.check(text.parse().map_err(|_| {
         format!("`{text}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080")
     }))
+}
+
+/// Networks, of which a single address is one.
+fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
+    let network = |text: &str| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        text.parse::<IpNet>().ok().or(address.ok())
+    };
+    let texts = value.texts_with(|text| {
+        let is_network = network(text).is_some();
+        (!is_network).then(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
+    })?;
+    Some(texts.iter().filter_map(|text| network(text)).collect())
 }
 
 /// One table, or one for each certificate.

@@ -58,6 +58,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
         [[listen]]
         address = "[::1]:0"
         share_port = true
+        proxied_by = ["10.0.0.0/8", "::1"]
         http2 = false
         request_id = { field = "x-id", accept = true }
         trace = { accept = false, sampled = 50 }
@@ -85,6 +86,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
     assert_eq!(plan.engine.limits.request.head_bytes, 4096);
     assert_eq!(plan.engine.limits.http2.streams, 6);
     assert_eq!(plan.engine.limits.handshake_timeout, Duration::from_secs(5));
+    assert_eq!(plan.engine.listeners[0].proxied_by.len(), 2);
     assert_eq!(plan.log.unwrap().target, LogTarget::Stdout);
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
@@ -175,6 +177,7 @@ fn mistakes_in_middleware_are_told() {
     let text = r#"[[listen]]
 address = "127.0.0.1:0"
 request_id = false
+proxied_by = "everybody"
 trace = { sampled = 101 }
 response_headers = { set = { date = "today" }, remove = ["a b"] }
 cors = { origins = "*", credentials = true }
@@ -192,21 +195,22 @@ echo = {}
     assert_eq!(
         check(text).unwrap_err(),
         "3:14: listen[1].request_id: must be true or a table\n\
-         4:21: listen[1].trace.sampled: must be a whole number from 0 to 100\n\
-         5:37: listen[1].response_headers.set.date: is set by the server and cannot be given\n\
-         5:58: listen[1].response_headers.remove: `a b` is not the name of a header field\n\
-         6:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
-         7:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
-         7:14: listen[1].rate_limit: `per` must be longer than nothing\n\
-         7:34: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
-         9:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
-         10:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
-         10:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
-         10:61: route[1].compress.last: unknown key (did you mean `least`?)\n\
-         11:8: route[1].cors: `origins` is missing (such as origins = [\"https://example.org\"], or \"*\")\n\
-         11:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
-         14:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
-         15:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
+         4:14: listen[1].proxied_by: `everybody` is not a network, such as 10.0.0.0/8\n\
+         5:21: listen[1].trace.sampled: must be a whole number from 0 to 100\n\
+         6:37: listen[1].response_headers.set.date: is set by the server and cannot be given\n\
+         6:58: listen[1].response_headers.remove: `a b` is not the name of a header field\n\
+         7:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
+         8:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
+         8:14: listen[1].rate_limit: `per` must be longer than nothing\n\
+         8:34: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
+         10:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
+         11:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
+         11:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
+         11:61: route[1].compress.last: unknown key (did you mean `least`?)\n\
+         12:8: route[1].cors: `origins` is missing (such as origins = [\"https://example.org\"], or \"*\")\n\
+         12:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
+         15:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
+         16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
     );
 }
 

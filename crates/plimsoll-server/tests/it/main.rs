@@ -14,6 +14,8 @@ mod log;
 
 mod middleware;
 
+mod proxied;
+
 mod server;
 
 #[global_allocator]

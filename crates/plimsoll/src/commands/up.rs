@@ -133,8 +133,9 @@ fn serve(
             Asked::End => break,
             Asked::Look if !watched.has_changed() => continue,
             // The file may be half written: what holds is what was loaded.
-            Asked::Look => compiled(&args.file, &text, engine.counters())
-                .map(|plan| (text.clone(), plan)),
+            Asked::Look => {
+                compiled(&args.file, &text, engine.counters()).map(|plan| (text.clone(), plan))
+            }
             Asked::Reload => load(&args.file, engine.counters()),
         };
         let reloaded = loaded.and_then(|(text, new)| {
