@@ -74,15 +74,14 @@ struct Bench<'a> {
     peers: PathBuf,
     /// The server's files; removed with the value.
     directory: PathBuf,
-    port: u16,
-    /// For a server that needs another one.
-    port2: u16,
+    /// The first is that of the URL; the others are for servers that need more.
+    ports: [u16; 3],
 }
 
 impl<'a> Bench<'a> {
     fn prepare(root: &'a Path, plan: &'a Plan, arguments: &Arguments) -> Result<Self, Failure> {
         let target = target_directory(root)?;
-        let [port, port2] = free_ports()?;
+        let ports = free_ports()?;
         let bench = Self {
             root,
             plan,
@@ -90,8 +89,7 @@ impl<'a> Bench<'a> {
             release: target.join("release"),
             peers: target.join("peers"),
             directory: target.join(format!("bench-{}", std::process::id())),
-            port,
-            port2,
+            ports,
         };
         if arguments.install_peers {
             peers::install(root, &bench.peers)?;
@@ -125,7 +123,8 @@ impl<'a> Bench<'a> {
     /// Every operand's program, and the server's, can be found.
     fn check_programs(&self) -> Outcome {
         let operands = self.plan.operands.iter().map(|operand| &operand.program);
-        for program in operands.chain([&self.plan.server.program]) {
+        let drivers = self.plan.drivers().map(|driver| &driver.program);
+        for program in operands.chain(drivers).chain([&self.plan.server.program]) {
             let program = self.filled(program);
             if packages::find(&program, &[self.peers.join("bin")]).is_none() {
                 return Err(format!("`{program}` is not installed; add --install-peers").into());
@@ -141,6 +140,7 @@ impl<'a> Bench<'a> {
         } else {
             (self.plan.trials, self.plan.seconds)
         };
+        let seconds = case.seconds.unwrap_or(seconds);
         let server = &self.plan.server;
         let mut command = Command::new(self.release.join("plimsoll"));
         command
@@ -148,12 +148,22 @@ impl<'a> Bench<'a> {
             .args(["--trials", &trials.to_string()])
             .args(["--seconds", &seconds.to_string()])
             .args(["--connections", &case.connections.to_string()])
-            .args(["--port", &self.port.to_string()])
-            .args(["--pin", &self.plan.pin])
-            .args(["--url", &self.plan.url])
-            .args(["--server", &self.filled(&server.command)])
-            .args(["--server-pin", &server.pin])
-            .args(["--ready", &self.filled(&server.ready)]);
+            .args(["--port", &self.ports[0].to_string()])
+            .args(["--pin", &self.plan.pin]);
+        if server.drives {
+            let driver = case.driver.as_ref().map(|driver| &driver.command);
+            let driver = driver.unwrap_or(&server.command);
+            command
+                .args(["--drive", &self.plan.url])
+                .args(["--driver-command", &self.filled(driver)])
+                .args(["--driver-pin", &server.pin]);
+        } else {
+            command
+                .args(["--url", &self.plan.url])
+                .args(["--server", &self.filled(&server.command)])
+                .args(["--server-pin", &server.pin])
+                .args(["--ready", &self.filled(&server.ready)]);
+        }
         for (_, operand) in case.operands(self.plan) {
             command.arg(self.filled(operand));
         }
@@ -170,9 +180,14 @@ impl<'a> Bench<'a> {
             .operands
             .iter()
             .map(|operand| (&operand.name, &operand.version));
+        let drivers = self.plan.drivers();
+        let drivers = drivers.map(|driver| (&driver.name, &driver.version));
         let server = (&self.plan.server.name, &self.plan.server.version);
-        let mut versions = Vec::new();
-        for (name, words) in operands.chain([server]) {
+        let mut versions: Vec<(String, String)> = Vec::new();
+        for (name, words) in operands.chain([server]).chain(drivers) {
+            if versions.iter().any(|(known, _)| known == name) {
+                continue;
+            }
             let Some((program, arguments)) = words.split_first() else {
                 continue;
             };
@@ -200,12 +215,13 @@ impl<'a> Bench<'a> {
         ]
     }
 
-    /// `{dir}`, `{release}`, `{port}` and `{port2}` are ours to fill in; the rest is compare's.
+    /// `{dir}`, `{release}` and `{port}` to `{port3}` are ours to fill in; the rest is compare's.
     fn filled(&self, text: &str) -> String {
         text.replace("{dir}", &self.directory.to_string_lossy())
             .replace("{release}", &self.release.to_string_lossy())
-            .replace("{port}", &self.port.to_string())
-            .replace("{port2}", &self.port2.to_string())
+            .replace("{port}", &self.ports[0].to_string())
+            .replace("{port2}", &self.ports[1].to_string())
+            .replace("{port3}", &self.ports[2].to_string())
     }
 
     fn search_path(&self) -> Result<std::ffi::OsString, Failure> {
@@ -234,13 +250,15 @@ fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
         .into())
 }
 
-/// Two ports that nobody listens on.
-fn free_ports() -> Result<[u16; 2], Failure> {
+/// Ports that nobody listens on.
+fn free_ports() -> Result<[u16; 3], Failure> {
     let bind = || TcpListener::bind(("127.0.0.1", 0));
     let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
-    // Both are held until both are known, so they differ.
-    let ports = bind().and_then(|first| Ok((first, bind()?)));
-    let ports = ports.and_then(|(first, second)| Ok([port(first)?, port(second)?]));
+    // Each is held until all are known, so they differ.
+    let listeners = bind().and_then(|first| Ok([first, bind()?, bind()?]));
+    let ports = listeners.and_then(|[first, second, third]| {
+        Ok([port(first)?, port(second)?, port(third)?])
+    });
     ports.map_err(|error| format!("no free port: {error}").into())
 }
 

@@ -4,41 +4,33 @@
 //! what they send leaves in one write. Nothing is allocated for an exchange, and the clock is looked
 //! at once for each read and each write, however many exchanges are in it.
 
-use std::collections::VecDeque;
+mod link;
+
+mod place;
+
+mod taking;
+
 use std::future::poll_fn;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use plimsoll_client::check::{Facts, Observer};
-use plimsoll_client::grpc::GrpcReading;
-use plimsoll_client::{
-    Completed, ConnectFailure, Connection, Driven, Http2, Incomplete, Opening, Request, Responses,
-    Session, Stream, require_http2,
-};
-use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol, Retry};
+use plimsoll_client::{ConnectFailure, Driven, require_http2};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::ResponseSink as _;
-use plimsoll_wire::h2::hpack::Fields;
-use plimsoll_wire::h2::{ResponseHead, Settings};
-use tokio::time::Sleep;
+use plimsoll_wire::h2::Settings;
 
 use crate::back_off::BackOff;
-use crate::events::{EventStream, NEVER, Response};
-use crate::pace::{Finished, Start, StreamPacer};
+use crate::events::{EventStream, Response};
+use crate::pace::{Finished, StreamPacer};
 use crate::plain::{Shared, add_phases};
-use crate::plan::RunPlan;
-use crate::source::RequestSource;
+use crate::streams::link::{Connecting, Link, Open};
+use crate::streams::place::Place;
+use crate::streams::taking::{News, Taking};
 use crate::user::Recorder;
 
 /// Turns before the worker's other connections get theirs.
 const TURNS_PER_POLL: u32 = 32;
-
-/// How often a request is sent on yet another connection because the one before was left by its
-/// server without having looked at it. A server that does so every time is not worth more.
-const MOST_ATTEMPTS: u8 = 5;
 
 /// Makes the exchanges of one connection, and of those that replace it.
 #[derive(Debug)]
@@ -58,83 +50,6 @@ pub(crate) struct StreamsUser {
     turn: u64,
 }
 
-/// Room for one exchange at a time; its number is the exchange's token.
-#[derive(Debug)]
-struct Place {
-    start: Start,
-    source: RequestSource,
-    /// What the user remembers, and the request with that.
-    session: Option<Box<Session>>,
-    dressed: Option<Request>,
-    /// Bytes of answers after which the same request was sent again.
-    bytes_sent: u64,
-    bytes_received: u64,
-    /// The phases before the request was begun.
-    phases: Phases,
-    attempts: u8,
-    /// The turn in which it was taken up.
-    taken_in: u64,
-    observer: Option<Observer>,
-    /// Only where gRPC is spoken.
-    grpc: Option<Box<GrpcReading>>,
-    /// Only where streams of events are opened.
-    events: Option<Box<EventStream>>,
-}
-
-/// The way to one endpoint.
-#[derive(Debug)]
-struct Link {
-    connecting: Option<Connecting>,
-    current: Option<Open>,
-    /// Retired ones whose last exchanges are still under way.
-    retired: Vec<Open>,
-    /// Places that wait for a connection, or for room on it.
-    queue: VecDeque<u32>,
-    /// For the one that waits longest; made when one first waits.
-    patience: Option<Pin<Box<Sleep>>>,
-    back_off: BackOff,
-    /// While no connection may be opened; made when that is first so.
-    rest: Option<Pin<Box<Sleep>>>,
-}
-
-struct Connecting {
-    /// The place whose exchange it is opened for.
-    place: u32,
-    begun: Instant,
-    attempt: Pin<Box<dyn Future<Output = Result<Connection, ConnectFailure>>>>,
-}
-
-impl std::fmt::Debug for Connecting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connecting")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug)]
-struct Open {
-    http: Box<Http2<Stream>>,
-    peer: Option<SocketAddr>,
-    /// Days until the peer's certificate expires, if a condition looks at it.
-    certificate_days: Option<i64>,
-    /// When it was begun to be opened.
-    begun: Instant,
-    /// A complete exchange.
-    has_carried: bool,
-}
-
-/// Places whose exchanges ended, and those whose requests have to be sent again.
-#[derive(Debug, Default)]
-struct News {
-    answered: Vec<(u32, Finished)>,
-    /// With when their exchanges ended.
-    failed: Vec<(u32, Instant)>,
-    again: Vec<u32>,
-    /// Those whose responses are to be given up.
-    given_up: Vec<u32>,
-}
-
 impl StreamsUser {
     /// - `index`: the connection's number in the run; its places are virtual users, which begin at
     ///   different requests.
@@ -148,32 +63,14 @@ impl StreamsUser {
         events: Vec<Option<Box<EventStream>>>,
     ) -> Self {
         let plan = &shared.plan;
-        let expectations = &plan.expectations;
         let now = SystemClock.now();
         let first = index * settings.streams as usize;
-        let places = (0..settings.streams as usize)
+        let places = (first..first + settings.streams as usize)
             .zip(events)
-            .map(|(place, events)| Place {
-                events,
-                start: Start {
-                    intended: now,
-                    started: now,
-                    in_window: false,
-                    lag: None,
-                },
-                source: RequestSource::new(Rc::clone(&shared.source), plan, first + place),
-                phases: Phases::default(),
-                attempts: 0,
-                taken_in: 0,
-                session: Session::new(&plan.session).map(Box::new),
-                dressed: None,
-                bytes_sent: 0,
-                bytes_received: 0,
-                observer: (!expectations.is_empty()).then(|| expectations.observer()),
-                grpc: plan.grpc.map(|_| Box::default()),
-            });
+            .map(|(index, events)| Place::new(&shared, index, events, now))
+            .collect();
         Self {
-            places: places.collect(),
+            places,
             in_play: 0,
             under_way: 0,
             links: (plan.seed.wrapping_add(index as u64)..)
@@ -233,16 +130,7 @@ impl StreamsUser {
                     self.recorder.begin(&start);
                     self.under_way += 1;
                     let taken = &mut self.places[place as usize];
-                    taken.start = start;
-                    taken.phases = Phases::default();
-                    taken.attempts = 0;
-                    taken.bytes_sent = 0;
-                    taken.bytes_received = 0;
-                    taken.taken_in = self.turn;
-                    let endpoint = taken.source.advance(&self.shared.plan);
-                    if let Some(events) = &mut taken.events {
-                        events.begin(&start, taken.source.position());
-                    }
+                    let endpoint = taken.take_up(start, self.turn, &self.shared.plan);
                     self.links[endpoint].queue.push_back(place);
                 }
             }
@@ -551,278 +439,5 @@ impl StreamsUser {
             self.pacer.add(self.in_play, now);
             self.in_play += 1;
         }
-    }
-}
-
-impl Link {
-    fn new(seed: u64) -> Self {
-        Self {
-            connecting: None,
-            current: None,
-            retired: Vec::new(),
-            queue: VecDeque::new(),
-            patience: None,
-            back_off: BackOff::new(seed),
-            rest: None,
-        }
-    }
-
-    /// What a connection that is over means for the next one.
-    fn take_leave(&mut self, open: &Open) {
-        if !open.has_carried {
-            self.back_off.lost(open.begun);
-        }
-    }
-
-    /// Whether no connection may be opened yet; the task is woken when one may.
-    fn poll_rest(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(until) = self.back_off.until().filter(|_| !self.queue.is_empty()) else {
-            return false;
-        };
-        let rest = self
-            .rest
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until.into())));
-        if rest.deadline().into_std() != until {
-            rest.as_mut().reset(until.into());
-        }
-        rest.as_mut().poll(context).is_pending()
-    }
-}
-
-impl Open {
-    /// - `begun`: when it was begun to be opened.
-    fn new(connection: Connection, plan: &RunPlan, settings: Settings, begun: Instant) -> Self {
-        let certificate_days = if plan.expectations.needs_certificate() {
-            let session = connection.stream.tls_session();
-            let certificate = session.and_then(|session| session.certificate);
-            certificate.map(|certificate| certificate.days_left(SystemClock.wall()))
-        } else {
-            None
-        };
-        let now = SystemClock.now();
-        Self {
-            http: Box::new(Http2::new(connection.stream, settings, now)),
-            peer: connection.peer,
-            certificate_days,
-            begun,
-            has_carried: false,
-        }
-    }
-}
-
-impl Place {
-    /// Whether a stream of events is open.
-    fn is_open(&self) -> bool {
-        self.events
-            .as_ref()
-            .is_some_and(|events| events.was_opened())
-    }
-
-    /// Counts what came of asking for a stream of events, if that was done.
-    fn conclude(&mut self, response: Response, exchange: Exchange) -> Option<Finished> {
-        let concluded = self.events.as_mut()?.conclude(response, exchange);
-        Some(Finished {
-            done: concluded.done,
-            back_off: concluded.pause,
-        })
-    }
-
-    fn exchange(
-        &self,
-        done: Instant,
-        peer: Option<SocketAddr>,
-        outcome: Result<u16, Failure>,
-    ) -> Exchange {
-        Exchange {
-            intended: self.start.intended,
-            started: self.start.started,
-            done,
-            phases: self.phases,
-            bytes_sent: self.bytes_sent,
-            bytes_received: self.bytes_received,
-            peer,
-            protocol: Protocol::Http2,
-            outcome,
-        }
-    }
-}
-
-/// Takes what came on one connection.
-struct Taking<'a> {
-    plan: &'a RunPlan,
-    endpoint: usize,
-    recorder: &'a Recorder,
-    places: &'a mut [Place],
-    news: &'a mut News,
-    peer: Option<SocketAddr>,
-    certificate_days: Option<i64>,
-    /// An exchange was completed.
-    has_carried: bool,
-}
-
-impl Taking<'_> {
-    /// Counts what came of asking for a stream of events.
-    fn conclude(&mut self, token: u32, response: Response) {
-        let place = &mut self.places[token as usize];
-        let exchange = place.exchange(place.start.started, self.peer, Ok(0));
-        if let Some(finished) = place.conclude(response, exchange) {
-            self.news.answered.push((token, finished));
-        }
-    }
-}
-
-impl Responses for Taking<'_> {
-    #[inline]
-    fn wants_fields(&self) -> bool {
-        let Place {
-            observer, session, ..
-        } = &self.places[0];
-        self.plan.grpc.is_some()
-            || self.plan.events.is_some()
-            || session.is_some()
-            || observer.as_ref().is_some_and(Observer::needs_fields)
-    }
-
-    #[inline]
-    fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
-        let Place {
-            observer,
-            session,
-            grpc,
-            events,
-            ..
-        } = &mut self.places[token as usize];
-        if let Some(session) = session {
-            let site = &self.plan.endpoints[self.endpoint];
-            let fields = head.fields.iter();
-            session.learn(site, self.endpoint, head.status, fields, &SystemClock);
-        }
-        if let Some(observer) = observer {
-            observer.http2_head(head);
-        }
-        if let Some(grpc) = grpc {
-            grpc.head(head);
-        }
-        if let Some(events) = events {
-            events.head(head.status, head.fields.field("content-type"));
-            if events.refusal().is_some() {
-                self.news.given_up.push(token);
-            }
-        }
-    }
-
-    #[inline]
-    fn wants_opening(&self) -> bool {
-        self.plan.events.is_some()
-    }
-
-    fn opened(&mut self, token: u32, opening: &Opening) -> Option<Instant> {
-        let place = &mut self.places[token as usize];
-        let exchange = place.exchange(opening.done, self.peer, Ok(opening.status));
-        let events = place.events.as_mut().filter(|events| events.was_opened())?;
-        events.opened(exchange, opening);
-        self.has_carried = true;
-        Some(opening.done + NEVER)
-    }
-
-    #[inline]
-    fn content(&mut self, token: u32, piece: &[u8]) {
-        let place = &mut self.places[token as usize];
-        if let Some(observer) = &mut place.observer {
-            observer.content(piece);
-        }
-        if let Some(grpc) = &mut place.grpc {
-            grpc.content(piece);
-        }
-        if let Some(events) = &mut place.events
-            && events.content(piece, None)
-        {
-            self.news.given_up.push(token);
-        }
-    }
-
-    #[inline]
-    fn trailers(&mut self, token: u32, fields: &Fields) {
-        if let Some(grpc) = &mut self.places[token as usize].grpc {
-            grpc.trailers(fields);
-        }
-    }
-
-    #[inline]
-    fn completed(&mut self, token: u32, completed: Completed) {
-        self.has_carried = true;
-        if self.places[token as usize].events.is_some() {
-            self.conclude(token, Response::Completed(completed));
-            return;
-        }
-        let place = &mut self.places[token as usize];
-        add_phases(&mut place.phases, &completed.phases);
-        place.bytes_sent += completed.bytes_sent;
-        place.bytes_received += completed.bytes_received;
-        // A server that asks who is there is told so in the same exchange.
-        let session = place.session.as_mut();
-        if session.is_some_and(|session| session.wants_again()) {
-            self.news.again.push(token);
-            return;
-        }
-        let mut exchange = place.exchange(completed.done, self.peer, Ok(completed.status));
-        let mut answer = None;
-        if let (Some(grpc), Some(plan)) = (&place.grpc, self.plan.grpc) {
-            match grpc.finish(!plan.is_server_streaming) {
-                Ok(answered) => answer = Some(answered),
-                Err(fault) => exchange.outcome = Err(fault.failure()),
-            }
-        }
-        let judged = place.observer.as_ref().and_then(|observer| {
-            let facts = Facts::of(&exchange, self.certificate_days)?;
-            let grpc_status = answer.as_ref().map(|answer| answer.status);
-            Some((
-                observer,
-                Facts {
-                    grpc_status,
-                    ..facts
-                },
-            ))
-        });
-        let start = &place.start;
-        let unmet = judged
-            .into_iter()
-            .flat_map(|(observer, facts)| self.plan.expectations.unmet(observer, facts));
-        match &answer {
-            Some(answer) => self.recorder.finish_call(start, &exchange, answer, unmet),
-            None => self.recorder.finish_judged(start, &exchange, unmet),
-        }
-        let finished = Finished {
-            done: completed.done,
-            back_off: Duration::ZERO,
-        };
-        self.news.answered.push((token, finished));
-    }
-
-    fn failed(&mut self, token: u32, incomplete: Incomplete) {
-        let place = &mut self.places[token as usize];
-        let failure = &incomplete.failure;
-        let is_opened = place
-            .events
-            .as_ref()
-            .is_some_and(|events| events.was_opened());
-        let is_left =
-            failure.kind == FailureKind::Closed && failure.retry == Retry::Safe && !is_opened;
-        place.attempts += 1;
-        if is_left && place.attempts < MOST_ATTEMPTS {
-            place.phases = Phases::default();
-            self.news.again.push(token);
-            return;
-        }
-        if place.events.is_some() {
-            self.conclude(token, Response::Failed(incomplete));
-            return;
-        }
-        add_phases(&mut place.phases, &incomplete.phases);
-        place.bytes_sent += incomplete.bytes_sent;
-        place.bytes_received += incomplete.bytes_received;
-        let exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));
-        self.recorder.finish(&place.start, &exchange);
-        self.news.failed.push((token, incomplete.done));
     }
 }

@@ -27,9 +27,6 @@ use crate::problem::{Failed, Problem};
 
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
 
-/// The commands by which the harness starts processes of its own.
-pub(crate) const HIDDEN_OF_LOADTEST: [&str; 2] = ["loadtest-origins", "loadtest-clients"];
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    plimsoll::plimsoll()
+    plimsoll::main()
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Failure;
 
-/// One benchmark. In commands `{dir}`, `{release}`, `{port}` and `{port2}` are filled in by the task, and
+/// One benchmark. In commands `{dir}`, `{release}` and `{port}` to `{port3}` are filled in by the task, and
 /// `{seconds}`, `{connections}` and `{url}` by `plimsoll compare`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,17 +40,22 @@ pub(super) struct Plan {
     pub(super) limits: Vec<Limit>,
 }
 
-/// The server of all trials.
+/// The other end of all trials: usually the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Server {
     pub(super) name: String,
+    /// The operands are servers, and this drives them.
+    #[serde(default)]
+    pub(super) drives: bool,
     /// What must be installed.
     pub(super) program: String,
     pub(super) command: String,
     /// A command that tells the version.
     pub(super) version: Vec<String>,
     pub(super) pin: String,
+    /// What it answers once it serves; nothing if it drives.
+    #[serde(default)]
     pub(super) ready: String,
     /// Commands to be run once the files are there.
     #[serde(default)]
@@ -79,9 +84,13 @@ pub(super) struct Operand {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) connections: u32,
+    /// Length of a trial where the plan's is too short.
+    pub(super) seconds: Option<u32>,
     /// Commands in place of the operands' own, by their names; the others then do not take part.
     #[serde(default)]
     pub(super) commands: BTreeMap<String, String>,
+    /// What drives the operands in place of the server.
+    pub(super) driver: Option<Operand>,
 }
 
 impl Case {
@@ -133,11 +142,22 @@ impl Plan {
         Ok(plan)
     }
 
+    /// What drives the operands of some case in place of the server.
+    pub(super) fn drivers(&self) -> impl Iterator<Item = &Operand> {
+        self.cases.iter().filter_map(|case| case.driver.as_ref())
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.operands.len() < 2 {
             return Err("there must be at least two operands".to_owned());
         }
         for case in &self.cases {
+            if case.driver.is_some() && !self.server.drives {
+                return Err(format!(
+                    "the case `{}` has a driver, but the server does not drive",
+                    case.name
+                ));
+            }
             let unknown = case
                 .commands
                 .keys()

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use addr2line::gimli::DW_LANG_Rust;
 use addr2line::{Loader, demangle_auto};
 use object::{Object as _, ObjectSegment as _, ReadCache};
 
@@ -114,7 +115,9 @@ impl Binary {
                 if let Some(function) = frame.function
                     && let Ok(name) = function.demangle()
                 {
-                    frames.push(Frame::user(&name));
+                    let is_rust = function.language == Some(DW_LANG_Rust);
+                    let name = if is_rust { without_types(&name) } else { &name };
+                    frames.push(Frame::user(name));
                 }
             }
         }
@@ -130,6 +133,15 @@ impl Binary {
             _ => {}
         }
         Some(frames)
+    }
+}
+
+/// `poll` of `poll<Future, Arc<Handle>>`: the name of an inlined Rust function lists the types that it was
+/// made for, which may take a thousand characters.
+fn without_types(name: &str) -> &str {
+    match name.split_once('<') {
+        Some((name, _)) if !name.is_empty() => name,
+        _ => name,
     }
 }
 
@@ -199,6 +211,14 @@ mod tests {
         let frames = Symbols::default().user(std::process::id(), &mappings, address + 1);
         let name = &frames.last().unwrap().name;
         assert!(name.contains("a_function_with_a_name"), "{name}");
+    }
+
+    #[test]
+    fn inlined_functions_are_named_without_the_types_they_are_made_for() {
+        assert_eq!(without_types("poll<a::B, alloc::sync::Arc<C>>"), "poll");
+        assert_eq!(without_types("{closure#0}<()>"), "{closure#0}");
+        assert_eq!(without_types("<a::B as c::D>::e"), "<a::B as c::D>::e");
+        assert_eq!(without_types("main"), "main");
     }
 
     #[test]

@@ -251,23 +251,24 @@ impl<'a> Sampling<'a> {
 
 /// The names of a call chain, the outermost first.
 fn stack(chain: &[u64], pid: u32, mappings: &[Mapping], symbols: &mut Symbols) -> Vec<Rc<Frame>> {
-    let mut frames = Vec::new();
+    let mut frames: Vec<Rc<Frame>> = Vec::new();
     let mut is_kernel = false;
-    let mut is_innermost = true;
+    let mut will_return = false;
     for address in chain {
         if *address >= CONTEXTS {
             is_kernel = *address == CONTEXT_KERNEL;
-            // The first address in either is where it was, the others are where it will return to.
-            is_innermost = true;
+            // The first address in either is where it was, the others are where it will return to; as is
+            // the program's first when it called the kernel.
+            will_return = frames.last().is_some_and(|frame| is_system_call(frame));
             continue;
         }
-        let address = if is_innermost {
-            *address
-        } else {
+        let address = if will_return {
             // A call may be the last instruction of its function.
             address.saturating_sub(1)
+        } else {
+            *address
         };
-        is_innermost = false;
+        will_return = true;
         if is_kernel {
             frames.push(Rc::new(symbols.kernel(address)));
         } else {
@@ -277,6 +278,15 @@ fn stack(chain: &[u64], pid: u32, mappings: &[Mapping], symbols: &mut Symbols) -
     }
     frames.reverse();
     frames
+}
+
+/// Whether the kernel was entered on request and not by an interrupt: through
+/// `entry_SYSCALL_64_after_hwframe` or `do_syscall_64` on x86-64, `el0_svc` or `el0t_64_sync` on aarch64.
+fn is_system_call(outermost: &Frame) -> bool {
+    let name = outermost.name.to_ascii_lowercase();
+    ["syscall", "el0_svc", "el0t_64_sync"]
+        .iter()
+        .any(|entry| name.contains(entry))
 }
 
 fn open(
@@ -360,4 +370,25 @@ fn numbers(folder: &str) -> Vec<u32> {
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::result::Origin;
+
+    #[test]
+    fn a_program_that_called_the_kernel_is_known_by_the_kernels_outermost_function() {
+        let outermost = |name: &str| {
+            is_system_call(&Frame {
+                name: name.to_owned(),
+                origin: Origin::Kernel,
+            })
+        };
+        assert!(outermost("entry_SYSCALL_64_after_hwframe"));
+        assert!(outermost("do_syscall_64"));
+        assert!(outermost("el0t_64_sync"));
+        assert!(!outermost("asm_sysvec_apic_timer_interrupt"));
+        assert!(!outermost("asm_exc_page_fault"));
+    }
 }

@@ -1,0 +1,57 @@
+//! The least that an HTTP/1.1 server on tokio can cost: `bare_server PORT`.
+//!
+//! One thread, a task per connection, httparse, one read and one write per request: no routes, no
+//! limits, no timeouts, no date. What a real server costs above this is what it does for its users.
+
+use std::error::Error;
+use std::net::Ipv4Addr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 12\r\n\r\nhello world\n";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let port: u16 = std::env::args()
+        .nth(1)
+        .ok_or("usage: bare_server PORT")?
+        .parse()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(async move { drop(serve(stream).await) });
+        }
+    })
+}
+
+async fn serve(mut stream: TcpStream) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut filled = 0;
+    loop {
+        let length = {
+            let mut headers = [httparse::EMPTY_HEADER; 32];
+            let mut request = httparse::Request::new(&mut headers);
+            match request.parse(&buffer[..filled])? {
+                httparse::Status::Complete(length) => Some(length),
+                httparse::Status::Partial => None,
+            }
+        };
+        match length {
+            Some(length) => {
+                buffer.copy_within(length..filled, 0);
+                filled -= length;
+                stream.write_all(ANSWER).await?;
+            }
+            None => match stream.read(&mut buffer[filled..]).await? {
+                0 => return Ok(()),
+                read => filled += read,
+            },
+        }
+    }
+}
