@@ -240,7 +240,7 @@ impl Drop for Bench<'_> {
     }
 }
 
-fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = step::output(root, &mut step::cargo(&arguments))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
@@ -256,9 +256,8 @@ fn free_ports() -> Result<[u16; 3], Failure> {
     let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
     // Each is held until all are known, so they differ.
     let listeners = bind().and_then(|first| Ok([first, bind()?, bind()?]));
-    let ports = listeners.and_then(|[first, second, third]| {
-        Ok([port(first)?, port(second)?, port(third)?])
-    });
+    let ports = listeners
+        .and_then(|[first, second, third]| Ok([port(first)?, port(second)?, port(third)?]));
     ports.map_err(|error| format!("no free port: {error}").into())
 }
 

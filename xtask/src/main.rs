@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, bench, tidy.
+//! Development tasks: test, ci, bench, h2spec, smuggling, tidy.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -10,8 +10,11 @@
 )]
 
 mod bench;
+mod chaos_table;
 mod ci;
+mod h2spec;
 mod packages;
+mod smuggling;
 mod step;
 mod test;
 mod tidy;
@@ -37,6 +40,10 @@ enum Task {
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// The conformance suite of HTTP/2 against plimsoll up, in the clear and over TLS
+    H2spec,
+    /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
+    Smuggling,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
 }
@@ -60,6 +67,8 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Smuggling => smuggling::run(&root),
+        Task::H2spec => h2spec::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
     };
     match outcome {

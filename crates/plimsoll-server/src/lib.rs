@@ -45,6 +45,8 @@ mod worker;
 
 mod timer;
 
+mod pace;
+
 mod http1;
 
 mod http2;
@@ -68,7 +70,7 @@ pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};
-pub use crate::limits::{Http2Limits, Limits};
+pub use crate::limits::{FloodLimits, Http2Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,

@@ -20,6 +20,7 @@ mod sessions;
 
 mod sources;
 
+mod chaos;
 mod check;
 
 mod cost;
