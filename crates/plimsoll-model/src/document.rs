@@ -33,6 +33,8 @@ pub struct Table<'i> {
     path: String,
     /// Keys that somebody asked for, there or not.
     known: Vec<&'static str>,
+    /// Of these, those that were there.
+    given: Vec<&'static str>,
     problems: Rc<RefCell<Problems<'i>>>,
 }
 
@@ -69,6 +71,7 @@ impl<'i> Document<'i> {
             span,
             path: String::new(),
             known: Vec::new(),
+            given: Vec::new(),
             problems: Rc::clone(&self.problems),
         }
     }
@@ -85,6 +88,7 @@ impl<'i> Table<'i> {
     pub fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
         self.known.push(key);
         let (_, value) = self.entries.remove_entry(key)?;
+        self.given.push(key);
         let span = value.span();
         Some(Value {
             content: value.into_inner(),
@@ -97,6 +101,11 @@ impl<'i> Table<'i> {
     /// Whether `key` is there and was not taken.
     pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
+    }
+
+    /// Whether `key`, which was asked for, was there, right or wrong.
+    pub fn was_given(&self, key: &str) -> bool {
+        self.given.contains(&key)
     }
 
     /// A text in quotes.
@@ -285,6 +294,22 @@ impl<'i> Value<'i> {
         texts.collect::<Vec<_>>().into_iter().collect()
     }
 
+    /// A table, or `true` for one without keys.
+    pub fn table_or_true(self) -> Option<Table<'i>> {
+        match self.content {
+            DeValue::Boolean(true) => Some(Table {
+                entries: DeTable::new(),
+                span: self.span,
+                path: format!("{}.", self.key),
+                known: Vec::new(),
+                given: Vec::new(),
+                problems: self.problems,
+            }),
+            DeValue::Table(_) => self.table(),
+            _ => self.expected("true or a table"),
+        }
+    }
+
     /// Whether it is `true`.
     pub fn is_true(&self) -> bool {
         matches!(self.content, DeValue::Boolean(true))
@@ -298,6 +323,7 @@ impl<'i> Value<'i> {
                 span: self.span,
                 path: format!("{}.", self.key),
                 known: Vec::new(),
+                given: Vec::new(),
                 problems: self.problems,
             }),
             _ => self.expected("a table"),

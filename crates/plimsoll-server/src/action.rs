@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::request::Request;
+use plimsoll_wire::h1::RequestError;
+
+use crate::request::{Request, Version};
 use crate::response::Response;
 use crate::stream::Stream;
 
@@ -15,6 +17,21 @@ pub trait Action {
     ///
     /// Must not block: other connections of the worker wait.
     fn handle(&self, request: &Request<'_>) -> Answer;
+
+    /// Is told of a request that was refused before it became one. Only the outermost action of a
+    /// listener hears of it, for its log.
+    fn refused(&self, _refusal: &Refusal) {}
+}
+
+/// A request that could not be read, or must not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// The version of HTTP that it came by, so far as that is known.
+    pub version: Version,
+    /// Why, and what is answered.
+    pub error: RequestError,
 }
 
 /// What an action has to say.
@@ -54,6 +71,22 @@ impl Answer {
     /// A response that has to be waited for.
     pub fn later(response: impl Future<Output = Response> + 'static) -> Self {
         Self::Later(Box::pin(async { Outcome::Respond(response.await) }))
+    }
+}
+
+impl Answer {
+    /// The same with every response, that of an upgrade too, changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(Response) -> Response + 'static) -> Self {
+        let change = |outcome| match outcome {
+            Outcome::Respond(response) => Outcome::Respond(change(response)),
+            Outcome::Upgrade(response, take_over) => Outcome::Upgrade(change(response), take_over),
+            Outcome::Raw(take_over) => Outcome::Raw(take_over),
+        };
+        match self {
+            Self::Now(outcome) => Self::Now(change(outcome)),
+            Self::Later(later) => Self::Later(Box::pin(async move { change(later.await) })),
+        }
     }
 }
 

@@ -191,6 +191,12 @@ fn metrics(snapshot: &Snapshot) -> String {
         &resets.collect::<Vec<_>>(),
     );
     family(
+        "plimsoll_log_lines_dropped_total",
+        "counter",
+        "Lines of the access log that found no room or could not be written.",
+        &alone(snapshot.log_dropped),
+    );
+    family(
         "plimsoll_panics_total",
         "counter",
         "Connections that ended in a mistake of the server.",

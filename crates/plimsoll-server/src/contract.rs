@@ -96,6 +96,7 @@ fn start(serves: Serves) -> (Engine, SocketAddr) {
         listeners: vec![ListenerPlan {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             shares_port: false,
+            proxied_by: Vec::new(),
             is_last: false,
             serves,
         }],

@@ -55,11 +55,13 @@ pub enum Cut {
     Http2HeaderList,
     /// Descriptors or memory ran out.
     Shortage,
+    /// A proxy did not say whose connection it passes on.
+    ProxyHeader,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -81,6 +83,7 @@ impl Cut {
         Self::Http2ProvokedResets,
         Self::Http2HeaderList,
         Self::Shortage,
+        Self::ProxyHeader,
     ];
 
     /// A short name, for metrics.
@@ -107,6 +110,7 @@ impl Cut {
             Self::Http2ProvokedResets => "http2_provoked_resets",
             Self::Http2HeaderList => "http2_header_list",
             Self::Shortage => "shortage",
+            Self::ProxyHeader => "proxy_header",
         }
     }
 }
@@ -214,6 +218,7 @@ pub struct Counters {
     open: AtomicUsize,
     is_draining: AtomicBool,
     per_address: Mutex<HashMap<IpAddr, usize>>,
+    log_dropped: AtomicU64,
 }
 
 /// Names of routes that are no more, which are still counted by themselves.
@@ -243,6 +248,8 @@ pub struct Snapshot {
     pub resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
+    /// Lines of the access log that were not written.
+    pub log_dropped: u64,
     /// Answered requests by route and class of status.
     pub routes: Vec<(String, [u64; 6])>,
 }
@@ -306,21 +313,37 @@ impl Counters {
         Ok(())
     }
 
+    /// Counts a connection as one of `to`, which a proxy passes on from `from`.
+    pub(crate) fn moved(
+        &self,
+        from: IpAddr,
+        to: IpAddr,
+        most_of_address: usize,
+    ) -> Result<(), Cut> {
+        let mut per_address = lock(&self.per_address);
+        let open = per_address.entry(to).or_insert(0);
+        if *open >= most_of_address {
+            return Err(Cut::ConnectionsOfAddress);
+        }
+        *open += 1;
+        forget(&mut per_address, from);
+        Ok(())
+    }
+
     /// Gives a place back.
     pub(crate) fn leave(&self, address: IpAddr) {
         self.open.fetch_sub(1, Ordering::Relaxed);
-        let mut per_address = lock(&self.per_address);
-        if let Some(open) = per_address.get_mut(&address) {
-            *open -= 1;
-            if *open == 0 {
-                per_address.remove(&address);
-            }
-        }
+        forget(&mut lock(&self.per_address), address);
     }
 
     /// Connections open now.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
+    }
+
+    /// Lines of the access log that could not be kept or written.
+    pub(crate) fn log_dropped(&self, lines: u64) {
+        self.log_dropped.fetch_add(lines, Ordering::Relaxed);
     }
 
     /// From now on no new work should be sent here.
@@ -352,6 +375,7 @@ impl Counters {
             add(&mut snapshot.resets, &worker.resets);
             snapshot.panics += read(&worker.panics);
         }
+        snapshot.log_dropped = read(&self.log_dropped);
         let mut routes = lock(&self.routes);
         routes.retire();
         let mut sums = routes.retired.clone();
@@ -363,6 +387,16 @@ impl Counters {
             .map(|(name, sums)| (name.to_string(), sums))
             .collect();
         snapshot
+    }
+}
+
+/// One connection of `address` less.
+fn forget(per_address: &mut HashMap<IpAddr, usize>, address: IpAddr) {
+    if let Some(open) = per_address.get_mut(&address) {
+        *open -= 1;
+        if *open == 0 {
+            per_address.remove(&address);
+        }
     }
 }
 
@@ -429,6 +463,15 @@ mod tests {
         counters.leave(here);
         assert_eq!(counters.admit(here, 2, 1), Ok(()));
         assert_eq!(counters.open(), 2);
+        assert_eq!(
+            counters.moved(here, there, 1),
+            Err(Cut::ConnectionsOfAddress)
+        );
+        assert_eq!(counters.moved(here, there, 2), Ok(()));
+        counters.leave(there);
+        counters.leave(there);
+        assert_eq!(counters.open(), 0);
+        assert!(lock(&counters.per_address).is_empty());
     }
 
     #[test]
@@ -436,6 +479,6 @@ mod tests {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::Shortage));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::ProxyHeader));
     }
 }

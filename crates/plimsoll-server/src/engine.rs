@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use plimsoll_wire::cores::{self, PinError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,6 +38,8 @@ pub struct ListenerPlan {
     pub address: SocketAddr,
     /// Another process may listen there too and share the connections, as during a restart.
     pub shares_port: bool,
+    /// Networks of proxies whose connections begin with a PROXY header; others are served as themselves.
+    pub proxied_by: Vec<IpNet>,
     /// It is kept open during a drain, so that it can be told that there is one.
     pub is_last: bool,
     /// What is served there.
@@ -257,6 +260,7 @@ impl Engine {
                     updates.push(Update {
                         key,
                         is_last: listener.is_last,
+                        proxied_by: listener.proxied_by.clone(),
                         serves: listener.serves.clone(),
                         socket,
                     });

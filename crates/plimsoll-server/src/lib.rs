@@ -25,13 +25,19 @@ mod body;
 
 mod stream;
 
+mod access_log;
+
 mod limits;
+
+mod middleware;
 
 mod counters;
 
 mod engine;
 
 mod listener;
+
+mod proxied;
 
 mod run;
 
@@ -54,9 +60,10 @@ mod embedded;
 
 mod embedded_http2;
 
+pub use crate::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
 pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
-    MakeStreamHandler, Outcome, StreamHandler, TakeOver,
+    MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
 pub use crate::admin::Admin;
@@ -65,6 +72,10 @@ pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};
 pub use crate::limits::{FloodLimits, Http2Limits, Limits};
 pub use crate::listener::Transport;
+pub use crate::middleware::{
+    BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
+    PasswordHash, RateLimit, RequestIds, Trace,
+};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};

@@ -1,11 +1,12 @@
 //! A request as actions see it, over whatever protocol it came.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use h2::RecvStream;
-use http::HeaderMap;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Body;
 use plimsoll_wire::h1::Header;
 
 use crate::body::{BodySender, RequestBody};
@@ -72,15 +73,91 @@ impl Version {
 #[derive(Debug, Clone, Copy)]
 enum Fields<'a> {
     Http1(&'a [Header<'a>]),
-    Http2(&'a HeaderMap),
+    /// Of HTTP/2, or changed by a layer.
+    Map(&'a HeaderMap),
 }
 
 /// The content of a request, as long as nobody took it, and what is noted about the request.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) source: RefCell<ContentSource>,
+    notes: RefCell<Notes>,
+    /// That of the same request, kept to be answered later: what is noted there holds.
+    kept: OnceCell<Rc<Content>>,
+}
+
+/// What those who answer a request say about it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes {
     /// The route that answers.
-    pub(crate) route: RefCell<Option<Rc<RouteTag>>>,
+    pub(crate) route: Option<Rc<RouteTag>>,
+    /// What the request is called in logs.
+    pub(crate) request_id: Option<Rc<str>>,
+    /// The trace that it is a part of.
+    pub(crate) trace: Option<u128>,
+    /// Who it is from, by its credentials.
+    pub(crate) user: Option<Rc<str>>,
+}
+
+impl Content {
+    /// What was noted so far.
+    pub(crate) fn notes(&self) -> Notes {
+        let mut notes = self.notes.borrow().clone();
+        if let Some(kept) = self.kept.get() {
+            let later = kept.notes();
+            notes.route = later.route.or(notes.route);
+            notes.request_id = later.request_id.or(notes.request_id);
+            notes.trace = later.trace.or(notes.trace);
+            notes.user = later.user.or(notes.user);
+        }
+        notes
+    }
+
+    /// The route that answers; asked for once.
+    #[inline]
+    pub(crate) fn take_route(&self) -> Option<Rc<RouteTag>> {
+        match self.kept.get() {
+            None => self.notes.borrow_mut().route.take(),
+            Some(kept) => kept.take_route(),
+        }
+    }
+
+    /// That of the same request, if it is kept to be answered later.
+    pub(crate) fn kept(&self) -> Option<Rc<Self>> {
+        self.kept.get().cloned()
+    }
+}
+
+/// A request that outlives the bytes that it was read from, to be answered later.
+#[derive(Debug)]
+pub(crate) struct KeptRequest {
+    method: String,
+    scheme: Scheme,
+    authority: String,
+    path: String,
+    query: Option<String>,
+    version: Version,
+    peer: SocketAddr,
+    upgrade: Option<Vec<u8>>,
+    fields: HeaderMap,
+    content: Rc<Content>,
+}
+
+impl KeptRequest {
+    pub(crate) fn request(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            scheme: self.scheme,
+            authority: &self.authority,
+            path: &self.path,
+            query: self.query.as_deref(),
+            version: self.version,
+            peer: self.peer,
+            upgrade: self.upgrade.as_deref(),
+            fields: Fields::Map(&self.fields),
+            content: &self.content,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +171,8 @@ pub(crate) enum ContentSource {
     Taken(BodySender),
     /// A stream, and how much may come by it.
     Http2(RecvStream, u64),
+    /// That of a request that is kept.
+    Kept(RequestBody),
 }
 
 impl<'a> Request<'a> {
@@ -128,7 +207,7 @@ impl<'a> Request<'a> {
                 .iter()
                 .find(|header| header.name.eq_ignore_ascii_case(name))
                 .map(|header| header.value),
-            Fields::Http2(headers) => headers.get(name).map(http::HeaderValue::as_bytes),
+            Fields::Map(headers) => headers.get(name).map(HeaderValue::as_bytes),
         }
     }
 
@@ -136,7 +215,7 @@ impl<'a> Request<'a> {
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         let (http1, http2) = match self.fields {
             Fields::Http1(headers) => (Some(headers), None),
-            Fields::Http2(headers) => (None, Some(headers)),
+            Fields::Map(headers) => (None, Some(headers)),
         };
         let http1 = http1.into_iter().flatten();
         let http2 = http2.into_iter().flatten();
@@ -162,12 +241,88 @@ impl<'a> Request<'a> {
                 RequestBody::empty()
             }
             ContentSource::Http2(stream, limit) => RequestBody::http2(stream, limit),
+            ContentSource::Kept(body) => body,
+        }
+    }
+
+    /// Every field in a map of its own; names and values that `http` does not know are left out.
+    pub(crate) fn to_fields(&self) -> HeaderMap {
+        match self.fields {
+            Fields::Map(fields) => fields.clone(),
+            Fields::Http1(_) => self
+                .headers()
+                .filter_map(|(name, value)| {
+                    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+                    Some((name, HeaderValue::from_bytes(value).ok()?))
+                })
+                .collect(),
+        }
+    }
+
+    /// The same request with other fields.
+    pub(crate) fn with_fields<'b>(&'b self, fields: &'b HeaderMap) -> Request<'b> {
+        Request {
+            fields: Fields::Map(fields),
+            ..*self
+        }
+    }
+
+    /// Keeps the request with its content, to be answered later.
+    pub(crate) fn keep(&self) -> KeptRequest {
+        let body = self.take_body();
+        let content = Rc::new(Content {
+            source: RefCell::new(if body.is_end_stream() {
+                ContentSource::None
+            } else {
+                ContentSource::Kept(body)
+            }),
+            notes: self.content.notes.clone(),
+            kept: OnceCell::new(),
+        });
+        // Whoever keeps a request a second time answers that one.
+        self.content.kept.set(Rc::clone(&content)).ok();
+        KeptRequest {
+            method: self.method.to_owned(),
+            scheme: self.scheme,
+            authority: self.authority.to_owned(),
+            path: self.path.to_owned(),
+            query: self.query.map(str::to_owned),
+            version: self.version,
+            peer: self.peer,
+            upgrade: self.upgrade.map(<[u8]>::to_owned),
+            fields: self.to_fields(),
+            content,
         }
     }
 
     /// Notes for the log and the counters which route answers.
     pub fn answered_by(&self, route: &Rc<RouteTag>) {
-        self.content.route.replace(Some(Rc::clone(route)));
+        self.content.notes.borrow_mut().route = Some(Rc::clone(route));
+    }
+
+    /// Notes for the log what the request is called.
+    pub fn called(&self, id: Rc<str>) {
+        self.content.notes.borrow_mut().request_id = Some(id);
+    }
+
+    /// What the request is called, once that is noted.
+    pub fn request_id(&self) -> Option<Rc<str>> {
+        self.content.notes.borrow().request_id.clone()
+    }
+
+    /// Notes for the log which trace the request is a part of.
+    pub(crate) fn traced(&self, trace: u128) {
+        self.content.notes.borrow_mut().trace = Some(trace);
+    }
+
+    /// Notes for the log who has proved to have sent the request.
+    pub fn sent_by(&self, user: Rc<str>) {
+        self.content.notes.borrow_mut().user = Some(user);
+    }
+
+    /// Everything that is noted about it.
+    pub(crate) fn content(&self) -> &'a Content {
+        self.content
     }
 }
 
@@ -193,6 +348,6 @@ impl<'a> StartFields<'a> {
     }
 
     pub(crate) fn http2(headers: &'a HeaderMap) -> Self {
-        Self(Fields::Http2(headers))
+        Self(Fields::Map(headers))
     }
 }

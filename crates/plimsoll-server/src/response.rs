@@ -144,6 +144,11 @@ impl Response {
         })
     }
 
+    /// Its fields, to be changed; those of the connection must not be put in.
+    pub(crate) fn fields_mut(&mut self) -> &mut HeaderMap {
+        &mut self.built().fields
+    }
+
     /// Turns a prepared one into one of its own, to be changed.
     fn built(&mut self) -> &mut Built {
         if let Kind::Prepared(prepared) = &self.0 {

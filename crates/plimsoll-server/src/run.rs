@@ -1,5 +1,6 @@
 //! One worker: a runtime, its listeners, and the commands that it gets.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
@@ -11,6 +12,7 @@ use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -25,6 +27,7 @@ use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
 use crate::limits::Limits;
+use crate::proxied;
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::{Place, Service, Worker};
@@ -56,6 +59,7 @@ pub(crate) enum Command {
 pub(crate) struct Update {
     pub(crate) key: Key,
     pub(crate) is_last: bool,
+    pub(crate) proxied_by: Vec<IpNet>,
     pub(crate) serves: Serves,
     /// Absent if it listens already.
     pub(crate) socket: Option<Socket>,
@@ -106,10 +110,14 @@ struct Listeners {
 
 struct Listening {
     served: Served,
+    proxied_by: Rc<Proxies>,
     is_last: bool,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
+
+/// Networks of the proxies of a listener; a reload replaces them.
+type Proxies = RefCell<Vec<IpNet>>;
 
 /// What is served at a listener; shared with its connections where a reload reaches them.
 enum Served {
@@ -153,17 +161,26 @@ impl Listeners {
         for update in updates {
             let key = update.key;
             if let Some(socket) = update.socket {
-                let listening = self.listen(socket, update.is_last, &update.serves)?;
+                let listening =
+                    self.listen(socket, update.is_last, update.proxied_by, &update.serves)?;
                 self.listening.insert(key, listening);
             } else {
-                self.replace(key, &update.serves)?;
+                self.replace(key, update.proxied_by, &update.serves)?;
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(&self, socket: Socket, is_last: bool, plan: &Serves) -> io::Result<Listening> {
+    fn listen(
+        &self,
+        socket: Socket,
+        is_last: bool,
+        proxied_by: Vec<IpNet>,
+        plan: &Serves,
+    ) -> io::Result<Listening> {
+        let proxied_by = Rc::new(RefCell::new(proxied_by));
+        let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
         let worker = Rc::clone(&self.worker);
         let (served, task) = match (socket, plan) {
@@ -178,7 +195,7 @@ impl Listeners {
                 let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
                 (
                     served,
-                    spawn_local(accept(listener, worker, stopped, taking)),
+                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
             (Socket::Tcp(socket), Serves::Stream(handler)) => {
@@ -189,7 +206,7 @@ impl Listeners {
                 };
                 (
                     Served::Other,
-                    spawn_local(accept(listener, worker, stopped, taking)),
+                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
@@ -203,6 +220,7 @@ impl Listeners {
         };
         Ok(Listening {
             served,
+            proxied_by,
             is_last,
             stop,
             task,
@@ -210,7 +228,10 @@ impl Listeners {
     }
 
     /// Serves something else on a socket that stays.
-    fn replace(&mut self, key: Key, serves: &Serves) -> io::Result<()> {
+    fn replace(&mut self, key: Key, proxied_by: Vec<IpNet>, serves: &Serves) -> io::Result<()> {
+        if let Some(listening) = self.listening.get(&key) {
+            listening.proxied_by.replace(proxied_by);
+        }
         match (self.listening.get(&key).map(|it| &it.served), serves) {
             (Some(Served::Http(service)), Serves::Http { action, tls, http2 }) => {
                 service.action.replace(action());
@@ -256,9 +277,11 @@ impl Listeners {
 async fn accept(
     listener: TcpListener,
     worker: Rc<Worker>,
+    proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(TcpStream, Place, SocketAddr),
+    take: impl Fn(TcpStream, Place, SocketAddr) + 'static,
 ) {
+    let take = Rc::new(take);
     loop {
         // What waits to be accepted comes before the end.
         let accepted = tokio::select! {
@@ -270,16 +293,26 @@ async fn accept(
             None => return,
             Some(Ok((stream, peer))) => {
                 let limits = worker.limits();
-                let admitted = worker.shared.admit(
-                    peer.ip(),
-                    limits.connections,
-                    limits.connections_per_address,
-                );
+                let is_proxied = is_within(&proxies.borrow(), peer);
+                // Those of a proxy are counted by whom it passes on.
+                let most_of_address = if is_proxied {
+                    usize::MAX
+                } else {
+                    limits.connections_per_address
+                };
+                let admitted = worker
+                    .shared
+                    .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
                         // A client that is gone already will be noticed when it is read from.
                         stream.set_nodelay(true).ok();
-                        take(stream, Place::new(Rc::clone(&worker), peer.ip()), peer);
+                        let place = Place::new(Rc::clone(&worker), peer.ip());
+                        if is_proxied {
+                            spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
+                        } else {
+                            take(stream, place, peer);
+                        }
                     }
                     Err(cut) => worker.counters.cut(cut),
                 }
@@ -291,6 +324,32 @@ async fn accept(
             // The client was gone before it was accepted.
             Some(Err(_)) => {}
         }
+    }
+}
+
+fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
+    let address = peer.ip().to_canonical();
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// Hands a connection on as that of whom its proxy names.
+async fn take_proxied(
+    mut stream: TcpStream,
+    mut place: Place,
+    peer: SocketAddr,
+    take: Rc<impl Fn(TcpStream, Place, SocketAddr)>,
+) {
+    let client = proxied::client(&mut stream, &place).await;
+    let moved = client.and_then(|client| {
+        let client = client.unwrap_or(peer);
+        if client != peer {
+            place.moved(client.ip())?;
+        }
+        Ok(client)
+    });
+    match moved {
+        Ok(client) => take(stream, place, client),
+        Err(cut) => place.worker.counters.cut(cut),
     }
 }
 

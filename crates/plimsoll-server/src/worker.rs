@@ -13,7 +13,7 @@ use plimsoll_wire::h1::DateLine;
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::Action;
-use crate::counters::{Counters, WorkerCounters};
+use crate::counters::{Counters, Cut, WorkerCounters};
 use crate::limits::Limits;
 
 /// How long an idle connection may still bring a request once the engine drains: one that is on its way
@@ -137,6 +137,14 @@ impl Place {
             address,
             number,
         }
+    }
+
+    /// Counts the connection as one of `address` from now on, if that one may have it.
+    pub(crate) fn moved(&mut self, address: IpAddr) -> Result<(), Cut> {
+        let most = self.worker.limits().connections_per_address;
+        self.worker.shared.moved(self.address, address, most)?;
+        self.address = address;
+        Ok(())
     }
 
     /// Wakes the task of the connection.

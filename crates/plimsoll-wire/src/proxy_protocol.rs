@@ -1,8 +1,12 @@
-//! The PROXY protocol as a sender: who the client is, told to a server before anything else.
+//! The PROXY protocol: who the client is, told to a server before anything else.
 //!
 //! Source: W. Tarreau, The PROXY protocol, versions 1 and 2 (2020).
 
+mod received;
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+pub use crate::proxy_protocol::received::{ProxyHeader, ProxyHeaderError};
 
 /// How the header is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

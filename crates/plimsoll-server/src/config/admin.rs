@@ -52,6 +52,7 @@ pub(super) fn compile(
     Some(ListenerPlan {
         address: address?,
         shares_port: false,
+        proxied_by: Vec::new(),
         is_last: true,
         serves: Serves::Http {
             action: Arc::new(move || {

@@ -1,27 +1,33 @@
 //! `[[listen]]`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use plimsoll_wire::tls::{CertificateFiles, server_config};
+use ipnet::IpNet;
+use plimsoll_wire::tls::{CertificateFiles, ClientCertificates, server_config};
 
+use crate::access_log::AccessLog;
 use crate::action::MakeAction;
-use crate::config::Context;
-use crate::config::document::{Table, as_text};
+use crate::config::document::{Table, Value, as_text};
+use crate::config::{Context, middleware};
 use crate::engine::{ListenerPlan, Serves};
+use crate::middleware::Middleware;
 
 /// Listeners that all serve `action`.
 pub(super) fn compile(
     tables: Vec<Table<'_>>,
     context: &Context,
     action: &Arc<MakeAction>,
+    log: Option<&AccessLog>,
 ) -> Vec<ListenerPlan> {
     let mut listeners: Vec<ListenerPlan> = Vec::new();
     for mut table in tables {
         let address = address(&mut table);
         let shares_port = table.boolean("share_port").unwrap_or(false);
+        let proxied_by = table.take("proxied_by").and_then(networks);
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
+        let middleware = middleware::compile(&mut table, context, "listener");
         if let Some(address) = address
             && address.port() != 0
             && listeners.iter().any(|listener| listener.address == address)
@@ -36,9 +42,10 @@ pub(super) fn compile(
             listeners.push(ListenerPlan {
                 address,
                 shares_port,
+                proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
                 serves: Serves::Http {
-                    action: Arc::clone(action),
+                    action: layered(action, middleware, log.cloned()),
                     tls,
                     http2,
                 },
@@ -46,6 +53,22 @@ pub(super) fn compile(
         }
     }
     listeners
+}
+
+/// What a listener makes of the routes; the log sees everything.
+fn layered(
+    routes: &Arc<MakeAction>,
+    middleware: Middleware,
+    log: Option<AccessLog>,
+) -> Arc<MakeAction> {
+    let routes = Arc::clone(routes);
+    Arc::new(move || {
+        let action = middleware.over(routes());
+        match &log {
+            Some(log) => log.over(action),
+            None => action,
+        }
+    })
 }
 
 fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
@@ -59,10 +82,33 @@ fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
     }))
 }
 
+/// Networks, of which a single address is one.
+fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
+    let network = |text: &str| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        text.parse::<IpNet>().ok().or(address.ok())
+    };
+    let texts = value.texts_with(|text| {
+        let is_network = network(text).is_some();
+        (!is_network).then(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
+    })?;
+    Some(texts.iter().filter_map(|text| network(text)).collect())
+}
+
 /// One table, or one for each certificate.
 fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rustls::ServerConfig>> {
     let tables = table.tables("tls");
+    let clients = match table.take("client_certificates") {
+        None => Some(None),
+        Some(value) => value
+            .table()
+            .and_then(|table| clients(table, context))
+            .map(Some),
+    };
     if tables.is_empty() {
+        if !matches!(clients, Some(None)) {
+            table.wrong("`client_certificates` are given, but no `tls`", None);
+        }
         return None;
     }
     let mut certificates = Vec::new();
@@ -73,7 +119,7 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
             if path.is_none() {
                 table.missing(key, "a file in PEM");
             }
-            path.map(|path| context.directory.join(path))
+            path.map(|path| context.certificate(&path))
         };
         let (certificates_file, key) = (file("cert"), file("key"));
         match (certificates_file, key) {
@@ -88,11 +134,24 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
     if !is_whole {
         return None;
     }
-    match server_config(&certificates, http2) {
+    match server_config(&certificates, clients?.as_ref(), http2) {
         Ok(config) => Some(Arc::new(config)),
         Err(error) => {
             table.wrong(super::document::with_causes(&error), None);
             None
         }
     }
+}
+
+fn clients(mut table: Table<'_>, context: &Context) -> Option<ClientCertificates> {
+    let authorities = table.text("ca");
+    if authorities.is_none() && !table.was_given("ca") {
+        table.missing("ca", "a file in PEM with those that vouch for clients");
+    }
+    let required = table.boolean("required").unwrap_or(true);
+    table.finish();
+    Some(ClientCertificates {
+        authorities: context.certificate(&authorities?),
+        required,
+    })
 }

@@ -9,8 +9,13 @@ mod limits;
 
 mod listen;
 
+mod log;
+
+mod middleware;
+
 mod route;
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -26,6 +31,7 @@ use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::route::Routes;
 
+pub use crate::config::log::{LogPlan, LogTarget};
 pub use plimsoll_model::document::ConfigProblem;
 
 /// What a file asks for, ready to start.
@@ -35,6 +41,10 @@ pub struct ServerPlan {
     pub engine: EnginePlan,
     /// How long open connections may still take once it is told to end.
     pub drain: Duration,
+    /// The files of certificates and keys: once one changes, the file is to be compiled again.
+    pub certificates: Vec<PathBuf>,
+    /// Where requests are noted, if anywhere; whoever runs the plan has it written.
+    pub log: Option<LogPlan>,
 }
 
 /// The JSON Schema of the file.
@@ -59,6 +69,7 @@ pub fn compile(
     let mut document = Document::parse(text);
     let context = Context {
         directory: directory.to_owned(),
+        certificates: RefCell::default(),
     };
     let mut root = document.root();
     let threads = root.count("threads", 1..=1024);
@@ -71,12 +82,16 @@ pub fn compile(
         .into_iter()
         .filter_map(|table| route::compile(table, &context, &mut names))
         .collect();
+    let log = root
+        .table("log")
+        .and_then(|table| log::compile(table, &context, counters));
     let action = routing(routes, counters);
     let tables = root.tables("listen");
     if tables.is_empty() {
         root.missing("listen", "at least one [[listen]] says where to listen");
     }
-    let mut listeners = listen::compile(tables, &context, &action);
+    let mut listeners =
+        listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
     if let Some(table) = root.table("admin") {
         let admin = admin::compile(table, counters, &listeners);
         listeners.extend(admin);
@@ -94,12 +109,25 @@ pub fn compile(
             limits,
         },
         drain: drain.unwrap_or(DRAIN),
+        certificates: context.certificates.into_inner(),
+        log,
     })
 }
 
 /// What compiling needs besides the file.
 struct Context {
     directory: PathBuf,
+    /// Files that were read as certificates and keys.
+    certificates: RefCell<Vec<PathBuf>>,
+}
+
+impl Context {
+    /// The place of a certificate or key, noted to be watched.
+    fn certificate(&self, path: &str) -> PathBuf {
+        let path = self.directory.join(path);
+        self.certificates.borrow_mut().push(path.clone());
+        path
+    }
 }
 
 /// The routes as what each worker makes of them.
@@ -108,7 +136,8 @@ fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
     Arc::new(move || {
         let routes = plans.iter().map(|plan| {
             let tag = counters.route(&plan.name);
-            (plan.conditions.clone(), tag, plan.action.make())
+            let action = plan.middleware.over(plan.action.make());
+            (plan.conditions.clone(), tag, action)
         });
         Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
     })

@@ -10,8 +10,9 @@ use http::{HeaderMap, StatusCode};
 
 use crate::action::Action;
 use crate::actions::{Delay, Echo, Redirect, Respond};
-use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
+use crate::config::{Context, middleware};
+use crate::middleware::Middleware;
 use crate::response::{Response, ResponseBody};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
 
@@ -20,6 +21,7 @@ use crate::route::{FieldCondition, PathCondition, RouteConditions};
 pub(super) struct RoutePlan {
     pub(super) name: String,
     pub(super) conditions: RouteConditions,
+    pub(super) middleware: Middleware,
     pub(super) action: ActionPlan,
 }
 
@@ -85,6 +87,7 @@ pub(super) fn compile(
     let query = conditions(table.table("query"));
     let headers = conditions(table.table("header"));
     let delay = table.duration("delay");
+    let middleware = middleware::compile(&mut table, context, "route");
     let action = action(&mut table, context);
     table.finish();
     let conditions = RouteConditions {
@@ -101,6 +104,7 @@ pub(super) fn compile(
     Some(RoutePlan {
         name: name.unwrap_or_else(|| shown(&conditions.path)),
         conditions,
+        middleware,
         action,
     })
 }
@@ -273,7 +277,7 @@ fn respond(mut table: Table<'_>, context: &Context) -> Option<ActionPlan> {
     })
 }
 
-fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
     let name = value
         .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             format!("`{name}` contains a character that header names may not have")

@@ -59,13 +59,26 @@ fn everything_that_can_be_said_is_in_the_schema() {
         http2_resets = 16
         http2_continuations = 17
         http2_provoked_resets = 18
+        [log]
+        file = "-"
+        format = "combined"
+        queue = "1MiB"
         [admin]
         address = "0.0.0.0:9090"
         token = "0123456789abcdef"
         [[listen]]
         address = "[::1]:0"
         share_port = true
+        proxied_by = ["10.0.0.0/8", "::1"]
         http2 = false
+        request_id = { field = "x-id", accept = true }
+        trace = { accept = false, sampled = 50 }
+        response_headers = { remove = ["server", "x-a"], set = { x-b = "c" }, add = { x-d = "e" } }
+        request_headers = { remove = "x-f" }
+        cors = { origins = ["https://a.example"], methods = "PUT", headers = ["x-g"], expose = "x-h", credentials = true, max_age = "1h" }
+        rate_limit = { requests = 5, per = "1m", burst = 6, key = "header:x-i", clients = 7 }
+        basic_auth = { realm = "r", users = { alice = "$2y$04$abcdefghijklmnopqrstuuKKLzYHSLZiYDFhqk2TWOXkYgGqlqGYm" } }
+        compress = { codings = ["br", "zstd"], types = "text/*", least = "2KiB" }
         [[route]]
         name = "all"
         host = "*.example.org"
@@ -97,6 +110,8 @@ fn everything_that_can_be_said_is_in_the_schema() {
     };
     assert_eq!(limits.http2.floods, expected);
     assert_eq!(plan.engine.limits.handshake_timeout, Duration::from_secs(5));
+    assert_eq!(plan.engine.listeners[0].proxied_by.len(), 2);
+    assert_eq!(plan.log.unwrap().target, LogTarget::Stdout);
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     jsonschema::validate(&schema, &document).unwrap();
@@ -171,6 +186,76 @@ fn the_admin_port_is_on_the_loopback_or_has_a_token() {
 }
 
 #[test]
+fn client_certificates_are_for_tls() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\nclient_certificates = { required = 1 }\n";
+    assert_eq!(
+        check(text).unwrap_err(),
+        "1:1: listen[1]: `client_certificates` are given, but no `tls`\n\
+         3:23: listen[1].client_certificates: `ca` is missing (a file in PEM with those that vouch for clients)\n\
+         3:36: listen[1].client_certificates.required: must be true or false\n"
+    );
+}
+
+#[test]
+fn mistakes_in_middleware_are_told() {
+    let text = r#"[[listen]]
+address = "127.0.0.1:0"
+request_id = false
+proxied_by = "everybody"
+trace = { sampled = 101 }
+response_headers = { set = { date = "today" }, remove = ["a b"] }
+cors = { origins = "*", credentials = true }
+rate_limit = { per = "0s", key = "colour" }
+[[route]]
+basic_auth = { users = { alice = "plain" } }
+compress = { codings = ["gzip", "deflate"], types = "text", last = "1KiB" }
+cors = { methods = "put" }
+echo = {}
+[[route]]
+basic_auth = { file = "none" }
+rate_limit = { requests = 0 }
+echo = {}
+"#;
+    assert_eq!(
+        check(text).unwrap_err(),
+        "3:14: listen[1].request_id: must be true or a table\n\
+         4:14: listen[1].proxied_by: `everybody` is not a network, such as 10.0.0.0/8\n\
+         5:21: listen[1].trace.sampled: must be a whole number from 0 to 100\n\
+         6:37: listen[1].response_headers.set.date: is set by the server and cannot be given\n\
+         6:58: listen[1].response_headers.remove: `a b` is not the name of a header field\n\
+         7:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
+         8:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
+         8:14: listen[1].rate_limit: `per` must be longer than nothing\n\
+         8:34: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
+         10:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
+         11:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
+         11:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
+         11:61: route[1].compress.last: unknown key (did you mean `least`?)\n\
+         12:8: route[1].cors: `origins` is missing (such as origins = [\"https://example.org\"], or \"*\")\n\
+         12:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
+         15:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
+         16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
+    );
+}
+
+#[test]
+fn a_log_needs_a_place() {
+    let problems = |log: &str| {
+        check(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[log]\n{log}\n"
+        ))
+        .unwrap_err()
+    };
+    assert!(problems("").starts_with("3:1: log: `file` is missing"));
+    assert_eq!(
+        problems("file = \"a.log\"\nformat = \"xml\"\nqueue = \"1KiB\""),
+        "3:1: log: `queue` must be from 64KiB to 1GiB\n\
+         4:8: log.file: no file can be at /nonexistent/a.log\n\
+         5:10: log.format: `xml` is not a format; there are json and combined\n"
+    );
+}
+
+#[test]
 fn mistakes_of_syntax_have_their_place_too() {
     let problems = check("[[listen]]\naddress = \n").unwrap_err();
     assert!(problems.starts_with("2:"), "{problems}");
@@ -188,7 +273,8 @@ fn certificates_are_read_with_the_file() {
         );
         compile(&text, directory, &Arc::default(), 1)
     };
-    assert!(compile("a.key").is_ok());
+    let plan = compile("a.key").unwrap();
+    assert_eq!(plan.certificates, [cert.clone(), directory.join("a.key")]);
     let problems = compile("b.key").unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].message.contains("b.key"), "{}", problems[0]);

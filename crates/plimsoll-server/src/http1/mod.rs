@@ -24,7 +24,7 @@ use plimsoll_wire::h1::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
+use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
 use crate::counters::Cut;
 use crate::http1::output::Output;
 use crate::http2;
@@ -585,6 +585,11 @@ impl Http1 {
     /// Ends without an answer, which would not be understood.
     fn end_refused(&mut self, error: RequestError) {
         self.place.worker.counters.refused(error);
+        self.service.action().refused(&Refusal {
+            peer: self.peer,
+            version: Version::Http11,
+            error,
+        });
         self.is_closing = true;
         self.lingers = true;
         self.decoder = RequestDecoder::new(self.limits.request);
@@ -639,7 +644,7 @@ impl Http1 {
     #[inline]
     fn count(&self, status: StatusCode, version: Version, content: &Content) {
         self.place.worker.counters.answered(version, status);
-        if let Some(route) = content.route.take() {
+        if let Some(route) = content.take_route() {
             route.answered(status);
         }
     }

@@ -22,7 +22,7 @@ use http::{Method, StatusCode};
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
 
-use crate::action::{Answer, Outcome};
+use crate::action::{Answer, Outcome, Refusal};
 use crate::counters::Cut;
 use crate::http2::stream::{Responder, discard};
 use crate::http2::tap::{Tap, TapState};
@@ -67,15 +67,9 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 timer,
                 activity: Rc::new(Activity::new(clock.now())),
                 leaving: None,
-<<<<<<< HEAD
                 accepted: Vec::new(),
                 is_given_up: false,
                 tap: Rc::clone(&state),
-=======
-                is_given_up: false,
-                tap: Rc::clone(&state),
-                accepted: Vec::new(),
->>>>>>> chaos
                 limits,
                 place: Rc::clone(&place),
             };
@@ -122,11 +116,6 @@ struct Http2 {
     activity: Rc<Activity>,
     /// Since when no new streams are taken.
     leaving: Option<Instant>,
-<<<<<<< HEAD
-=======
-    /// The client was told that it is too much.
-    is_given_up: bool,
->>>>>>> chaos
     /// Requests that came with the same read, whose answers leave with the same write.
     accepted: Vec<Accepted>,
     /// The client was told that it is too much.
@@ -291,11 +280,17 @@ impl Http2 {
             is_head: parts.method == Method::HEAD,
             date,
             route: None,
+            kept: None,
         };
         let authority = match self.authority(&parts) {
             Ok(authority) => authority,
             Err(error) => {
                 worker.counters.refused(error);
+                self.service.action().refused(&Refusal {
+                    peer: self.peer,
+                    version: Version::Http2,
+                    error,
+                });
                 let status =
                     StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
                 responder.send(Response::text(status, format!("{error}\n")));
@@ -314,7 +309,8 @@ impl Http2 {
         };
         let request = Request::new(start, self.peer, &content);
         let answer = self.service.action().handle(&request);
-        responder.route = content.route.take();
+        responder.route = content.take_route();
+        responder.kept = content.kept();
         match content.source.take() {
             // Nobody took it: the client may finish, within bounds, rather than be interrupted.
             ContentSource::Http2(stream, _) => {

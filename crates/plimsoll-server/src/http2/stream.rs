@@ -19,7 +19,7 @@ use crate::action::{LocalFuture, Outcome};
 use crate::counters::{Cut, RouteTag};
 use crate::limits::Limits;
 use crate::pace::Pace;
-use crate::request::Version;
+use crate::request::{Content, Version};
 use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::timer::Timer;
 use crate::worker::Place;
@@ -49,6 +49,8 @@ pub(super) struct Responder {
     pub(super) is_head: bool,
     pub(super) date: HeaderValue,
     pub(super) route: Option<Rc<RouteTag>>,
+    /// The request, if it was kept: its route is known only once it is answered.
+    pub(super) kept: Option<Rc<Content>>,
 }
 
 impl Responder {
@@ -112,7 +114,9 @@ impl Responder {
         is_over: bool,
     ) -> Option<SendStream<Bytes>> {
         self.place.worker.counters.answered(Version::Http2, status);
-        if let Some(route) = self.route.take() {
+        let kept = self.kept.take();
+        let route = self.route.take();
+        if let Some(route) = route.or_else(|| kept.and_then(|kept| kept.take_route())) {
             route.answered(status);
         }
         // HTTP/2 has no such thing (RFC 9113, section 8.6).

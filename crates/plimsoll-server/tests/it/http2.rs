@@ -138,6 +138,7 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
     plan.listeners = vec![ListenerPlan {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         shares_port: false,
+        proxied_by: Vec::new(),
         is_last: false,
         serves: Serves::Http {
             action: Arc::new(|| {

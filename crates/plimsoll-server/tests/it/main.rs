@@ -10,6 +10,12 @@ mod http2;
 
 mod life;
 
+mod log;
+
+mod middleware;
+
+mod proxied;
+
 mod server;
 
 #[global_allocator]

@@ -28,6 +28,7 @@ pub(crate) fn plan(
         listeners: vec![ListenerPlan {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             shares_port: false,
+            proxied_by: Vec::new(),
             is_last: false,
             serves: Serves::Http {
                 action: Arc::new(make),

@@ -28,6 +28,6 @@ pub use crate::tls::certificate::certificate;
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::pem::MaterialError;
-pub use crate::tls::server::{CertificateFiles, ServerTlsError, server_config};
+pub use crate::tls::server::{CertificateFiles, ClientCertificates, ServerTlsError, server_config};
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

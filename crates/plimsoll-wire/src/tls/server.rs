@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::tls::certificate::certificate;
 use crate::tls::pem::{self, MaterialError};
@@ -18,6 +19,15 @@ pub struct CertificateFiles {
     pub certificates: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+}
+
+/// Whose certificates clients may show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// Those that vouch for them, in PEM.
+    pub authorities: PathBuf,
+    /// Clients without one are turned away; those with one of somebody else always are.
+    pub required: bool,
 }
 
 /// Why certificates cannot be served.
@@ -37,6 +47,14 @@ pub enum ServerTlsError {
     /// There is none.
     #[error("no certificate is given")]
     None,
+    /// Nothing in the file can vouch for clients.
+    #[error("`{}` cannot vouch for clients: {reason}", authorities.display())]
+    Authorities {
+        /// The file.
+        authorities: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// rustls refuses.
     #[error("cannot set TLS up: {0}")]
     Refused(#[from] rustls::Error),
@@ -46,8 +64,11 @@ pub enum ServerTlsError {
 ///
 /// A client that asks for a name gets the first certificate that is for it, any other the first of all.
 /// Sessions are resumed by tickets, whose keys are changed by time.
+///
+/// - `clients`: whose certificates clients may or must show; they are not asked for any if absent.
 pub fn server_config(
     certificates: &[CertificateFiles],
+    clients: Option<&ClientCertificates>,
     http2: bool,
 ) -> Result<ServerConfig, ServerTlsError> {
     let certificates = certificates
@@ -57,16 +78,42 @@ pub fn server_config(
     if certificates.is_empty() {
         return Err(ServerTlsError::None);
     }
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(ByName(certificates)));
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(ByName(certificates)));
     config.ticketer = ring::Ticketer::new()?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if http2 {
         config.alpn_protocols.insert(0, b"h2".to_vec());
     }
     Ok(config)
+}
+
+fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, ServerTlsError> {
+    let wrong = |reason: String| ServerTlsError::Authorities {
+        authorities: clients.authorities.clone(),
+        reason,
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in pem::certificates(&clients.authorities)? {
+        roots
+            .add(certificate)
+            .map_err(|error| wrong(error.to_string()))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(
+        Arc::new(roots),
+        Arc::new(ring::default_provider()),
+    );
+    let builder = if clients.required {
+        builder
+    } else {
+        builder.allow_unauthenticated()
+    };
+    builder.build().map_err(|error| wrong(error.to_string()))
 }
 
 #[derive(Debug)]
@@ -142,18 +189,28 @@ mod tests {
         assert!(other_certified.is_for("x.b.example"));
         assert!(!other_certified.is_for("b.example"));
         assert!(!other_certified.is_for("x.y.b.example"));
-        let config = server_config(&[one.clone(), other.clone()], true).unwrap();
+        let config = server_config(&[one.clone(), other.clone()], None, true).unwrap();
         assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
+        let clients = ClientCertificates {
+            authorities: files.write("clients.pem", &authority.pem()),
+            required: true,
+        };
+        assert!(server_config(std::slice::from_ref(&one), Some(&clients), true).is_ok());
+        let nobody = ClientCertificates {
+            authorities: one.key.clone(),
+            ..clients
+        };
+        assert!(server_config(std::slice::from_ref(&one), Some(&nobody), true).is_err());
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,
         };
         assert!(matches!(
-            server_config(&[mixed], true),
+            server_config(&[mixed], None, true),
             Err(ServerTlsError::Key { .. })
         ));
         assert!(matches!(
-            server_config(&[], true),
+            server_config(&[], None, true),
             Err(ServerTlsError::None)
         ));
     }

@@ -1,17 +1,21 @@
 //! `plimsoll up`: listeners and routes of one file.
 
+mod watched;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use plimsoll_server::config::{ConfigProblem, STARTER, ServerPlan, compile};
-use plimsoll_server::{Counters, Drained, Engine, EngineError};
+use plimsoll_server::config::{ConfigProblem, LogPlan, LogTarget, STARTER, ServerPlan, compile};
+use plimsoll_server::{Counters, Drained, Engine, EngineError, LogWriter, OpenLog};
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::commands::up::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
@@ -41,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return init(&args.file);
     }
     let counters = Arc::<Counters>::default();
-    let plan = load(&args.file, &counters)?;
+    let (text, plan) = load(&args.file, &counters)?;
     if args.check {
         print(&format!("{}: no mistakes", args.file.display()))?;
         return Ok(Exit::Fine);
@@ -50,9 +54,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     descriptors::raise().ok();
     let mut signals =
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let log = write_log(&plan)?;
     let engine = Engine::start(&plan.engine, counters).map_err(|error| could_not(&error))?;
     tell_addresses(&plan, &engine)?;
-    serve(args, engine, plan, &mut signals)
+    serve(args, engine, text, plan, log, &mut signals)
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {
@@ -73,7 +78,8 @@ fn init(file: &Path) -> Result<Exit, Failed> {
     Ok(Exit::Fine)
 }
 
-fn load(file: &Path, counters: &Arc<Counters>) -> Result<ServerPlan, Failed> {
+/// The text of the file, and what it asks for.
+fn load(file: &Path, counters: &Arc<Counters>) -> Result<(String, ServerPlan), Failed> {
     let usage = |problems| Failed {
         exit: Exit::Usage,
         problems,
@@ -89,9 +95,14 @@ fn load(file: &Path, counters: &Arc<Counters>) -> Result<ServerPlan, Failed> {
             file.display()
         ))])
     })?;
+    let plan = compiled(file, &text, counters)?;
+    Ok((text, plan))
+}
+
+fn compiled(file: &Path, text: &str, counters: &Arc<Counters>) -> Result<ServerPlan, Failed> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let threads = cores::available().len().max(1);
-    compile(&text, directory, counters, threads).map_err(|problems| {
+    compile(text, directory, counters, threads).map_err(|problems| {
         let shown = |problem: &ConfigProblem| {
             let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
             let shown = Problem::new(problem).about(&place);
@@ -100,7 +111,10 @@ fn load(file: &Path, counters: &Arc<Counters>) -> Result<ServerPlan, Failed> {
                 None => shown,
             }
         };
-        usage(problems.iter().map(shown).collect())
+        Failed {
+            exit: Exit::Usage,
+            problems: problems.iter().map(shown).collect(),
+        }
     })
 }
 
@@ -108,32 +122,58 @@ fn load(file: &Path, counters: &Arc<Counters>) -> Result<ServerPlan, Failed> {
 fn serve(
     args: &Args,
     mut engine: Engine,
+    mut text: String,
     mut plan: ServerPlan,
+    mut log: Option<LogWriter>,
     signals: &mut Signals,
 ) -> Result<Exit, Failed> {
-    while signals.next() == Asked::Reload {
-        let reloaded = load(&args.file, engine.counters()).and_then(|new| {
+    let mut watched = Watched::new(plan.certificates.clone());
+    loop {
+        let loaded = match signals.next() {
+            Asked::End => break,
+            Asked::Look if !watched.has_changed() => continue,
+            // The file may be half written: what holds is what was loaded.
+            Asked::Look => {
+                compiled(&args.file, &text, engine.counters()).map(|plan| (text.clone(), plan))
+            }
+            Asked::Reload => load(&args.file, engine.counters()),
+        };
+        let reloaded = loaded.and_then(|(text, new)| {
+            let watched = Watched::new(new.certificates.clone());
+            let log = write_log(&new)?;
             engine
                 .reload(&new.engine)
                 .map_err(|error| could_not(&error))?;
-            Ok(new)
+            Ok((text, new, log, watched))
         });
         match reloaded {
-            Ok(new) => {
-                plan = new;
+            Ok(reloaded) => {
+                // What is noted by the old log is still written.
+                (text, plan, log, watched) = reloaded;
                 tell_addresses(&plan, &engine)?;
             }
-            // What is served stays as it was.
-            Err(failed) => terminal::print_failure(&failed),
+            // What is served stays as it was, but the log may have been moved.
+            Err(failed) => {
+                if let Some(log) = &log {
+                    log.reopen();
+                }
+                terminal::print_failure(&failed);
+            }
         }
     }
     let (done, drained) = oneshot::channel();
     let timeout = plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
-    match signals.unless_asked_again(drained) {
+    let drained = signals.unless_asked_again(drained);
+    if drained.is_some() {
+        draining.join().ok();
+    }
+    if let Some(log) = log {
+        log.finish();
+    }
+    match drained {
         None => Ok(Exit::Interrupted),
         Some(drained) => {
-            draining.join().ok();
             if drained.cut_off > 0 {
                 let cut_off = drained.cut_off;
                 let message = format!("{cut_off} connections were still open at the end");
@@ -142,6 +182,26 @@ fn serve(
             Ok(Exit::Fine)
         }
     }
+}
+
+/// Has the access log written, if there is one.
+fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
+    let Some(LogPlan { log, target }) = &plan.log else {
+        return Ok(None);
+    };
+    let (open, shown): (OpenLog, _) = match target.clone() {
+        LogTarget::Stdout => (
+            Box::new(|| Ok(Box::new(std::io::stdout()))),
+            "the standard output".to_owned(),
+        ),
+        LogTarget::File(path) => {
+            let shown = path.display().to_string();
+            (Box::new(move || LogTarget::open_file(&path)), shown)
+        }
+    };
+    log.write_to(open).map(Some).map_err(|error| {
+        Problem::new(format!("cannot write the access log to {shown}: {error}")).could_not_run()
+    })
 }
 
 fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
@@ -161,9 +221,14 @@ fn print(line: &str) -> Result<(), Failed> {
     terminal::print(line).map_err(|error| Problem::caused_by(&error).could_not_run())
 }
 
+/// How often certificates are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Reload,
+    /// Whether certificates have changed.
+    Look,
     End,
 }
 
@@ -179,7 +244,7 @@ impl Signals {
     /// From now on they do not end the program by themselves.
     fn watch() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
+            .enable_all()
             .build()?;
         let (hang_up, terminate, interrupt) = {
             let _guard = runtime.enter();
@@ -200,6 +265,7 @@ impl Signals {
     fn next(&mut self) -> Asked {
         self.runtime.block_on(async {
             tokio::select! {
+                () = tokio::time::sleep(LOOK) => Asked::Look,
                 _ = self.hang_up.recv() => Asked::Reload,
                 _ = self.terminate.recv() => Asked::End,
                 _ = self.interrupt.recv() => Asked::End,

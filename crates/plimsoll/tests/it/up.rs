@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_server::{Counters, Engine, config};
-use plimsoll_testkit::{MaterialFiles, eventually};
+use plimsoll_testkit::{Authority, MaterialFiles, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -125,6 +125,66 @@ fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
     up.signal(Signal::TERM);
     let mut up = up;
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn certificates_are_read_again_when_their_files_change_and_clients_show_theirs() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let files = MaterialFiles::new();
+    let write = |authority: &Authority| {
+        let leaf = authority.issue(&["127.0.0.1"]);
+        files.write("cert.pem", leaf.pem());
+        files.write("key.pem", leaf.key_pem());
+    };
+    write(&old);
+    let client = old.issue_for_client("alice");
+    let ca = files.write("old.pem", &old.pem());
+    let renewed = files.write("new.pem", &new.pem());
+    let (cert, key) = (
+        files.write("client.pem", client.pem()),
+        files.write("client.key", client.key_pem()),
+    );
+    let text = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                tls = [{ cert = \"cert.pem\", key = \"key.pem\" }]\n\
+                client_certificates = { ca = \"old.pem\" }\n[[route]]\nrespond = {}\n";
+    let up = Up::start(&files.write("plimsoll.toml", text));
+    let is_served = |roots: &Path, client: &[&str]| {
+        let roots = roots.to_string_lossy();
+        let flags = ["check", &up.url, "--cacert", &roots];
+        plimsoll(&[&flags, client].concat()).code == Some(0)
+    };
+    let (cert, key) = (cert.to_string_lossy(), key.to_string_lossy());
+    let client = ["--cert", &*cert, "--key", &*key];
+    assert!(is_served(&ca, &client));
+    assert!(!is_served(&ca, &[]));
+    assert!(!is_served(&renewed, &client));
+    write(&new);
+    eventually(|| is_served(&renewed, &client));
+    assert!(!is_served(&ca, &client));
+}
+
+#[test]
+fn the_access_log_is_opened_anew_on_sighup_and_written_to_its_end() {
+    let files = MaterialFiles::new();
+    let text = file("hello") + "[log]\nfile = \"access.log\"\nformat = \"combined\"\n";
+    let path = files.write("plimsoll.toml", &text);
+    let (log, moved) = (files.path("access.log"), files.path("access.log.1"));
+    let mut up = Up::start(&path);
+    let lines = |log: &Path| {
+        let text = fs::read_to_string(log).unwrap_or_default();
+        text.matches("] \"GET / HTTP/1.1\" 200 5 \"-\" \"").count()
+    };
+    assert!(up.answers("status == 200"));
+    eventually(|| lines(&log) == 1);
+    fs::rename(&log, &moved).unwrap();
+    // Even a file with mistakes has the log opened anew.
+    fs::write(&path, "nonsense = 1\n").unwrap();
+    up.signal(Signal::HUP);
+    eventually(|| log.exists());
+    assert!(up.answers("status == 200"));
+    up.signal(Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    assert_eq!((lines(&moved), lines(&log)), (1, 1));
 }
 
 #[test]

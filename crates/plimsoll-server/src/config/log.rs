@@ -1,0 +1,95 @@
+//! `[log]`.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::access_log::{AccessLog, LogFormat};
+use crate::config::Context;
+use crate::config::document::{Table, as_text};
+use crate::counters::Counters;
+
+/// The access log that a file asks for.
+#[derive(Debug, Clone)]
+pub struct LogPlan {
+    /// What is noted.
+    pub log: AccessLog,
+    /// Where it is to be written.
+    pub target: LogTarget,
+}
+
+/// Where a log is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTarget {
+    /// At the end of this file.
+    File(PathBuf),
+    /// To the standard output.
+    Stdout,
+}
+
+/// Lines that may wait, unless the table says otherwise.
+const QUEUE_BYTES: u64 = 4 << 20;
+
+/// Room for a few lines, and no more memory than makes sense.
+const LEAST_QUEUE: u64 = 64 << 10;
+const MOST_QUEUE: u64 = 1 << 30;
+
+impl LogTarget {
+    /// Opens `path` for appending; makes it if it is not there.
+    pub fn open_file(path: &Path) -> io::Result<Box<dyn io::Write + Send>> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Box::new(file))
+    }
+}
+
+pub(super) fn compile(
+    mut table: Table<'_>,
+    context: &Context,
+    counters: &Arc<Counters>,
+) -> Option<LogPlan> {
+    let target = match table.take("file") {
+        None => {
+            table.missing(
+                "file",
+                "such as file = \"access.log\", or \"-\" for the standard output",
+            );
+            None
+        }
+        Some(value) => as_text(&value).and_then(|text| match text {
+            "" => value.wrong("must name a file"),
+            "-" => Some(LogTarget::Stdout),
+            path => {
+                let path = context.directory.join(path);
+                // The file itself need not be there.
+                let is_there = path
+                    .parent()
+                    .is_none_or(|directory| directory.as_os_str().is_empty() || directory.is_dir());
+                if !is_there || path.is_dir() {
+                    return value.wrong(format!("no file can be at {}", path.display()));
+                }
+                Some(LogTarget::File(path))
+            }
+        }),
+    };
+    let format = match table.take("format") {
+        None => Some(LogFormat::Json),
+        Some(value) => as_text(&value).and_then(|text| match text {
+            "json" => Some(LogFormat::Json),
+            "combined" => Some(LogFormat::Combined),
+            _ => value.wrong(format!(
+                "`{text}` is not a format; there are json and combined"
+            )),
+        }),
+    };
+    let queue = table.bytes("queue").unwrap_or(QUEUE_BYTES);
+    if !(LEAST_QUEUE..=MOST_QUEUE).contains(&queue) {
+        table.wrong("`queue` must be from 64KiB to 1GiB", None);
+    }
+    table.finish();
+    let queue = usize::try_from(queue).unwrap_or(usize::MAX);
+    Some(LogPlan {
+        log: AccessLog::new(format?, queue, Arc::clone(counters)),
+        target: target?,
+    })
+}

@@ -1,0 +1,284 @@
+//! What may stand in a `[[listen]]` as well as in a `[[route]]`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue};
+
+use crate::config::Context;
+use crate::config::document::{Table, Value, as_text};
+use crate::config::route::field;
+use crate::middleware::{
+    BasicAuth, Coding, Compress, Cors, HeaderRules, LimitKey, Middleware, Origins, PasswordHash,
+    RateLimit, RequestIds, Trace,
+};
+
+/// Clients that a limit tells from one another, unless its table says otherwise.
+const CLIENTS: usize = 100_000;
+
+/// Takes the keys of all layers out of `table`.
+///
+/// - `place`: what clients are told that a limit is of.
+pub(super) fn compile(table: &mut Table<'_>, context: &Context, place: &'static str) -> Middleware {
+    let mut layer = |key| table.take(key);
+    let request_id = layer("request_id");
+    let trace = layer("trace");
+    let response_headers = layer("response_headers");
+    let cors_value = layer("cors");
+    let limit = layer("rate_limit");
+    let auth = layer("basic_auth");
+    let request_headers = layer("request_headers");
+    let compress_value = layer("compress");
+    Middleware {
+        request_id: request_id
+            .and_then(Value::table_or_true)
+            .and_then(request_ids)
+            .map(Arc::new),
+        trace: trace.and_then(Value::table_or_true).map(tracing),
+        response_headers: response_headers.and_then(rules).map(Arc::new),
+        cors: cors_value.and_then(cors).map(Arc::new),
+        rate_limit: limit
+            .and_then(|value| rate_limit(value, place))
+            .map(Arc::new),
+        basic_auth: auth
+            .and_then(|value| basic_auth(value, context))
+            .map(Arc::new),
+        request_headers: request_headers.and_then(rules).map(Arc::new),
+        compress: compress_value
+            .and_then(Value::table_or_true)
+            .map(compress)
+            .map(Arc::new),
+    }
+}
+
+fn request_ids(mut table: Table<'_>) -> Option<RequestIds> {
+    let accept = table.boolean("accept").unwrap_or(false);
+    let name = match table.take("field") {
+        None => Some(HeaderName::from_static("x-request-id")),
+        Some(value) => as_text(&value).and_then(|text| name(text, &value)),
+    };
+    table.finish();
+    Some(RequestIds {
+        field: name?,
+        accept,
+    })
+}
+
+fn tracing(mut table: Table<'_>) -> Trace {
+    let accept = table.boolean("accept").unwrap_or(true);
+    let sampled = table.count("sampled", 0..=100).unwrap_or(100);
+    table.finish();
+    Trace {
+        accept,
+        sampled: u8::try_from(sampled).unwrap_or(100),
+    }
+}
+
+fn rules(value: Value<'_>) -> Option<HeaderRules> {
+    let mut table = value.table()?;
+    let mut fields = |key| -> Vec<_> {
+        let Some(mut table) = table.table(key) else {
+            return Vec::new();
+        };
+        let fields = table.rest();
+        fields
+            .into_iter()
+            .filter_map(|(name, value)| field(&name, &value))
+            .collect()
+    };
+    let (set, add) = (fields("set"), fields("add"));
+    let remove = table.take("remove").and_then(names).unwrap_or_default();
+    table.finish();
+    Some(HeaderRules { remove, set, add })
+}
+
+fn name(text: &str, value: &Value<'_>) -> Option<HeaderName> {
+    let name = HeaderName::from_bytes(text.as_bytes());
+    value.check(name.map_err(|_| format!("`{text}` is not the name of a header field")))
+}
+
+fn names(value: Value<'_>) -> Option<Vec<HeaderName>> {
+    let texts = value.texts_with(|text| {
+        HeaderName::from_bytes(text.as_bytes())
+            .err()
+            .map(|_| format!("`{text}` is not the name of a header field"))
+    })?;
+    let names = texts
+        .iter()
+        .map(|text| HeaderName::from_bytes(text.as_bytes()));
+    names.collect::<Result<_, _>>().ok()
+}
+
+fn cors(value: Value<'_>) -> Option<Cors> {
+    let mut table = value.table()?;
+    let origins = match table.take("origins") {
+        None => {
+            table.missing(
+                "origins",
+                "such as origins = [\"https://example.org\"], or \"*\"",
+            );
+            None
+        }
+        Some(value) => value.texts_with(|text| {
+            let is_origin = text.split_once("://").is_some_and(|(scheme, rest)| {
+                !scheme.is_empty() && !rest.is_empty() && !rest.contains('/')
+            });
+            (text != "*" && !is_origin).then(|| {
+                format!(
+                    "`{text}` is not an origin, such as https://example.org:8443, without a path"
+                )
+            })
+        }),
+    };
+    let mut list = |key: &'static str| {
+        let names = table.take(key).and_then(names)?;
+        let names: Vec<_> = names.iter().map(HeaderName::as_str).collect();
+        HeaderValue::try_from(names.join(", ")).ok()
+    };
+    let (headers, expose) = (list("headers"), list("expose"));
+    let methods = table.take("methods").and_then(|value| {
+        let methods = value.texts_with(|text| {
+            let is_method = !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+            (!is_method).then(|| format!("`{text}` is not a method, such as PUT"))
+        })?;
+        HeaderValue::try_from(methods.join(", ")).ok()
+    });
+    let credentials = table.boolean("credentials").unwrap_or(false);
+    let max_age = table.duration("max_age");
+    let is_any = origins
+        .as_ref()
+        .is_some_and(|origins| origins.iter().any(|origin| origin == "*"));
+    if is_any && credentials {
+        let hint = "name the origins, or leave `credentials` out".to_owned();
+        table.wrong("browsers do not send credentials to `*`", Some(hint));
+    }
+    table.finish();
+    Some(Cors {
+        origins: if is_any {
+            Origins::Any
+        } else {
+            Origins::Only(origins?)
+        },
+        methods,
+        headers,
+        expose,
+        credentials,
+        max_age: max_age.map(|age| age.as_secs()),
+    })
+}
+
+fn rate_limit(value: Value<'_>, place: &'static str) -> Option<RateLimit> {
+    let mut table = value.table()?;
+    let requests = table.count("requests", 1..=10_000_000);
+    if requests.is_none() && !table.was_given("requests") {
+        table.missing("requests", "such as requests = 100, per = \"1m\"");
+    }
+    let per = table.duration("per").unwrap_or(Duration::from_secs(1));
+    if per.is_zero() {
+        table.wrong("`per` must be longer than nothing", None);
+    }
+    let burst = table.count("burst", 1..=10_000_000);
+    let clients = table.count("clients", 1..=10_000_000).unwrap_or(CLIENTS);
+    let key = match table.take("key") {
+        None => Some(LimitKey::Address),
+        Some(value) => as_text(&value).and_then(|text| match text {
+            "address" => Some(LimitKey::Address),
+            "all" => Some(LimitKey::All),
+            _ => match text.strip_prefix("header:") {
+                Some(text) => name(text.trim(), &value).map(LimitKey::Header),
+                None => value.wrong(format!(
+                    "`{text}` is not known; there are address, all and header:NAME"
+                )),
+            },
+        }),
+    };
+    table.finish();
+    let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    Some(RateLimit::new(
+        place,
+        key?,
+        number(requests?),
+        per,
+        burst.map(number),
+        clients,
+    ))
+}
+
+fn basic_auth(value: Value<'_>, context: &Context) -> Option<BasicAuth> {
+    let mut table = value.table()?;
+    let realm = table.text("realm").unwrap_or_else(|| "plimsoll".to_owned());
+    let mut users = HashMap::new();
+    if let Some(mut table) = table.table("users") {
+        for (name, value) in table.rest() {
+            if name.contains(':') {
+                value.wrong::<()>("a name has no colon");
+            }
+            let hash = as_text(&value).and_then(|text| value.check(PasswordHash::parse(text)));
+            users.extend(hash.map(|hash| (name, hash)));
+        }
+    }
+    if let Some(value) = table.take("file")
+        && let Some(path) = as_text(&value)
+    {
+        let path = context.directory.join(path);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()));
+        for (line, number) in value.check(text).unwrap_or_default().lines().zip(1..) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = format!("{}:{number}", path.display());
+            let user = line
+                .split_once(':')
+                .ok_or_else(|| format!("{place}: is not `NAME:HASH`"))
+                .and_then(|(name, hash)| {
+                    let hash = PasswordHash::parse(hash);
+                    let hash = hash.map_err(|error| format!("{place}: {error}"))?;
+                    Ok((name.to_owned(), hash))
+                });
+            users.extend(value.check(user));
+        }
+    } else if users.is_empty() && !table.was_given("users") {
+        table.missing(
+            "users",
+            "such as users = { alice = \"$2y$10$…\" }, or `file` as htpasswd -B writes it",
+        );
+    }
+    table.finish();
+    BasicAuth::new(&realm, users).ok()
+}
+
+fn compress(mut table: Table<'_>) -> Compress {
+    let mut compress = Compress::default();
+    if let Some(value) = table.take("codings") {
+        let coding = |text: &str| Coding::ALL.into_iter().find(|it| it.name() == text);
+        let codings = value.texts_with(|text| {
+            coding(text)
+                .is_none()
+                .then(|| format!("`{text}` is not known; there are zstd, br and gzip"))
+        });
+        if let Some(codings) = codings {
+            compress.codings = codings.iter().filter_map(|text| coding(text)).collect();
+        }
+    }
+    if let Some(value) = table.take("types") {
+        let types = value.texts_with(|text| {
+            let is_type =
+                text.matches('*').count() <= 1 && (text.contains('/') || text.starts_with('*'));
+            (!is_type).then(|| {
+                format!("`{text}` is not a media type, such as text/html, text/* or *+json")
+            })
+        });
+        compress.types = types.unwrap_or_default();
+    }
+    if let Some(least) = table.bytes("least") {
+        compress.least = least;
+    }
+    table.finish();
+    compress
+}

@@ -1,0 +1,236 @@
+//! Passwords by the `Basic` scheme (RFC 7617), kept as hashes.
+//!
+//! Checking a hash is slow by intent, so it is done on a thread of its own, a few at a time, and a password
+//! that was right is remembered by a keyed digest. A name that is not known takes as long as one that is.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use ring::hmac;
+use ring::rand::SystemRandom;
+use tokio::sync::Semaphore;
+
+use crate::action::{Action, Answer, Outcome};
+use crate::request::Request;
+use crate::response::Response;
+
+/// Who may come in.
+pub struct BasicAuth {
+    challenge: HeaderValue,
+    users: HashMap<String, PasswordHash>,
+    /// Checked for names that are not known.
+    decoy: Option<PasswordHash>,
+    key: hmac::Key,
+    /// Digests of names with their passwords that were right.
+    right: Mutex<HashSet<[u8; 32]>>,
+    checks: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// A password as it is kept.
+#[derive(Clone)]
+pub struct PasswordHash(String);
+
+/// Why a text is no hash of a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HashError {
+    /// It is of another kind.
+    #[error("is not a bcrypt hash; `htpasswd -nB NAME` makes one")]
+    Kind,
+    /// It takes very long to check.
+    #[error("has a cost above 14, which takes a second and more to check")]
+    Cost,
+}
+
+/// Checks under way at a time, and those that may wait for one.
+const CHECKS: usize = 2;
+const MOST_WAITING: usize = 64;
+
+/// Passwords that are remembered.
+const MOST_RIGHT: usize = 4096;
+
+impl PasswordHash {
+    /// A bcrypt hash (`$2a$`, `$2b$`, `$2y$`).
+    pub fn parse(text: &str) -> Result<Self, HashError> {
+        let parts: bcrypt::HashParts = text.parse().map_err(|_| HashError::Kind)?;
+        if parts.get_cost() > 14 {
+            return Err(HashError::Cost);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    fn is_of(&self, password: &[u8]) -> bool {
+        bcrypt::verify(password, &self.0).unwrap_or(false)
+    }
+}
+
+impl std::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PasswordHash")
+    }
+}
+
+impl std::fmt::Debug for BasicAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BasicAuth")
+            .field("users", &self.users.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BasicAuth {
+    /// - `realm`: what clients are told that the password is for; quotes and backslashes are left out.
+    /// - `users`: names with the hashes of their passwords.
+    ///
+    /// Fails only if the system has no randomness.
+    pub fn new(
+        realm: &str,
+        users: HashMap<String, PasswordHash>,
+    ) -> Result<Self, ring::error::Unspecified> {
+        let realm: String = realm
+            .chars()
+            .filter(|it| matches!(it, ' '..='~') && !matches!(it, '"' | '\\'))
+            .collect();
+        let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+        Ok(Self {
+            challenge: HeaderValue::try_from(challenge)
+                .expect("only printable characters are left in it"),
+            decoy: users.values().next().cloned(),
+            users,
+            key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?,
+            right: Mutex::default(),
+            checks: Arc::new(Semaphore::new(CHECKS)),
+            waiting: AtomicUsize::new(0),
+        })
+    }
+
+    fn digest(&self, name: &str, password: &[u8]) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&self.key);
+        // A name has no colon.
+        context.update(name.as_bytes());
+        context.update(b":");
+        context.update(password);
+        let mut digest = [0; 32];
+        digest.copy_from_slice(context.sign().as_ref());
+        digest
+    }
+
+    fn is_known(&self, digest: &[u8; 32]) -> bool {
+        let right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        right.contains(digest)
+    }
+
+    fn remember(&self, digest: [u8; 32]) {
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        if right.len() >= MOST_RIGHT {
+            right.clear();
+        }
+        right.insert(digest);
+    }
+
+    /// Whether the password is that of the name; nothing if too many wait to be told.
+    async fn check(&self, name: &str, password: Vec<u8>) -> Option<bool> {
+        let waiting = Waiting::new(&self.waiting)?;
+        let permit = Arc::clone(&self.checks).acquire_owned().await.ok()?;
+        drop(waiting);
+        let known = self.users.get(name);
+        let is_user = known.is_some();
+        let hash = known.or(self.decoy.as_ref())?.clone();
+        // Whoever goes away meanwhile does not make room before the check is over.
+        let check = tokio::task::spawn_blocking(move || {
+            let is_right = hash.is_of(&password);
+            drop(permit);
+            is_right
+        });
+        let checked = check.await;
+        Some(is_user && checked.unwrap_or(false))
+    }
+
+    fn challenge(&self) -> Response {
+        Response::text(StatusCode::UNAUTHORIZED, "a password is needed\n")
+            .with_field(WWW_AUTHENTICATE, self.challenge.clone())
+    }
+}
+
+/// A place among those that wait.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(place)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Name and password of a request.
+fn credentials(request: &Request<'_>) -> Option<(String, Vec<u8>)> {
+    let value = request.header("authorization")?;
+    let (scheme, encoded) = value.split_at_checked("Basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"Basic ") {
+        return None;
+    }
+    let mut decoded = BASE64_STANDARD.decode(encoded.trim_ascii()).ok()?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    let password = decoded.split_off(colon + 1);
+    decoded.pop();
+    Some((String::from_utf8(decoded).ok()?, password))
+}
+
+/// Lets another action answer those who know a password.
+pub(super) struct Guarded {
+    auth: Arc<BasicAuth>,
+    inner: Rc<dyn Action>,
+}
+
+impl Guarded {
+    pub(super) fn new(auth: Arc<BasicAuth>, inner: Rc<dyn Action>) -> Self {
+        Self { auth, inner }
+    }
+}
+
+impl Action for Guarded {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let Some((name, password)) = credentials(request) else {
+            return Answer::now(self.auth.challenge());
+        };
+        let digest = self.auth.digest(&name, &password);
+        if self.auth.is_known(&digest) {
+            request.sent_by(Rc::from(name));
+            return self.inner.handle(request);
+        }
+        let (auth, inner) = (Arc::clone(&self.auth), Rc::clone(&self.inner));
+        let kept = request.keep();
+        Answer::Later(Box::pin(async move {
+            match auth.check(&name, password).await {
+                Some(true) => auth.remember(digest),
+                Some(false) => return Outcome::Respond(auth.challenge()),
+                None => {
+                    let status = StatusCode::SERVICE_UNAVAILABLE;
+                    let response =
+                        Response::text(status, "too many passwords wait to be checked\n")
+                            .with_field(RETRY_AFTER, HeaderValue::from_static("1"));
+                    return Outcome::Respond(response);
+                }
+            }
+            let request = kept.request();
+            request.sent_by(Rc::from(name));
+            let answer = inner.handle(&request);
+            match answer {
+                Answer::Now(outcome) => outcome,
+                Answer::Later(later) => later.await,
+            }
+        }))
+    }
+}

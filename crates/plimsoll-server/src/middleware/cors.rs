@@ -1,0 +1,143 @@
+//! Cross-origin resource sharing: pages of other origins may read responses.
+//!
+//! Source: WHATWG Fetch, section 3.3 (the CORS protocol).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    HeaderValue, ORIGIN, VARY,
+};
+
+use crate::action::{Action, Answer};
+use crate::request::Request;
+use crate::response::Response;
+
+/// Who may read what.
+#[derive(Debug, Clone)]
+pub struct Cors {
+    /// Whose pages may.
+    pub origins: Origins,
+    /// Methods beyond GET, HEAD and POST, as a list.
+    pub methods: Option<HeaderValue>,
+    /// Fields that requests may have, as a list; those that are asked for if absent.
+    pub headers: Option<HeaderValue>,
+    /// Fields of responses that pages may see, as a list.
+    pub expose: Option<HeaderValue>,
+    /// Requests may carry cookies and passwords.
+    pub credentials: bool,
+    /// For how long browsers may remember all this, in seconds.
+    pub max_age: Option<u64>,
+}
+
+/// Whose pages may read responses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origins {
+    /// Anybody's.
+    Any,
+    /// Those of these origins, such as `https://example.org`.
+    Only(Vec<String>),
+}
+
+/// Answers preflights, and tells browsers who may read what others answer.
+pub(super) struct Shared {
+    cors: Arc<Cors>,
+    inner: Rc<dyn Action>,
+}
+
+impl Shared {
+    pub(super) fn new(cors: Arc<Cors>, inner: Rc<dyn Action>) -> Self {
+        Self { cors, inner }
+    }
+
+    /// What the response allows; nothing for an origin that may not read it.
+    fn allowed(&self, origin: Option<&[u8]>) -> Option<HeaderValue> {
+        match &self.cors.origins {
+            Origins::Any => Some(HeaderValue::from_static("*")),
+            Origins::Only(origins) => {
+                let origin = origin?;
+                let is_allowed = origins.iter().any(|it| it.as_bytes() == origin);
+                HeaderValue::from_bytes(origin).ok().filter(|_| is_allowed)
+            }
+        }
+    }
+
+    /// The answer to a question that a browser asks before the request itself.
+    fn preflight(&self, request: &Request<'_>, allowed: Option<HeaderValue>) -> Response {
+        let mut response = Response::new(StatusCode::NO_CONTENT);
+        let fields = response.fields_mut();
+        if allowed.is_some() {
+            let asked = request
+                .header("access-control-request-headers")
+                .and_then(|value| HeaderValue::from_bytes(value).ok());
+            let values = [
+                (ACCESS_CONTROL_ALLOW_METHODS, self.cors.methods.clone()),
+                (
+                    ACCESS_CONTROL_ALLOW_HEADERS,
+                    self.cors.headers.clone().or(asked),
+                ),
+                (
+                    ACCESS_CONTROL_MAX_AGE,
+                    self.cors.max_age.map(HeaderValue::from),
+                ),
+            ];
+            for (name, value) in values {
+                if let Some(value) = value {
+                    fields.insert(name, value);
+                }
+            }
+        }
+        if self.cors.headers.is_none() {
+            fields.append(
+                VARY,
+                HeaderValue::from_static("access-control-request-headers"),
+            );
+        }
+        allow(&self.cors, response, allowed)
+    }
+}
+
+/// Says in `response` that the origin may read it.
+fn allow(cors: &Cors, mut response: Response, allowed: Option<HeaderValue>) -> Response {
+    let fields = response.fields_mut();
+    if cors.origins != Origins::Any {
+        // Caches must not give one origin what was allowed to another.
+        fields.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(allowed) = allowed {
+        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        if cors.credentials {
+            fields.insert(
+                ACCESS_CONTROL_ALLOW_CREDENTIALS,
+                HeaderValue::from_static("true"),
+            );
+        }
+    }
+    response
+}
+
+impl Action for Shared {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let origin = request.header(ORIGIN.as_str());
+        let allowed = self.allowed(origin);
+        let is_preflight = request.method == "OPTIONS"
+            && origin.is_some()
+            && request.header("access-control-request-method").is_some();
+        if is_preflight {
+            return Answer::now(self.preflight(request, allowed));
+        }
+        let cors = Arc::clone(&self.cors);
+        self.inner.handle(request).map(move |mut response| {
+            if let Some(expose) = &cors.expose
+                && allowed.is_some()
+            {
+                let fields = response.fields_mut();
+                fields.insert(ACCESS_CONTROL_EXPOSE_HEADERS, expose.clone());
+            }
+            allow(&cors, response, allowed)
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Middleware: what is done with requests before an action answers them, and with their responses after.
+//!
+//! Each layer is an action over another one. Those of one place stand in a fixed order, which is that of
+//! [`Middleware`]'s fields: the first meets the request first and the response last. A listener's stand
+//! outside its routes, a route's inside.
+
+mod basic_auth;
+
+mod compress;
+
+mod cors;
+
+mod header_rules;
+
+mod rate_limit;
+
+mod request_id;
+
+mod trace;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::action::Action;
+
+pub use crate::middleware::basic_auth::{BasicAuth, HashError, PasswordHash};
+pub use crate::middleware::compress::{Coding, Compress};
+pub use crate::middleware::cors::{Cors, Origins};
+pub use crate::middleware::header_rules::HeaderRules;
+pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
+pub use crate::middleware::request_id::RequestIds;
+pub use crate::middleware::trace::Trace;
+
+/// The layers of one listener or one route, each if it is wanted; shared by all workers.
+#[derive(Debug, Clone, Default)]
+pub struct Middleware {
+    /// Gives requests a name.
+    pub request_id: Option<Arc<RequestIds>>,
+    /// Continues or begins a trace.
+    pub trace: Option<Trace>,
+    /// Changes header fields of responses.
+    pub response_headers: Option<Arc<HeaderRules>>,
+    /// Lets pages of other origins in.
+    pub cors: Option<Arc<Cors>>,
+    /// Turns away who asks too often.
+    pub rate_limit: Option<Arc<RateLimit>>,
+    /// Turns away who does not know a password.
+    pub basic_auth: Option<Arc<BasicAuth>>,
+    /// Changes header fields of requests.
+    pub request_headers: Option<Arc<HeaderRules>>,
+    /// Makes responses smaller.
+    pub compress: Option<Arc<Compress>>,
+}
+
+impl Middleware {
+    /// `inner` with all layers over it.
+    pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        // From the innermost to the outermost.
+        let mut action = inner;
+        if let Some(compress) = &self.compress {
+            action = Rc::new(compress::Compressing::new(Arc::clone(compress), action));
+        }
+        if let Some(rules) = &self.request_headers {
+            action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
+        }
+        if let Some(auth) = &self.basic_auth {
+            action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
+        }
+        if let Some(limit) = &self.rate_limit {
+            action = Rc::new(rate_limit::Limited::new(Arc::clone(limit), action));
+        }
+        if let Some(cors) = &self.cors {
+            action = Rc::new(cors::Shared::new(Arc::clone(cors), action));
+        }
+        if let Some(rules) = &self.response_headers {
+            action = Rc::new(header_rules::Responses::new(Arc::clone(rules), action));
+        }
+        if let Some(trace) = self.trace {
+            action = Rc::new(trace::Traced::new(trace, action));
+        }
+        if let Some(ids) = &self.request_id {
+            action = Rc::new(request_id::Named::new(Arc::clone(ids), action));
+        }
+        action
+    }
+}

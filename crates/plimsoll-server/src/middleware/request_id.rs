@@ -1,0 +1,77 @@
+//! A name for each request, by which its traces in several places are found.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::{HeaderName, HeaderValue};
+
+use crate::action::{Action, Answer};
+use crate::request::Request;
+
+/// How requests are named.
+#[derive(Debug, Clone)]
+pub struct RequestIds {
+    /// The field that carries the name, on requests and on responses.
+    pub field: HeaderName,
+    /// A name that the client has given is kept, if it is plain: up to 128 letters, digits and `-_.:/+=@`.
+    pub accept: bool,
+}
+
+/// Gives every request a name and tells the client.
+pub(super) struct Named {
+    ids: Arc<RequestIds>,
+    random: RefCell<fastrand::Rng>,
+    inner: Rc<dyn Action>,
+}
+
+impl Named {
+    pub(super) fn new(ids: Arc<RequestIds>, inner: Rc<dyn Action>) -> Self {
+        Self {
+            ids,
+            random: RefCell::new(fastrand::Rng::new()),
+            inner,
+        }
+    }
+
+    fn name(&self, request: &Request<'_>) -> Rc<str> {
+        // One of the listener holds for its routes.
+        if let Some(id) = request.request_id() {
+            return id;
+        }
+        if self.ids.accept
+            && let Some(given) = request.header(self.ids.field.as_str())
+            && let Some(given) = plain(given)
+        {
+            return Rc::from(given);
+        }
+        Rc::from(format!("{:032x}", self.random.borrow_mut().u128(..)))
+    }
+}
+
+fn plain(given: &[u8]) -> Option<&str> {
+    let is_plain = (1..=128).contains(&given.len())
+        && given
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte));
+    std::str::from_utf8(given).ok().filter(|_| is_plain)
+}
+
+impl Action for Named {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let id = self.name(request);
+        let Ok(value) = HeaderValue::from_str(&id) else {
+            return self.inner.handle(request);
+        };
+        request.called(id);
+        let mut fields = request.to_fields();
+        fields.insert(self.ids.field.clone(), value.clone());
+        let name = self.ids.field.clone();
+        self.inner
+            .handle(&request.with_fields(&fields))
+            .map(move |mut response| {
+                response.fields_mut().insert(name, value);
+                response
+            })
+    }
+}

@@ -1,0 +1,217 @@
+//! Middleware as a file configures it, over real sockets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_server::{Counters, Engine, config};
+
+use crate::server::Server;
+
+/// A server by a file of one listener with `listen`, whose route answers `hello`.
+fn serving(listen: &str, route: &str) -> Server {
+    let text = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\npath = \"/\"\nrespond = {{ body = \"hello\" }}\n{route}\n\
+         [[route]]\npath = \"/echo\"\necho = {{}}\n"
+    );
+    let counters = Arc::<Counters>::default();
+    let plan = config::compile(&text, Path::new("."), &counters, 1).unwrap();
+    let engine = Engine::start(&plan.engine, counters).unwrap();
+    let address = engine.addresses()[0];
+    Server { engine, address }
+}
+
+/// The answer to a request with these fields.
+fn ask(server: &Server, start: &str, fields: &str) -> String {
+    server.talk(format!(
+        "{start} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n"
+    ))
+}
+
+#[test]
+fn header_rules_change_requests_and_responses() {
+    let server = serving(
+        "response_headers = { set = { x-a = \"1\" }, remove = [\"content-type\"] }",
+        "header = { x-b = \"2\" }",
+    );
+    let answer = ask(&server, "GET /", "x-b: 2\r\n");
+    assert_eq!(
+        answer,
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-a: 1\r\nconnection: close\r\n\r\nhello"
+    );
+    // What a listener does to a request, its routes see.
+    let server = serving(
+        "request_headers = { add = { x-b = \"2\" } }",
+        "header = { x-b = \"2\" }",
+    );
+    assert!(ask(&server, "GET /", "").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn requests_are_named() {
+    let server = serving("request_id = true", "");
+    let answer = ask(&server, "GET /", "x-request-id: mine\r\n");
+    let id = answer.split("x-request-id: ").nth(1).unwrap();
+    let id = id.split("\r\n").next().unwrap();
+    assert_eq!(id.len(), 32, "{answer}");
+    let server = serving("request_id = { accept = true, field = \"x-id\" }", "");
+    assert!(ask(&server, "GET /", "x-id: mine\r\n").contains("x-id: mine\r\n"));
+    assert!(!ask(&server, "GET /", "x-id: two words\r\n").contains("two words"));
+}
+
+#[test]
+fn a_trace_goes_on_with_a_new_parent() {
+    let given = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
+    let server = serving("trace = true", "header = { traceparent = true }");
+    assert!(ask(&server, "GET /", "").starts_with("HTTP/1.1 200"));
+    assert!(ask(&server, "GET /", given).starts_with("HTTP/1.1 200"));
+    let route =
+        "header = { traceparent = \"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\" }";
+    let server = serving("trace = true", route);
+    assert!(ask(&server, "GET /", given).starts_with("HTTP/1.1 404"));
+    let server = serving("", route);
+    assert!(ask(&server, "GET /", given).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn browsers_are_told_who_may_read() {
+    let server = serving(
+        "cors = { origins = [\"https://a.example\"], methods = [\"PUT\"], expose = [\"x-a\"], credentials = true, max_age = \"1m\" }",
+        "",
+    );
+    let preflight = "origin: https://a.example\r\naccess-control-request-method: PUT\r\naccess-control-request-headers: x-b\r\n";
+    let answer = ask(&server, "OPTIONS /", preflight);
+    for expected in [
+        "HTTP/1.1 204",
+        "access-control-allow-origin: https://a.example\r\n",
+        "access-control-allow-methods: PUT\r\n",
+        "access-control-allow-headers: x-b\r\n",
+        "access-control-allow-credentials: true\r\n",
+        "access-control-max-age: 60\r\n",
+        "vary: origin\r\n",
+    ] {
+        assert!(answer.contains(expected), "no `{expected}` in {answer}");
+    }
+    let answer = ask(&server, "GET /", "origin: https://a.example\r\n");
+    assert!(
+        answer.contains("access-control-expose-headers: x-a\r\n"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("hello"), "{answer}");
+    let answer = ask(&server, "GET /", "origin: https://b.example\r\n");
+    assert!(!answer.contains("access-control"), "{answer}");
+    assert!(answer.contains("vary: origin\r\n"), "{answer}");
+    let answer = ask(&serving("cors = { origins = \"*\" }", ""), "GET /", "");
+    assert!(
+        answer.contains("access-control-allow-origin: *\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn who_asks_too_often_is_told_when_to_come_back() {
+    let server = serving(
+        "rate_limit = { requests = 2, per = \"1h\", key = \"header:x-key\" }",
+        "",
+    );
+    let one = ask(&server, "GET /", "x-key: a\r\n");
+    assert!(
+        one.contains("ratelimit-policy: \"listener\";q=2;w=3600\r\n"),
+        "{one}"
+    );
+    assert!(
+        one.contains("ratelimit: \"listener\";r=1;t=1800\r\n"),
+        "{one}"
+    );
+    ask(&server, "GET /", "x-key: a\r\n");
+    let refused = ask(&server, "GET /", "x-key: a\r\n");
+    assert!(refused.starts_with("HTTP/1.1 429 "), "{refused}");
+    let wait = refused.split("retry-after: ").nth(1).unwrap();
+    let wait: u64 = wait.split("\r\n").next().unwrap().parse().unwrap();
+    assert!((1700..=1800).contains(&wait), "{refused}");
+    assert!(refused.contains(";r=0;t="), "{refused}");
+    let other = ask(&server, "GET /", "x-key: b\r\n");
+    assert!(other.starts_with("HTTP/1.1 200"), "{other}");
+}
+
+#[test]
+fn a_password_opens() {
+    let hash = bcrypt::hash("hunter2", 4).unwrap();
+    let server = serving(
+        &format!("basic_auth = {{ realm = \"se\\\"cret\", users = {{ alice = \"{hash}\" }} }}"),
+        "",
+    );
+    let none = ask(&server, "GET /", "");
+    assert!(none.starts_with("HTTP/1.1 401 "), "{none}");
+    assert!(
+        none.contains("www-authenticate: Basic realm=\"secret\", charset=\"UTF-8\"\r\n"),
+        "{none}"
+    );
+    // alice:hunter2, twice: checked, then remembered.
+    for _ in 0..2 {
+        let right = ask(
+            &server,
+            "GET /",
+            "authorization: basic YWxpY2U6aHVudGVyMg==\r\n",
+        );
+        assert!(right.ends_with("\r\n\r\nhello"), "{right}");
+    }
+    // alice:hunter3, bob:hunter2, no colon, no base64
+    for wrong in ["YWxpY2U6aHVudGVyMw==", "Ym9iOmh1bnRlcjI=", "YWxpY2U=", "!"] {
+        let answer = ask(
+            &server,
+            "GET /",
+            &format!("authorization: Basic {wrong}\r\n"),
+        );
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{wrong}: {answer}");
+    }
+    // Content reaches whoever answers, though the password is checked before.
+    let server = serving(
+        &format!("basic_auth = {{ users = {{ alice = \"{hash}\" }} }}"),
+        "",
+    );
+    let answer = ask(
+        &server,
+        "POST /echo",
+        "authorization: Basic YWxpY2U6aHVudGVyMg==\r\ncontent-length: 3\r\n\r\nabc",
+    );
+    assert!(answer.contains("abc"), "{answer}");
+    let snapshot = server.engine.counters().snapshot();
+    let counted = ("/echo".to_owned(), [0, 1, 0, 0, 0, 0]);
+    assert!(snapshot.routes.contains(&counted), "{:?}", snapshot.routes);
+}
+
+#[test]
+fn responses_are_compressed_as_the_client_prefers() {
+    let body = "x".repeat(3000);
+    let server = serving(
+        "",
+        &format!(
+            "compress = {{ codings = [\"gzip\"] }}\n[[route]]\npath = \"/long\"\ncompress = true\nrespond = {{ body = \"{body}\" }}"
+        ),
+    );
+    let plain = ask(&server, "GET /", "accept-encoding: gzip\r\n");
+    assert!(
+        !plain.contains("content-encoding"),
+        "it is too short: {plain}"
+    );
+    let mut stream = server.connect();
+    std::io::Write::write_all(
+        &mut stream,
+        b"GET /long HTTP/1.1\r\nhost: a\r\nconnection: close\r\naccept-encoding: gzip;q=0.5, br\r\n\r\n",
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    let end = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
+    let head = String::from_utf8_lossy(&answer[..end]);
+    assert!(head.contains("content-encoding: br\r\n"), "{head}");
+    assert!(head.contains("vary: accept-encoding\r\n"), "{head}");
+    let length = format!("content-length: {}\r\n", answer.len() - end);
+    assert!(head.contains(&length), "{head}");
+    let mut content = String::new();
+    let mut decoder = brotli::Decompressor::new(&answer[end..], 4096);
+    std::io::Read::read_to_string(&mut decoder, &mut content).unwrap();
+    assert_eq!(content, body);
+    let head = ask(&server, "HEAD /long", "accept-encoding: br\r\n");
+    assert!(head.contains("content-encoding: br\r\n"), "{head}");
+}
