@@ -142,7 +142,7 @@ mod tests {
         let mut block = Vec::new();
         put_string(&mut block, &[b'a'; 4000]);
         // 4000 - 127 = 3873 = 30 * 128 + 33 (RFC 7541, section 5.1).
-        assert_eq!(&block[..4], [127, 0x80 | 33, 30, b'a']);
+        assert_eq!(&block[..4], [127, 0x80 | 0x21, 30, b'a']);
         assert_eq!(block.len(), 4003);
     }
 }
