@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, bench, sources, agree, tidy.
+//! Development tasks: test, ci, bench, sources, agree, h2spec, smuggling, tidy.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -11,8 +11,11 @@
 
 mod agree;
 mod bench;
+mod chaos_table;
 mod ci;
+mod h2spec;
 mod packages;
+mod smuggling;
 mod sources;
 mod step;
 mod test;
@@ -39,6 +42,10 @@ enum Task {
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// The conformance suite of HTTP/2 against plimsoll up, in the clear and over TLS
+    H2spec,
+    /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
+    Smuggling,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
@@ -66,6 +73,8 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Smuggling => smuggling::run(&root),
+        Task::H2spec => h2spec::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Sources(arguments) => sources::run(&root, &arguments),

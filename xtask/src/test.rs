@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 
-use crate::Outcome;
 use crate::packages::{self, Package};
 use crate::step;
+use crate::{Outcome, bench, chaos_table};
 
 /// What is tested
 #[derive(Debug, Default, Args)]
@@ -43,5 +43,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if !arguments.rest.is_empty() {
         command.arg("--").args(&arguments.rest);
     }
-    step::run(root, &mut command)
+    let chaos = bench::target_directory(root)?.join("tmp/chaos");
+    chaos_table::clear(&chaos);
+    let outcome = step::run(root, &mut command);
+    let table = chaos_table::table(&chaos);
+    if !table.is_empty() {
+        println!("\nhostile clients, and what the server does about them\n\n{table}\n");
+    }
+    outcome
 }

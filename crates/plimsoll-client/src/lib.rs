@@ -38,6 +38,8 @@ mod session;
 
 mod websocket;
 
+pub mod chaos;
+
 pub mod check;
 
 pub mod grpc;

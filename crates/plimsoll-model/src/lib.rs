@@ -29,6 +29,8 @@ mod summary;
 
 mod loadtest;
 
+mod chaos;
+
 mod threshold;
 
 pub mod document;
@@ -41,6 +43,10 @@ mod clock;
 
 mod secret;
 
+pub use crate::chaos::{
+    CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
+    HostileFigures,
+};
 pub use crate::check::{Certificate, Checked, CheckedCall, Judgement, TlsSession, Verdict};
 pub use crate::clock::Clock;
 pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};

@@ -1,5 +1,7 @@
 //! Runs as they come out of the engine, with plausible figures, for the tests of every encoder.
 
+pub(crate) mod chaos;
+
 pub(crate) mod checks;
 
 pub(crate) mod loadtests;

@@ -8,7 +8,8 @@
 //! several of them; [`push`] does the same for databases of time series.
 //! [`plot`] and [`page`] are what other pages of figures are made of.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
-//! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness.
+//! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness,
+//! [`text::chaos`] and [`ChaosDocument`] for one of hostile clients.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,8 @@ pub mod text;
 mod document;
 
 mod check_document;
+
+mod chaos_document;
 
 mod loadtest_document;
 
@@ -47,6 +50,10 @@ pub mod push;
 #[cfg(test)]
 mod fixture;
 
+pub use crate::chaos_document::{
+    ChaosCaseDocument, ChaosDocument, ChaosMemoryDocument, ChaosObjectiveDocument,
+    HealthyClientDocument, HostileClientsDocument,
+};
 pub use crate::check_document::{
     CallDocument, CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument,
     FieldDocument, JudgementDocument, PhaseTimeDocument, TlsDocument,

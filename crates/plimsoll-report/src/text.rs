@@ -16,8 +16,11 @@ mod live;
 
 mod check;
 
+mod chaos;
+
 mod loadtest;
 
+pub use chaos::chaos;
 pub use check::check;
 pub use live::{Progress, live};
 pub use loadtest::{loadtest, loadtest_line};

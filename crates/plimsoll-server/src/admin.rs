@@ -182,6 +182,14 @@ fn metrics(snapshot: &Snapshot) -> String {
         "Connections cut or turned away, by reason.",
         &by_reason(Cut::ALL.map(Cut::name).into(), &snapshot.cut),
     );
+    let sides = ["received", "provoked"].into_iter().zip(snapshot.resets);
+    let resets = sides.map(|(side, count)| (format!("{{side=\"{side}\"}}"), count));
+    family(
+        "plimsoll_http2_resets_total",
+        "counter",
+        "Streams reset by clients, and reset for their mistakes.",
+        &resets.collect::<Vec<_>>(),
+    );
     family(
         "plimsoll_panics_total",
         "counter",

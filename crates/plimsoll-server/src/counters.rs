@@ -19,6 +19,10 @@ pub enum Cut {
     BodyTimeout,
     /// The client did not take the response in time.
     WriteTimeout,
+    /// Content came too slowly.
+    BodyRate,
+    /// The client took the response too slowly.
+    ReadRate,
     /// No whole TLS handshake in time.
     HandshakeTimeout,
     /// The TLS handshake failed.
@@ -31,22 +35,51 @@ pub enum Cut {
     Discard,
     /// The client broke the rules or a limit of HTTP/2.
     Http2,
+    /// Too many PINGs.
+    Http2Pings,
+    /// Too many SETTINGS.
+    Http2Settings,
+    /// Too many DATA frames that bring nothing, or next to nothing.
+    Http2EmptyData,
+    /// Too many enlargements of windows.
+    Http2WindowUpdates,
+    /// Too many PRIORITY frames.
+    Http2Priorities,
+    /// A header block in too many CONTINUATION frames.
+    Http2Continuations,
+    /// Too many streams that the client reset.
+    Http2Resets,
+    /// Too many streams that the client made the server reset.
+    Http2ProvokedResets,
+    /// A header block that decodes to far too much.
+    Http2HeaderList,
     /// Descriptors or memory ran out.
     Shortage,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 21] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
+        Self::BodyRate,
+        Self::ReadRate,
         Self::HandshakeTimeout,
         Self::Handshake,
         Self::Connections,
         Self::ConnectionsOfAddress,
         Self::Discard,
         Self::Http2,
+        Self::Http2Pings,
+        Self::Http2Settings,
+        Self::Http2EmptyData,
+        Self::Http2WindowUpdates,
+        Self::Http2Priorities,
+        Self::Http2Continuations,
+        Self::Http2Resets,
+        Self::Http2ProvokedResets,
+        Self::Http2HeaderList,
         Self::Shortage,
     ];
 
@@ -56,15 +89,35 @@ impl Cut {
             Self::HeaderTimeout => "header_timeout",
             Self::BodyTimeout => "body_timeout",
             Self::WriteTimeout => "write_timeout",
+            Self::BodyRate => "body_rate",
+            Self::ReadRate => "read_rate",
             Self::HandshakeTimeout => "handshake_timeout",
             Self::Handshake => "handshake",
             Self::Connections => "connections",
             Self::ConnectionsOfAddress => "connections_of_address",
             Self::Discard => "discard",
             Self::Http2 => "http2",
+            Self::Http2Pings => "http2_pings",
+            Self::Http2Settings => "http2_settings",
+            Self::Http2EmptyData => "http2_empty_data",
+            Self::Http2WindowUpdates => "http2_window_updates",
+            Self::Http2Priorities => "http2_priorities",
+            Self::Http2Continuations => "http2_continuations",
+            Self::Http2Resets => "http2_resets",
+            Self::Http2ProvokedResets => "http2_provoked_resets",
+            Self::Http2HeaderList => "http2_header_list",
             Self::Shortage => "shortage",
         }
     }
+}
+
+/// Who reset a stream of HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResetSide {
+    /// The client.
+    Received,
+    /// The server, for a mistake of the client.
+    Provoked,
 }
 
 /// The counters of one worker, on cache lines of their own.
@@ -77,6 +130,8 @@ pub(crate) struct WorkerCounters {
     requests: [[AtomicU64; 6]; 3],
     refused: [AtomicU64; RequestError::ALL.len()],
     cut: [AtomicU64; Cut::ALL.len()],
+    /// Streams of HTTP/2 that were reset: by clients, and for their mistakes.
+    resets: [AtomicU64; 2],
     panics: AtomicU64,
 }
 
@@ -106,6 +161,10 @@ impl WorkerCounters {
 
     pub(crate) fn cut(&self, cut: Cut) {
         add_one(&self.cut[cut as usize]);
+    }
+
+    pub(crate) fn reset(&self, side: ResetSide) {
+        add_one(&self.resets[side as usize]);
     }
 
     pub(crate) fn panicked(&self) {
@@ -180,6 +239,8 @@ pub struct Snapshot {
     pub refused: Vec<u64>,
     /// Connections cut, in the order of [`Cut::ALL`].
     pub cut: Vec<u64>,
+    /// Streams of HTTP/2 that clients reset, and that were reset for mistakes of clients.
+    pub resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
     /// Answered requests by route and class of status.
@@ -288,6 +349,7 @@ impl Counters {
             }
             add(&mut snapshot.refused, &worker.refused);
             add(&mut snapshot.cut, &worker.cut);
+            add(&mut snapshot.resets, &worker.resets);
             snapshot.panics += read(&worker.panics);
         }
         let mut routes = lock(&self.routes);

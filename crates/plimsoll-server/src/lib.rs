@@ -39,6 +39,8 @@ mod worker;
 
 mod timer;
 
+mod pace;
+
 mod http1;
 
 mod http2;
@@ -61,7 +63,7 @@ pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};
-pub use crate::limits::{Http2Limits, Limits};
+pub use crate::limits::{FloodLimits, Http2Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};

@@ -17,6 +17,12 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Between two reads of a request's content.
     pub body_timeout: Duration,
+    /// Bytes per second that a request's content must come at in the long run, once `body_timeout` has passed;
+    /// 0 for any.
+    pub body_rate: u64,
+    /// Bytes per second that a client must take of a response in the long run, once `write_timeout` has passed;
+    /// 0 for any.
+    pub read_rate: u64,
     /// Between two requests on a connection.
     pub idle_timeout: Duration,
     /// Between two writes that the client takes.
@@ -47,6 +53,27 @@ pub struct Http2Limits {
     pub stream_window: u32,
     /// The window of the connection, in bytes.
     pub connection_window: u32,
+    /// Frames that cost the server more than the client.
+    pub floods: FloodLimits,
+}
+
+/// Frames that one connection of HTTP/2 may bring within about ten seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FloodLimits {
+    /// PING, and one more for each 64 bytes that it is sent.
+    pub pings: u32,
+    /// SETTINGS.
+    pub settings: u32,
+    /// DATA frames that bring no data and end nothing.
+    pub empty_data: u32,
+    /// `WINDOW_UPDATE`, and one more for each 8 bytes that it is sent.
+    pub window_updates: u32,
+    /// PRIORITY, and two more for each request.
+    pub priorities: u32,
+    /// Streams that it resets.
+    pub resets: u32,
+    /// CONTINUATION frames of one header block, whenever they come.
+    pub continuations: u32,
 }
 
 impl Default for Limits {
@@ -57,6 +84,8 @@ impl Default for Limits {
             connections_per_address: 4_096,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            body_rate: 128,
+            read_rate: 128,
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
@@ -76,6 +105,21 @@ impl Default for Http2Limits {
             send_buffer_bytes: 64 * 1024,
             stream_window: 64 * 1024,
             connection_window: 1 << 20,
+            floods: FloodLimits::default(),
+        }
+    }
+}
+
+impl Default for FloodLimits {
+    fn default() -> Self {
+        Self {
+            pings: 100,
+            settings: 50,
+            empty_data: 100,
+            window_updates: 500,
+            priorities: 100,
+            resets: 300,
+            continuations: 16,
         }
     }
 }

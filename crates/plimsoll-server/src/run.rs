@@ -30,6 +30,10 @@ use crate::timer::Timer;
 use crate::worker::{Place, Service, Worker};
 
 /// What the engine tells a worker.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few of them, and none is kept"
+)]
 pub(crate) enum Command {
     /// These are the listeners from now on.
     Apply {

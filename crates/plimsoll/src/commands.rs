@@ -12,6 +12,8 @@ mod check;
 
 mod profile;
 
+mod chaos;
+
 mod report;
 
 mod loadtest;
@@ -38,6 +40,7 @@ pub(crate) enum Command {
     Line(Box<line::Args>),
     Loadtest(loadtest::Args),
     Profile(profile::Args),
+    Chaos(Box<chaos::Args>),
     Report(report::Args),
     Up(up::Args),
     Schema(schema::Args),
@@ -58,6 +61,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Lab(args) => lab::run(&args),
         Command::Line(args) => line::run(*args),
         Command::Profile(args) => profile::run(&args),
+        Command::Chaos(args) => chaos::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Schema(args) => schema::run(&args),

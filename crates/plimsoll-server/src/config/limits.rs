@@ -32,6 +32,25 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
         RequestLimits::MOST_HEADERS,
         &mut limits.request.headers,
     );
+    let floods = &mut limits.http2.floods;
+    for (key, into) in [
+        ("http2_pings", &mut floods.pings),
+        ("http2_settings", &mut floods.settings),
+        ("http2_empty_data", &mut floods.empty_data),
+        ("http2_window_updates", &mut floods.window_updates),
+        ("http2_priorities", &mut floods.priorities),
+        ("http2_resets", &mut floods.resets),
+        ("http2_continuations", &mut floods.continuations),
+    ] {
+        let mut frames = *into as usize;
+        count(key, MOST, &mut frames);
+        *into = u32::try_from(frames).unwrap_or(u32::MAX);
+    }
+    count(
+        "http2_provoked_resets",
+        MOST,
+        &mut limits.http2.provoked_resets,
+    );
     let mut streams = limits.http2.streams as usize;
     count("http2_streams", 100_000, &mut streams);
     limits.http2.streams = u32::try_from(streams).unwrap_or(u32::MAX);
@@ -46,6 +65,14 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
     }
     if let Some(size) = table.bytes("discard") {
         limits.discard_bytes = size;
+    }
+    for (key, into) in [
+        ("body_rate", &mut limits.body_rate),
+        ("read_rate", &mut limits.read_rate),
+    ] {
+        if let Some(rate) = table.bytes(key) {
+            *into = rate;
+        }
     }
     let mut duration = |key, into: &mut std::time::Duration| {
         if let Some(duration) = table.duration(key) {

@@ -4,6 +4,7 @@ use plimsoll_testkit::{Authority, MaterialFiles};
 use serde_json::Value;
 
 use super::*;
+use crate::limits::FloodLimits;
 
 fn check(text: &str) -> Result<ServerPlan, String> {
     compile(text, Path::new("/nonexistent"), &Arc::default(), 3).map_err(|problems| {
@@ -48,6 +49,16 @@ fn everything_that_can_be_said_is_in_the_schema() {
         idle_timeout = "3s"
         write_timeout = "4s"
         handshake_timeout = "5s"
+        body_rate = "1KiB"
+        read_rate = "0B"
+        http2_pings = 11
+        http2_settings = 12
+        http2_empty_data = 13
+        http2_window_updates = 14
+        http2_priorities = 15
+        http2_resets = 16
+        http2_continuations = 17
+        http2_provoked_resets = 18
         [admin]
         address = "0.0.0.0:9090"
         token = "0123456789abcdef"
@@ -71,7 +82,20 @@ fn everything_that_can_be_said_is_in_the_schema() {
     let plan = check(text).unwrap();
     assert_eq!(plan.engine.limits.request.headers, 7);
     assert_eq!(plan.engine.limits.request.head_bytes, 4096);
-    assert_eq!(plan.engine.limits.http2.streams, 6);
+    let limits = plan.engine.limits;
+    assert_eq!(limits.http2.streams, 6);
+    assert_eq!((limits.body_rate, limits.read_rate), (1024, 0));
+    assert_eq!(limits.http2.provoked_resets, 18);
+    let expected = FloodLimits {
+        pings: 11,
+        settings: 12,
+        empty_data: 13,
+        window_updates: 14,
+        priorities: 15,
+        resets: 16,
+        continuations: 17,
+    };
+    assert_eq!(limits.http2.floods, expected);
     assert_eq!(plan.engine.limits.handshake_timeout, Duration::from_secs(5));
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();

@@ -142,7 +142,11 @@ impl Http1 {
             interim(self.output.bytes(), 100);
             ready!(self.poll_output(cx))?;
         }
-        ready!(sender.poll_room(cx));
+        if sender.poll_room(cx).is_pending() {
+            // It is not the client that is waited for.
+            self.content_pace.rest();
+            return Poll::Pending;
+        }
         let worker = std::rc::Rc::clone(&self.place.worker);
         let memory = &mut *worker.memory.borrow_mut();
         let mut carry = std::mem::take(&mut self.carry);
@@ -188,11 +192,13 @@ impl Http1 {
                 Poll::Ready(Ok(())) => {
                     self.since = worker.clock.now();
                     self.is_at_end = buffer.filled().is_empty();
+                    self.content_pace.took(buffer.filled().len());
                     carry.extend_from_slice(buffer.filled());
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
                     if !sender.is_wanted() || !self.output.is_empty() {
+                        self.content_pace.rest();
                         return Poll::Pending;
                     }
                     return self.poll_wait(cx, WaitsFor::Content).map(Err);

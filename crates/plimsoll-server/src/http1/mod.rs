@@ -29,6 +29,7 @@ use crate::counters::Cut;
 use crate::http1::output::Output;
 use crate::http2;
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
 use crate::response::{Kind, Response, ResponseBody, has_content, write_fields};
 use crate::stream::Stream;
@@ -94,6 +95,10 @@ struct Http1 {
     since: Instant,
     /// When the head that is not whole yet began.
     head_since: Instant,
+    /// How fast the content of the request at hand comes.
+    content_pace: Pace,
+    /// How fast the client takes what it did not take at once.
+    write_pace: Pace,
     /// Unread content that was thrown away for the current request.
     discarded: u64,
     /// The client does not take what is to be sent.
@@ -207,6 +212,8 @@ impl Http1 {
             waits_for: WaitsFor::Head,
             since: now,
             head_since: now,
+            content_pace: Pace::default(),
+            write_pace: Pace::default(),
             discarded: 0,
             is_stuck: false,
             is_closing: false,
@@ -283,6 +290,9 @@ impl Http1 {
                     return Poll::Ready(Ok(Next::End(End::Closed)));
                 }
                 self.since = worker.clock.now();
+                if self.waits_for == WaitsFor::Content {
+                    self.content_pace.took(filled);
+                }
                 if self.carry.is_empty() {
                     let Memory {
                         input,
@@ -344,7 +354,8 @@ impl Http1 {
     /// Returns how much was taken; the rest is an unfinished head, or waits for its turn.
     fn answer(&mut self, input: &[u8], out: &mut Vec<u8>, date: &[u8]) -> (usize, Next) {
         let mut at = 0;
-        if self.is_fresh {
+        let is_first = self.is_fresh;
+        if is_first {
             let length = input.len().min(PREFACE.len());
             if self.service.http2.get() && input[..length] == PREFACE[..length] {
                 if length == PREFACE.len() {
@@ -395,7 +406,11 @@ impl Http1 {
                     return (at, Next::More);
                 }
                 Err(error) => {
-                    self.refuse(error, out, date);
+                    if is_first && at == 0 && self.service.http2.get() && is_other_preface(input) {
+                        self.end_refused(error);
+                    } else {
+                        self.refuse(error, out, date);
+                    }
                     return (input.len(), Next::More);
                 }
             }
@@ -406,6 +421,9 @@ impl Http1 {
     fn handle(&mut self, head: &ReceivedHead<'_>, out: &mut Vec<u8>, date: &[u8]) -> Option<Next> {
         let asked = Asked::of(head);
         let content = Content::default();
+        if head.body != BodyLength::None {
+            self.content_pace.rest();
+        }
         match head.body {
             BodyLength::None => {}
             BodyLength::Known(length) => {
@@ -564,10 +582,22 @@ impl Http1 {
         self.decoder = RequestDecoder::new(self.limits.request);
     }
 
+    /// Ends without an answer, which would not be understood.
+    fn end_refused(&mut self, error: RequestError) {
+        self.place.worker.counters.refused(error);
+        self.is_closing = true;
+        self.lingers = true;
+        self.decoder = RequestDecoder::new(self.limits.request);
+    }
+
     /// Answers a request that is none, and ends.
     fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
+        self.end_refused(error);
+        if self.output.has_tail() {
+            // It would come before content that is still to be sent, and be taken for it.
+            return;
+        }
         let counters = &self.place.worker.counters;
-        counters.refused(error);
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
         counters.answered(Version::Http11, status);
         let text = format!("{error}\n");
@@ -578,9 +608,6 @@ impl Http1 {
         head.close();
         head.finish();
         out.extend_from_slice(text.as_bytes());
-        self.is_closing = true;
-        self.lingers = true;
-        self.decoder = RequestDecoder::new(self.limits.request);
     }
 
     /// Throws away content that nobody reads; returns how much, and whether that was all.
@@ -621,10 +648,16 @@ impl Http1 {
     fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let result = self.output.poll_send(&mut self.stream, cx);
         let is_stuck = result.is_pending();
-        if self.output.take_progress() || !self.is_stuck {
+        let sent = self.output.take_progress();
+        if sent > 0 || !self.is_stuck {
             self.since = self.place.worker.clock.now();
         }
         self.is_stuck = is_stuck;
+        if is_stuck {
+            self.write_pace.took(sent);
+        } else {
+            self.write_pace.rest();
+        }
         match result {
             Poll::Ready(result) => Poll::Ready(result.map_err(Broken::from)),
             Poll::Pending => self.poll_wait(cx, WaitsFor::Write).map(Err),
@@ -640,6 +673,19 @@ impl Http1 {
             WaitsFor::Content => self.since + limits.body_timeout,
             WaitsFor::Write => self.since + limits.write_timeout,
         };
+        let pace = match waits_for {
+            WaitsFor::Head | WaitsFor::Request => None,
+            WaitsFor::Content => {
+                let pace = &mut self.content_pace;
+                pace.deadline(self.since, limits.body_timeout, limits.body_rate)
+            }
+            WaitsFor::Write => {
+                let pace = &mut self.write_pace;
+                pace.deadline(self.since, limits.write_timeout, limits.read_rate)
+            }
+        };
+        let is_slow = pace.is_some_and(|pace| pace < deadline);
+        deadline = pace.filter(|_| is_slow).unwrap_or(deadline);
         let worker = &self.place.worker;
         let is_idle = waits_for == WaitsFor::Request
             || (waits_for == WaitsFor::Head && self.is_fresh && self.carry.is_empty());
@@ -653,10 +699,24 @@ impl Http1 {
             }
             // Nothing was under way.
             WaitsFor::Head | WaitsFor::Request => Broken::Io,
+            WaitsFor::Content if is_slow => Broken::Cut(Cut::BodyRate),
+            WaitsFor::Write if is_slow => Broken::Cut(Cut::ReadRate),
             WaitsFor::Content => Broken::Cut(Cut::BodyTimeout),
             WaitsFor::Write => Broken::Cut(Cut::WriteTimeout),
         })
     }
+}
+
+/// Whether the first line is shaped like the preface of HTTP/2, but is neither that nor of HTTP/1: such a
+/// connection has to end (RFC 9113, section 3.4).
+fn is_other_preface(input: &[u8]) -> bool {
+    let line = input
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let version = words.nth(2);
+    version.is_some_and(|version| !version.starts_with(b"HTTP/")) && words.next().is_none()
 }
 
 fn is_streamed(response: &Response) -> bool {

@@ -20,7 +20,8 @@ pub(super) struct Output {
     tail: Bytes,
     must_flush: bool,
     was_full: bool,
-    made_progress: bool,
+    /// Bytes sent since somebody asked.
+    progress: usize,
 }
 
 impl Output {
@@ -68,9 +69,9 @@ impl Output {
         std::mem::take(&mut self.was_full)
     }
 
-    /// Whether anything was sent since this was last asked.
-    pub(super) fn take_progress(&mut self) -> bool {
-        std::mem::take(&mut self.made_progress)
+    /// Bytes sent since this was last asked.
+    pub(super) fn take_progress(&mut self) -> usize {
+        std::mem::take(&mut self.progress)
     }
 
     /// Sends all of it.
@@ -104,7 +105,7 @@ impl Output {
         if sent == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        self.made_progress = true;
+        self.progress += sent;
         Ok(())
     }
 }

@@ -5,12 +5,14 @@
 
 mod stream;
 
+mod tap;
+
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
@@ -23,6 +25,7 @@ use plimsoll_wire::h1::RequestError;
 use crate::action::{Answer, Outcome};
 use crate::counters::Cut;
 use crate::http2::stream::{Responder, discard};
+use crate::http2::tap::{Tap, TapState};
 use crate::limits::Limits;
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
 use crate::response::Response;
@@ -39,9 +42,12 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
         Scheme::Http
     };
     let clock = place.worker.clock;
-    let deadline = clock.now() + limits.header_timeout;
+    let now = clock.now();
+    let deadline = now + limits.header_timeout;
     let mut timer = Timer::new(deadline);
-    let mut handshake = std::pin::pin!(builder(&limits).handshake(stream));
+    let place = Rc::new(place);
+    let (tap, state) = Tap::new(stream, Rc::clone(&place), now);
+    let mut handshake = std::pin::pin!(builder(&limits).handshake(tap));
     let handshaken = poll_fn(|cx| {
         if let Poll::Ready(result) = handshake.as_mut().poll(cx) {
             return Poll::Ready(result.map_err(|error| cut_of(&error)));
@@ -53,7 +59,6 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
     .await;
     let served = match handshaken {
         Ok(connection) => {
-            let place = Rc::new(place);
             let http2 = Http2 {
                 connection,
                 service,
@@ -62,14 +67,20 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 timer,
                 activity: Rc::new(Activity::new(clock.now())),
                 leaving: None,
+                accepted: Vec::new(),
+                is_given_up: false,
+                tap: Rc::clone(&state),
                 limits,
                 place: Rc::clone(&place),
             };
-            (place, http2.run().await)
+            http2.run().await
         }
-        Err(cut) => (Rc::new(place), cut.map_or(Ok(()), Err)),
+        Err(cut) => cut.map_or(Ok(()), Err),
     };
-    if let (place, Err(cut)) = served {
+    // The tap knows best what was wrong.
+    let tripped = state.tripped();
+    let given_up = || served.err().map(|cut| state.given_up().unwrap_or(cut));
+    if let Some(cut) = tripped.or_else(given_up) {
         place.worker.counters.cut(cut);
     }
 }
@@ -94,7 +105,8 @@ fn cut_of(error: &h2::Error) -> Option<Cut> {
 }
 
 struct Http2 {
-    connection: Connection<Stream, Bytes>,
+    connection: Connection<Tap, Bytes>,
+    tap: Rc<TapState>,
     service: Rc<Service>,
     place: Rc<Place>,
     peer: SocketAddr,
@@ -104,7 +116,19 @@ struct Http2 {
     activity: Rc<Activity>,
     /// Since when no new streams are taken.
     leaving: Option<Instant>,
+    /// Requests that came with the same read, whose answers leave with the same write.
+    accepted: Vec<Accepted>,
+    /// The client was told that it is too much.
+    is_given_up: bool,
 }
+
+type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
+
+/// Requests that may wait for each other.
+const MOST_GATHERED: usize = 64;
+
+/// How long a client that was told to leave may take to notice.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// How many streams have a task, and when a request was last under way.
 #[derive(Debug)]
@@ -147,16 +171,15 @@ impl Drop for Busy {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the usual one, and none is kept"
-)]
 enum Event {
-    Accepted(http::Request<RecvStream>, SendResponse<Bytes>),
+    /// There are requests to answer.
+    Accepted,
     Ended(Result<(), Cut>),
     /// Nothing is under way, and that for long; or the engine drains.
     Leave,
-    /// Leaving takes too long.
+    /// The client brings too much of what the tap counts.
+    TooMuch,
+    /// Leaving takes too long, or the client takes nothing.
     Late,
 }
 
@@ -164,11 +187,20 @@ impl Http2 {
     async fn run(mut self) -> Result<(), Cut> {
         loop {
             match self.next().await {
-                Event::Accepted(request, respond) => self.handle(request, respond),
+                Event::Accepted => {
+                    for (request, respond) in std::mem::take(&mut self.accepted) {
+                        self.handle(request, respond);
+                    }
+                }
                 Event::Ended(result) => return result,
                 Event::Leave => {
                     self.leaving = Some(self.place.worker.clock.now());
+                    self.tap.expect_end();
                     self.connection.graceful_shutdown();
+                }
+                Event::TooMuch => {
+                    self.is_given_up = true;
+                    self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 }
                 Event::Late => return Err(Cut::WriteTimeout),
             }
@@ -179,38 +211,55 @@ impl Http2 {
         poll_fn(|cx| {
             let worker = &self.place.worker;
             self.place.watch(cx.waker());
-            match self.connection.poll_accept(cx) {
-                Poll::Ready(None) => return Poll::Ready(Event::Ended(Ok(()))),
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    return Poll::Ready(Event::Accepted(request, respond));
+            // Each call of it sends what is there to be sent, so answers wait until all requests are taken.
+            while self.accepted.len() < MOST_GATHERED {
+                match self.connection.poll_accept(cx) {
+                    Poll::Ready(Some(Ok(accepted))) => self.accepted.push(accepted),
+                    Poll::Ready(Some(Err(error))) => {
+                        let result = cut_of(&error).map_or(Ok(()), Err);
+                        return Poll::Ready(Event::Ended(result));
+                    }
+                    Poll::Ready(None) if self.accepted.is_empty() => {
+                        return Poll::Ready(Event::Ended(Ok(())));
+                    }
+                    Poll::Ready(None) | Poll::Pending => break,
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    let result = cut_of(&error).map_or(Ok(()), Err);
-                    return Poll::Ready(Event::Ended(result));
-                }
-                Poll::Pending => {}
+            }
+            if !self.accepted.is_empty() {
+                return Poll::Ready(Event::Accepted);
+            }
+            if self.tap.tripped().is_some() && !self.is_given_up {
+                return Poll::Ready(Event::TooMuch);
             }
             if self.leaving.is_none() && worker.draining().is_some() {
                 return Poll::Ready(Event::Leave);
             }
-            if self.activity.tasks.get() > 0 {
+            let Some((deadline, event)) = self.deadline() else {
                 return Poll::Pending;
-            }
-            let (deadline, event) = match self.leaving {
-                None => (
-                    self.activity.last.get() + self.limits.idle_timeout,
-                    Event::Leave,
-                ),
-                Some(since) => (
-                    since.max(self.activity.last.get()) + self.limits.write_timeout,
-                    Event::Late,
-                ),
             };
             self.timer
                 .poll_passed(cx, deadline, &worker.clock)
                 .map(|()| event)
         })
         .await
+    }
+
+    /// When something has to happen unless the client does something before.
+    fn deadline(&self) -> Option<(Instant, Event)> {
+        if let Some(since) = self.tap.lingering() {
+            return Some((since + LINGER, Event::Ended(Ok(()))));
+        }
+        if let Some(since) = self.tap.blocked() {
+            return Some((since + self.limits.write_timeout, Event::Late));
+        }
+        if self.activity.tasks.get() > 0 {
+            return None;
+        }
+        let last = self.activity.last.get();
+        Some(match self.leaving {
+            None => (last + self.limits.idle_timeout, Event::Leave),
+            Some(since) => (since.max(last) + self.limits.write_timeout, Event::Late),
+        })
     }
 
     fn handle(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {

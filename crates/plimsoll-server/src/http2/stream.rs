@@ -3,20 +3,22 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 
 use super::Busy;
 use crate::action::{LocalFuture, Outcome};
 use crate::counters::{Cut, RouteTag};
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::request::Version;
 use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::timer::Timer;
@@ -24,6 +26,21 @@ use crate::worker::Place;
 
 /// Content of a response that comes in pieces.
 type StreamBody = Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>;
+
+/// Content that is there as a whole.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
 
 /// What sending the response of one stream takes.
 pub(super) struct Responder {
@@ -76,8 +93,13 @@ impl Responder {
         match content {
             ResponseBody::Empty => None,
             ResponseBody::Bytes(bytes) => {
-                stream.send_data(bytes, true).ok();
-                None
+                stream.reserve_capacity(bytes.len());
+                if stream.capacity() >= bytes.len() {
+                    stream.send_data(bytes, true).ok();
+                    return None;
+                }
+                // A client whose window has no room is waited for, but not for ever.
+                Some((self, Box::pin(Whole(Some(bytes))), stream))
             }
             ResponseBody::Stream(body) => Some((self, body, stream)),
         }
@@ -192,22 +214,29 @@ impl Responder {
         limits: &Limits,
     ) -> bool {
         let worker = &self.place.worker;
+        let mut pace = Pace::default();
         while !data.is_empty() {
             stream.reserve_capacity(data.len());
-            let deadline = worker.clock.now() + limits.write_timeout;
+            let now = worker.clock.now();
+            let (deadline, cut) = sooner(
+                (now + limits.write_timeout, Cut::WriteTimeout),
+                pace.deadline(now, limits.write_timeout, limits.read_rate),
+                Cut::ReadRate,
+            );
             let capacity = poll_fn(|cx| {
                 if let Poll::Ready(capacity) = stream.poll_capacity(cx) {
                     return Poll::Ready(capacity.and_then(Result::ok).ok_or(None));
                 }
                 timer
                     .poll_passed(cx, deadline, &worker.clock)
-                    .map(|()| Err(Some(Cut::WriteTimeout)))
+                    .map(|()| Err(Some(cut)))
             })
             .await;
             match capacity {
                 Ok(0) => {}
                 Ok(room) => {
                     let piece = data.split_to(room.min(data.len()));
+                    pace.took(piece.len());
                     if stream.send_data(piece, false).is_err() {
                         return false;
                     }
@@ -226,23 +255,41 @@ impl Responder {
     }
 }
 
+/// What comes first, and why it matters.
+fn sooner(usual: (Instant, Cut), pace: Option<Instant>, slow: Cut) -> (Instant, Cut) {
+    match pace {
+        Some(pace) if pace < usual.0 => (pace, slow),
+        _ => usual,
+    }
+}
+
 /// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
 pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
     let clock = busy.place.worker.clock;
     let mut timer = Timer::new(clock.now() + limits.body_timeout);
     let mut left = limits.discard_bytes;
+    let mut pace = Pace::default();
     loop {
-        let deadline = clock.now() + limits.body_timeout;
+        let now = clock.now();
+        let (deadline, cut) = sooner(
+            (now + limits.body_timeout, Cut::BodyTimeout),
+            pace.deadline(now, limits.body_timeout, limits.body_rate),
+            Cut::BodyRate,
+        );
         let piece = poll_fn(|cx| {
             if let Poll::Ready(piece) = stream.poll_data(cx) {
                 return Poll::Ready(piece);
             }
-            timer.poll_passed(cx, deadline, &clock).map(|()| None)
+            timer.poll_passed(cx, deadline, &clock).map(|()| {
+                busy.place.worker.counters.cut(cut);
+                None
+            })
         })
         .await;
         let Some(Ok(piece)) = piece else {
             return;
         };
+        pace.took(piece.len());
         let Some(rest) = left.checked_sub(piece.len() as u64) else {
             return;
         };

@@ -147,7 +147,8 @@ fn the_admin_port_tells_what_happens_also_during_a_drain() {
     }
     assert!(ask("/healthz", token).starts_with("HTTP/1.1 200 "));
     assert!(ask("/readyz", token).ends_with("{\"status\":\"ok\"}\n"));
-    // A connection that stays open keeps the drain waiting.
+    // A connection that stays open keeps the drain waiting; the others are gone by then.
+    eventually(|| engine.counters().open() == 0);
     let mut waiting = std::net::TcpStream::connect(address).unwrap();
     waiting.write_all(b"GET").unwrap();
     eventually(|| engine.counters().open() == 1);

@@ -23,6 +23,7 @@ mod sessions;
 
 mod sources;
 
+mod chaos;
 mod check;
 
 mod cost;

@@ -1,0 +1,296 @@
+//! Hostile clients against the real server: each class is turned away and counted, costs bounded memory,
+//! and leaves a client that means well alone.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use plimsoll_testkit::{MaterialFiles, eventually};
+use serde_json::Value;
+
+use crate::plimsoll::{Said, command, plimsoll};
+
+/// Resident memory that an attack may cost at most, beyond what the server had before.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Generous: it is told in the table, and asserted only to be no standstill.
+const MOST_P99: &str = "2s";
+
+/// The program, serving a file with an admin port.
+struct Up {
+    child: Child,
+    url: String,
+    admin: String,
+    /// Removed with it.
+    _files: MaterialFiles,
+}
+
+impl Up {
+    /// - `limits`: the lines of `[limits]`.
+    fn start(limits: &str) -> Self {
+        let files = MaterialFiles::new();
+        // Long enough that it does not fit what the kernel keeps.
+        let body = "x".repeat(20_000);
+        let text = format!(
+            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
+        );
+        let path = files.write("plimsoll.toml", &text);
+        let mut child = command(&["up", &path.to_string_lossy()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut address = || {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix("listening on ").unwrap().to_owned()
+        };
+        let (url, admin) = (address(), address());
+        Self {
+            child,
+            url,
+            admin,
+            _files: files,
+        }
+    }
+
+    fn chaos(&self, class: &str, more: &[&str]) -> Said {
+        let pid = self.child.id().to_string();
+        let arguments = ["chaos", class, &self.url, "--pid", &pid];
+        let arguments = [&arguments[..], &["--json", "--max-p99", MOST_P99], more].concat();
+        plimsoll(&arguments)
+    }
+
+    fn metrics(&self) -> String {
+        let authority = self
+            .admin
+            .trim_start_matches("http://")
+            .trim_end_matches('/');
+        let mut stream = TcpStream::connect(authority).unwrap();
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        let metrics = self.metrics();
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        value.and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Where `cargo xtask test` finds the rows of its table.
+fn keep_row(class: &str, refused_by: &str, count: u64, summary: &Value) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chaos");
+    fs::create_dir_all(&folder).unwrap();
+    let megabytes = |name: &str| summary["memory"][name].as_f64().unwrap() / 1e6;
+    let row = format!(
+        "{class}\t{refused_by}\t{count}\t{:.1}\t{:.1}\t{:.1}\t{:.1}\n",
+        megabytes("before_bytes"),
+        megabytes("peak_bytes"),
+        megabytes("after_bytes"),
+        summary["healthy_client"]["p99_us"].as_f64().unwrap() / 1e3,
+    );
+    fs::write(folder.join(class), row).unwrap();
+}
+
+/// - `counter`: the reason by which the server counts what it does about the class.
+fn survives(class: &str, counter: &str, limits: &str) -> Value {
+    let up = Up::start(limits);
+    let family = if class == "smuggling" {
+        "plimsoll_refused_requests_total"
+    } else {
+        "plimsoll_cut_connections_total"
+    };
+    let name = format!("{family}{{reason=\"{counter}\"}}");
+    assert_eq!(up.counter(&name), 0);
+    let bounds: &[&str] = match class {
+        // Its cases end by themselves.
+        "smuggling" => &[],
+        _ => &["-z", "1500ms", "-c", "16"],
+    };
+    let said = up.chaos(class, bounds);
+    let summary = said.json();
+    assert_eq!(said.code, Some(0), "{said}");
+    assert_eq!(summary["healthy_client"]["failed"], 0, "{said}");
+    assert!(
+        summary["healthy_client"]["served"].as_u64() > Some(0),
+        "{said}"
+    );
+    let memory = |name: &str| summary["memory"][name].as_u64().unwrap();
+    let cost = memory("peak_bytes").saturating_sub(memory("before_bytes"));
+    assert!(cost < MOST_BYTES, "{cost} bytes in {said}");
+    eventually(|| up.counter(&name) > 0);
+    assert_eq!(up.counter("plimsoll_panics_total"), 0);
+    keep_row(class, counter, up.counter(&name), &summary);
+    summary
+}
+
+fn is_calmed(summary: &Value) -> bool {
+    let goaways = summary["hostile_clients"]["goaways"].as_object().unwrap();
+    goaways
+        .keys()
+        .any(|name| name.starts_with("ENHANCE_YOUR_CALM"))
+}
+
+#[test]
+fn slow_headers() {
+    survives(
+        "slow-headers",
+        "header_timeout",
+        "header_timeout = \"500ms\"",
+    );
+}
+
+#[test]
+fn slow_body() {
+    survives("slow-body", "body_timeout", "body_timeout = \"500ms\"");
+}
+
+#[test]
+fn slow_read() {
+    survives("slow-read", "write_timeout", "write_timeout = \"500ms\"");
+}
+
+#[test]
+fn connection_flood() {
+    survives(
+        "connection-flood",
+        "header_timeout",
+        "header_timeout = \"500ms\"",
+    );
+}
+
+#[test]
+fn rapid_reset() {
+    let summary = survives("rapid-reset", "http2_resets", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn made_you_reset() {
+    let summary = survives("made-you-reset", "http2_provoked_resets", "");
+    assert!(is_calmed(&summary), "{summary}");
+    assert!(
+        summary["hostile_clients"]["resets"]["FLOW_CONTROL_ERROR"].as_u64() > Some(0),
+        "{summary}"
+    );
+}
+
+#[test]
+fn continuation_flood() {
+    let summary = survives("continuation-flood", "http2_continuations", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn hpack_bomb() {
+    survives("hpack-bomb", "http2_header_list", "");
+}
+
+#[test]
+fn settings_flood() {
+    let summary = survives("settings-flood", "http2_settings", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn ping_flood() {
+    let summary = survives("ping-flood", "http2_pings", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn empty_data_flood() {
+    let summary = survives("empty-data-flood", "http2_empty_data", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn window_update_flood() {
+    let summary = survives("window-update-flood", "http2_window_updates", "");
+    assert!(is_calmed(&summary), "{summary}");
+}
+
+#[test]
+fn smuggling() {
+    let summary = survives("smuggling", "length_and_coding", "");
+    let cases = summary["cases"].as_array().unwrap();
+    assert!(cases.len() > 40, "{summary}");
+    for case in cases {
+        assert_eq!(case["safe"], true, "{case}");
+    }
+}
+
+#[test]
+fn the_names_are_listed() {
+    let said = plimsoll(&["chaos"]).exits(0);
+    assert!(said.stdout.starts_with("slow-headers  "), "{said}");
+    assert_eq!(said.stdout.lines().count(), 14, "{said}");
+}
+
+#[test]
+fn nothing_is_done_beyond_the_bounds_or_to_others() {
+    let said = plimsoll(&["chaos", "ping-flud", "http://127.0.0.1:1/"]).exits(2);
+    assert!(said.stderr.contains("ping-flood"), "{said}");
+    let more = [
+        "-c",
+        "2001",
+        "-q",
+        "50001",
+        "-n",
+        "0",
+        "-z",
+        "61s",
+        "--max-rss",
+        "1MB",
+    ];
+    let arguments = [&["chaos", "ping-flood", "http://127.0.0.1:1/"][..], &more].concat();
+    let said = plimsoll(&arguments).exits(2);
+    for expected in ["2000", "50000", "1000000", "60s", "--max-rss: needs"] {
+        assert!(said.stderr.contains(expected), "no {expected} in {said}");
+    }
+    // Of the addresses for documentation (RFC 5737), so that nobody would be there.
+    let said = plimsoll(&["chaos", "ping-flood", "http://192.0.2.1/"]).exits(2);
+    assert!(
+        said.stderr.contains("neither a loopback nor a private"),
+        "{said}"
+    );
+    assert!(said.stderr.contains("--i-own-this-host"), "{said}");
+}
+
+#[test]
+fn a_server_that_is_not_healthy_fails_the_objective() {
+    let up = Up::start("");
+    let said = plimsoll(&[
+        "chaos",
+        "ping-flood",
+        &up.url,
+        "-z",
+        "300ms",
+        "--max-p99",
+        "1ns",
+    ]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(
+        said.stdout
+            .contains("✗ breached  p99 of the healthy client"),
+        "{said}"
+    );
+    let said = up.chaos("ping-flood", &["-z", "300ms", "--max-rss", "1KiB"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    let said = plimsoll(&["chaos", "h3-reset-flood", &up.url]).exits(3);
+    assert!(said.stderr.contains("does not speak HTTP/3"), "{said}");
+}
