@@ -14,7 +14,7 @@ use crate::{Failure, Outcome};
 /// The suite as a module of Go, which has to be installed.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
-/// Two listeners; `{dir}` is that of the certificate.
+/// Two listeners.
 const CONFIGURATION: &str = r#"threads = 1
 [[listen]]
 address = "127.0.0.1:0"
@@ -22,8 +22,11 @@ address = "127.0.0.1:0"
 address = "127.0.0.1:0"
 tls = [{ cert = "cert.pem", key = "key.pem" }]
 [[route]]
-respond = { body = "enough content for windows to be too small for it\n" }
+respond = { file = "content.txt" }
 "#;
+
+/// More than the first window of a stream, so that a stream is still open when the next frame comes.
+const CONTENT_BYTES: usize = 200_000;
 
 /// Runs the task.
 pub(crate) fn run(root: &Path) -> Outcome {
@@ -86,6 +89,8 @@ fn try_both(root: &Path, target: &Path, directory: &Path, h2spec: &Path) -> Outc
         "cert.pem",
     ];
     step::output(directory, Command::new("openssl").args(certificate))?;
+    let content = "x".repeat(CONTENT_BYTES);
+    fs::write(directory.join("content.txt"), content).map_err(|error| error.to_string())?;
     let file = directory.join("plimsoll.toml");
     fs::write(&file, CONFIGURATION).map_err(|error| error.to_string())?;
     let mut command = Command::new(target.join("debug/plimsoll"));

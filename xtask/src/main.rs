@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, bench, sources, agree, h2spec, smuggling, tidy.
+//! Development tasks: test, ci, tidy, bench, agree, sources, h2spec, smuggling.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.

@@ -76,14 +76,11 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         let port = free_port()?;
         let file = write("server.go", GO, port)?;
         let version = step::output(root, Command::new(&program).args(["env", "GOVERSION"]))?;
-        let program_file = directory.join("server");
-        let mut build = Command::new(program);
-        step::run(
-            root,
-            build.arg("build").arg("-o").arg(&program_file).arg(file),
-        )?;
+        let built = directory.join("server");
+        let mut compile = Command::new(program);
+        step::run(root, compile.arg("build").arg("-o").arg(&built).arg(file))?;
         let name = format!("Go {}", version.trim().trim_start_matches("go"));
-        add(name, Command::new(program_file).arg(port.to_string()), port)?;
+        add(name, Command::new(built).arg(port.to_string()), port)?;
     }
     Ok(columns)
 }

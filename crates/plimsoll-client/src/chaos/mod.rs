@@ -2,7 +2,7 @@
 //! that means well fares meanwhile.
 //!
 //! A [`Class`] is one kind of hostility, in a file of its own. Every class takes its connections, its
-//! sending rate and its end from the [`Ground`](ground::Ground) it runs on, which keeps the [`Bounds`];
+//! sending rate and its end from the `Ground` it runs on, which keeps the [`Bounds`];
 //! no bound can be set beyond [`Bounds::MOST`]. Only addresses that [`may_be_attacked`] admits are connected
 //! to, unless the plan says that the host is the user's own.
 

@@ -67,9 +67,15 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 timer,
                 activity: Rc::new(Activity::new(clock.now())),
                 leaving: None,
+<<<<<<< HEAD
                 accepted: Vec::new(),
                 is_given_up: false,
                 tap: Rc::clone(&state),
+=======
+                is_given_up: false,
+                tap: Rc::clone(&state),
+                accepted: Vec::new(),
+>>>>>>> chaos
                 limits,
                 place: Rc::clone(&place),
             };
@@ -116,6 +122,11 @@ struct Http2 {
     activity: Rc<Activity>,
     /// Since when no new streams are taken.
     leaving: Option<Instant>,
+<<<<<<< HEAD
+=======
+    /// The client was told that it is too much.
+    is_given_up: bool,
+>>>>>>> chaos
     /// Requests that came with the same read, whose answers leave with the same write.
     accepted: Vec<Accepted>,
     /// The client was told that it is too much.
@@ -247,7 +258,7 @@ impl Http2 {
     /// When something has to happen unless the client does something before.
     fn deadline(&self) -> Option<(Instant, Event)> {
         if let Some(since) = self.tap.lingering() {
-            return Some((since + LINGER, Event::Ended(Ok(()))));
+            return Some((since + LINGER, Event::Ended(Err(Cut::Http2))));
         }
         if let Some(since) = self.tap.blocked() {
             return Some((since + self.limits.write_timeout, Event::Late));

@@ -311,12 +311,6 @@ const HEADS: &[(&str, &str, CaseRule, &str)] = &[
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{smuggled}",
     ),
     (
-        "upgrade-h2c",
-        "an upgrade to h2c, and a request behind it",
-        Two,
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n{smuggled}",
-    ),
-    (
         "pipelined",
         "a control: two requests",
         Two,
