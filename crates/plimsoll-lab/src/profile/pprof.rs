@@ -404,7 +404,7 @@ mod tests {
         };
         let names: Vec<_> = sample.location_id.iter().map(name).collect();
         assert_eq!(names, ["main", "work", "main"]);
-        let again = super::decode(&bytes).unwrap();
+        let again = decode(&bytes).unwrap();
         assert_eq!(again.folded(), profile.folded());
         assert_eq!(again.frequency, 1000);
     }
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn what_a_server_gives_is_read() {
-        let profile = super::decode(&of_go().encode_to_vec()).unwrap();
+        let profile = decode(&of_go().encode_to_vec()).unwrap();
         assert_eq!(
             profile.folded(),
             "all;main.main;main.inlined;[server];[0x10] 5\n"
@@ -472,7 +472,7 @@ mod tests {
         let mut by_time = of_go();
         by_time.sample_type.remove(0);
         by_time.sample[0].value.remove(0);
-        let profile = super::decode(&by_time.encode_to_vec()).unwrap();
+        let profile = decode(&by_time.encode_to_vec()).unwrap();
         assert_eq!(profile.samples(), 5);
     }
 
@@ -480,20 +480,20 @@ mod tests {
     fn other_profiles_and_other_bytes_are_told() {
         let mut heap = of_go();
         heap.sample_type = vec![ValueType { kind: 7, unit: 2 }];
-        let error = super::decode(&heap.encode_to_vec()).unwrap_err();
+        let error = decode(&heap.encode_to_vec()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the profile tells runtime.x in count, not samples or processor time"
         );
-        assert!(super::decode(b"<!doctype html>").is_err());
-        assert!(super::decode(&[0x1f, 0x8b, 8, 0]).is_err());
+        assert!(decode(b"<!doctype html>").is_err());
+        assert!(decode(&[0x1f, 0x8b, 8, 0]).is_err());
     }
 
     proptest::proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
             // Whatever they are, they are something.
-            let _profile_or_error = super::decode(&bytes);
+            let _profile_or_error = decode(&bytes);
         }
 
         #[test]
@@ -509,7 +509,7 @@ mod tests {
             document.sample[0].label = vec![Label { key: text, text }];
             document.period = period;
             document.function[0].name = text;
-            let _profile_or_error = super::decode(&document.encode_to_vec());
+            let _profile_or_error = decode(&document.encode_to_vec());
         }
     }
 }
