@@ -13,7 +13,9 @@ use plimsoll_wire::h1::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, WaitsFor, checked};
+use super::respond::checked;
+use super::wait::WaitsFor;
+use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending};
 use crate::action::{LocalFuture, Outcome};
 use crate::body::BodyError;
 use crate::request::{Content, ContentSource, Version};

@@ -7,7 +7,13 @@
 
 mod exchange;
 
+mod linger;
+
 mod output;
+
+mod respond;
+
+mod wait;
 
 use std::future::poll_fn;
 use std::io;
@@ -15,27 +21,27 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
+use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
 use crate::counters::Cut;
+use crate::http1::linger::linger;
 use crate::http1::output::Output;
+use crate::http1::wait::WaitsFor;
 use crate::http2;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
-use crate::response::{Kind, Response, ResponseBody, has_content, write_fields};
+use crate::response::{Kind, Response, ResponseBody};
 use crate::stream::Stream;
 use crate::timer::Timer;
-use crate::worker::{LAST_CALL, Memory, Place, Service};
-use plimsoll_wire::h1::ResponseWriter;
+use crate::worker::{Memory, Place, Service};
 
 /// Answers that are gathered before they are sent.
 const MOST_GATHERED: usize = 64 * 1024;
@@ -45,11 +51,6 @@ const LARGE: usize = 8 * 1024;
 
 /// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// How long, and for how much, the rest of what a client sends is read after the last response, so that
-/// a reset does not take the response with it.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 1 << 20;
 
 /// Serves `stream` until either side closes it; hands it on if the client speaks HTTP/2.
 pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) {
@@ -111,15 +112,6 @@ struct Http1 {
     is_at_end: bool,
     /// Nothing was read yet, so it may be HTTP/2.
     is_fresh: bool,
-}
-
-/// What a deadline is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WaitsFor {
-    Head,
-    Request,
-    Content,
-    Write,
 }
 
 /// How a connection ends, or goes on elsewhere.
@@ -472,149 +464,6 @@ impl Http1 {
         }
     }
 
-    /// Does what is not a response.
-    fn outcome(
-        &mut self,
-        outcome: Outcome,
-        asked: Asked,
-        content: &Content,
-        out: &mut Vec<u8>,
-        date: &[u8],
-    ) -> Option<Next> {
-        match outcome {
-            Outcome::Respond(response) => {
-                self.respond(response, asked, content, out, date);
-                None
-            }
-            Outcome::Upgrade(response, take_over) => {
-                // Content would come first on the stream, and be taken for what it is not.
-                if !asked.wants_upgrade || asked.length != BodyLength::None {
-                    let refusal =
-                        Response::text(StatusCode::NOT_IMPLEMENTED, "no upgrade was asked for\n");
-                    self.respond(refusal, asked, content, out, date);
-                    return None;
-                }
-                self.count(StatusCode::SWITCHING_PROTOCOLS, asked.version, content);
-                let mut head = ResponseWriter::new(out, 101);
-                head.lines(b"connection: upgrade\r\n");
-                if let Kind::Built(built) = response.0 {
-                    write_fields(&mut head, &built.fields);
-                }
-                head.lines(date);
-                head.finish();
-                Some(Next::End(End::TakeOver(take_over)))
-            }
-            Outcome::Raw(take_over) => Some(Next::End(End::TakeOver(take_over))),
-        }
-    }
-
-    /// Appends a response whose content lies there.
-    fn respond(
-        &mut self,
-        response: Response,
-        asked: Asked,
-        content: &Content,
-        out: &mut Vec<u8>,
-        date: &[u8],
-    ) {
-        let persists = self.persists(asked);
-        let (status, bytes) = match response.0 {
-            Kind::Prepared(prepared) => {
-                out.extend_from_slice(&prepared.lines);
-                (prepared.status, prepared.content.clone())
-            }
-            Kind::Built(built) => {
-                let status = checked(built.status);
-                let bytes = match built.content {
-                    ResponseBody::Bytes(bytes) => bytes,
-                    ResponseBody::Empty | ResponseBody::Stream(_) => bytes::Bytes::new(),
-                };
-                let mut fields = built.fields;
-                let mut head = ResponseWriter::new(out, status.as_u16());
-                if fields.remove(http::header::CONTENT_LENGTH).is_some() || has_content(status) {
-                    head.content_length(bytes.len() as u64);
-                }
-                write_fields(&mut head, &fields);
-                (status, bytes)
-            }
-        };
-        out.extend_from_slice(date);
-        Self::write_persistence(persists, asked, out);
-        out.extend_from_slice(b"\r\n");
-        self.count(status, asked.version, content);
-        if !persists {
-            self.close(asked);
-        }
-        if asked.is_head || !has_content(status) {
-            return;
-        }
-        if bytes.len() < LARGE {
-            out.extend_from_slice(&bytes);
-        } else {
-            self.output.tail(bytes);
-        }
-    }
-
-    fn write_persistence(persists: bool, asked: Asked, out: &mut Vec<u8>) {
-        if !persists {
-            out.extend_from_slice(b"connection: close\r\n");
-        } else if asked.version == Version::Http10 {
-            out.extend_from_slice(b"connection: keep-alive\r\n");
-        }
-    }
-
-    /// Whether another request may follow.
-    fn persists(&self, asked: Asked) -> bool {
-        let is_awaited = asked.expects_continue && self.decoder.is_in_body();
-        let is_too_long = self.decoder.is_in_body()
-            && matches!(asked.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
-        asked.is_persistent
-            && !self.is_at_end
-            && !is_awaited
-            && !is_too_long
-            && self.place.worker.draining().is_none()
-    }
-
-    fn close(&mut self, asked: Asked) {
-        self.is_closing = true;
-        self.lingers = asked.is_persistent || self.decoder.is_in_body();
-        // What remains is read only to be thrown away.
-        self.decoder = RequestDecoder::new(self.limits.request);
-    }
-
-    /// Ends without an answer, which would not be understood.
-    fn end_refused(&mut self, error: RequestError) {
-        self.place.worker.counters.refused(error);
-        self.service.action().refused(&Refusal {
-            peer: self.peer,
-            version: Version::Http11,
-            error,
-        });
-        self.is_closing = true;
-        self.lingers = true;
-        self.decoder = RequestDecoder::new(self.limits.request);
-    }
-
-    /// Answers a request that is none, and ends.
-    fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
-        self.end_refused(error);
-        if self.output.has_tail() {
-            // It would come before content that is still to be sent, and be taken for it.
-            return;
-        }
-        let counters = &self.place.worker.counters;
-        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
-        counters.answered(Version::Http11, status);
-        let text = format!("{error}\n");
-        let mut head = ResponseWriter::new(out, error.status());
-        head.lines(b"content-type: text/plain\r\n");
-        head.content_length(text.len() as u64);
-        head.lines(date);
-        head.close();
-        head.finish();
-        out.extend_from_slice(text.as_bytes());
-    }
-
     /// Throws away content that nobody reads; returns how much, and whether that was all.
     fn discard(&mut self, input: &[u8]) -> Result<(usize, bool), RequestError> {
         let mut at = 0;
@@ -640,76 +489,6 @@ impl Http1 {
             }
         }
     }
-
-    #[inline]
-    fn count(&self, status: StatusCode, version: Version, content: &Content) {
-        self.place.worker.counters.answered(version, status);
-        if let Some(route) = content.take_route() {
-            route.answered(status);
-        }
-    }
-
-    /// Sends what the socket did not take before.
-    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        let result = self.output.poll_send(&mut self.stream, cx);
-        let is_stuck = result.is_pending();
-        let sent = self.output.take_progress();
-        if sent > 0 || !self.is_stuck {
-            self.since = self.place.worker.clock.now();
-        }
-        self.is_stuck = is_stuck;
-        if is_stuck {
-            self.write_pace.took(sent);
-        } else {
-            self.write_pace.rest();
-        }
-        match result {
-            Poll::Ready(result) => Poll::Ready(result.map_err(Broken::from)),
-            Poll::Pending => self.poll_wait(cx, WaitsFor::Write).map(Err),
-        }
-    }
-
-    /// Ready when what is waited for did not come in time.
-    fn poll_wait(&mut self, cx: &mut Context<'_>, waits_for: WaitsFor) -> Poll<Broken> {
-        let limits = &self.limits;
-        let mut deadline = match waits_for {
-            WaitsFor::Head => self.head_since + limits.header_timeout,
-            WaitsFor::Request => self.since + limits.idle_timeout,
-            WaitsFor::Content => self.since + limits.body_timeout,
-            WaitsFor::Write => self.since + limits.write_timeout,
-        };
-        let pace = match waits_for {
-            WaitsFor::Head | WaitsFor::Request => None,
-            WaitsFor::Content => {
-                let pace = &mut self.content_pace;
-                pace.deadline(self.since, limits.body_timeout, limits.body_rate)
-            }
-            WaitsFor::Write => {
-                let pace = &mut self.write_pace;
-                pace.deadline(self.since, limits.write_timeout, limits.read_rate)
-            }
-        };
-        let is_slow = pace.is_some_and(|pace| pace < deadline);
-        deadline = pace.filter(|_| is_slow).unwrap_or(deadline);
-        let worker = &self.place.worker;
-        let is_idle = waits_for == WaitsFor::Request
-            || (waits_for == WaitsFor::Head && self.is_fresh && self.carry.is_empty());
-        if is_idle && let Some(draining) = worker.draining() {
-            deadline = deadline.min(draining + LAST_CALL);
-        }
-        ready!(self.timer.poll_passed(cx, deadline, &worker.clock));
-        Poll::Ready(match waits_for {
-            WaitsFor::Head if !is_idle || worker.draining().is_none() => {
-                Broken::Cut(Cut::HeaderTimeout)
-            }
-            // Nothing was under way.
-            WaitsFor::Head | WaitsFor::Request => Broken::Io,
-            WaitsFor::Content if is_slow => Broken::Cut(Cut::BodyRate),
-            WaitsFor::Write if is_slow => Broken::Cut(Cut::ReadRate),
-            WaitsFor::Content => Broken::Cut(Cut::BodyTimeout),
-            WaitsFor::Write => Broken::Cut(Cut::WriteTimeout),
-        })
-    }
 }
 
 /// Whether the first line is shaped like the preface of HTTP/2, but is neither that nor of HTTP/1: such a
@@ -729,37 +508,4 @@ fn is_streamed(response: &Response) -> bool {
         Kind::Prepared(_) => false,
         Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
     }
-}
-
-/// An interim status is not an answer.
-fn checked(status: StatusCode) -> StatusCode {
-    if status.is_informational() {
-        StatusCode::INTERNAL_SERVER_ERROR
-    } else {
-        status
-    }
-}
-
-/// Reads what the client still sends, within bounds, so that it comes to read the response.
-async fn linger(mut stream: Stream, place: &Place) {
-    let worker = &place.worker;
-    let until = worker.clock.now() + LINGER;
-    let mut timer = Timer::new(until);
-    let mut left = LINGER_BYTES;
-    poll_fn(|cx| {
-        loop {
-            if timer.poll_passed(cx, until, &worker.clock).is_ready() {
-                return Poll::Ready(());
-            }
-            let memory = &mut *worker.memory.borrow_mut();
-            let mut buffer = ReadBuf::new(&mut memory.input);
-            match ready!(Pin::new(&mut stream).poll_read(cx, &mut buffer)) {
-                Ok(()) if !buffer.filled().is_empty() && buffer.filled().len() < left => {
-                    left -= buffer.filled().len();
-                }
-                _ => return Poll::Ready(()),
-            }
-        }
-    })
-    .await;
 }

@@ -1,0 +1,171 @@
+//! From outcomes to the bytes of responses.
+
+use http::StatusCode;
+use plimsoll_wire::h1::{BodyLength, RequestDecoder, RequestError, ResponseWriter};
+
+use super::{Asked, End, Http1, LARGE, Next};
+use crate::action::{Outcome, Refusal};
+use crate::request::{Content, Version};
+use crate::response::{Kind, Response, ResponseBody, has_content, write_fields};
+
+impl Http1 {
+    /// Does what is not a response.
+    pub(super) fn outcome(
+        &mut self,
+        outcome: Outcome,
+        asked: Asked,
+        content: &Content,
+        out: &mut Vec<u8>,
+        date: &[u8],
+    ) -> Option<Next> {
+        match outcome {
+            Outcome::Respond(response) => {
+                self.respond(response, asked, content, out, date);
+                None
+            }
+            Outcome::Upgrade(response, take_over) => {
+                // Content would come first on the stream, and be taken for what it is not.
+                if !asked.wants_upgrade || asked.length != BodyLength::None {
+                    let refusal =
+                        Response::text(StatusCode::NOT_IMPLEMENTED, "no upgrade was asked for\n");
+                    self.respond(refusal, asked, content, out, date);
+                    return None;
+                }
+                self.count(StatusCode::SWITCHING_PROTOCOLS, asked.version, content);
+                let mut head = ResponseWriter::new(out, 101);
+                head.lines(b"connection: upgrade\r\n");
+                if let Kind::Built(built) = response.0 {
+                    write_fields(&mut head, &built.fields);
+                }
+                head.lines(date);
+                head.finish();
+                Some(Next::End(End::TakeOver(take_over)))
+            }
+            Outcome::Raw(take_over) => Some(Next::End(End::TakeOver(take_over))),
+        }
+    }
+
+    /// Appends a response whose content lies there.
+    pub(super) fn respond(
+        &mut self,
+        response: Response,
+        asked: Asked,
+        content: &Content,
+        out: &mut Vec<u8>,
+        date: &[u8],
+    ) {
+        let persists = self.persists(asked);
+        let (status, bytes) = match response.0 {
+            Kind::Prepared(prepared) => {
+                out.extend_from_slice(&prepared.lines);
+                (prepared.status, prepared.content.clone())
+            }
+            Kind::Built(built) => {
+                let status = checked(built.status);
+                let bytes = match built.content {
+                    ResponseBody::Bytes(bytes) => bytes,
+                    ResponseBody::Empty | ResponseBody::Stream(_) => bytes::Bytes::new(),
+                };
+                let mut fields = built.fields;
+                let mut head = ResponseWriter::new(out, status.as_u16());
+                if fields.remove(http::header::CONTENT_LENGTH).is_some() || has_content(status) {
+                    head.content_length(bytes.len() as u64);
+                }
+                write_fields(&mut head, &fields);
+                (status, bytes)
+            }
+        };
+        out.extend_from_slice(date);
+        Self::write_persistence(persists, asked, out);
+        out.extend_from_slice(b"\r\n");
+        self.count(status, asked.version, content);
+        if !persists {
+            self.close(asked);
+        }
+        if asked.is_head || !has_content(status) {
+            return;
+        }
+        if bytes.len() < LARGE {
+            out.extend_from_slice(&bytes);
+        } else {
+            self.output.tail(bytes);
+        }
+    }
+
+    pub(super) fn write_persistence(persists: bool, asked: Asked, out: &mut Vec<u8>) {
+        if !persists {
+            out.extend_from_slice(b"connection: close\r\n");
+        } else if asked.version == Version::Http10 {
+            out.extend_from_slice(b"connection: keep-alive\r\n");
+        }
+    }
+
+    /// Whether another request may follow.
+    pub(super) fn persists(&self, asked: Asked) -> bool {
+        let is_awaited = asked.expects_continue && self.decoder.is_in_body();
+        let is_too_long = self.decoder.is_in_body()
+            && matches!(asked.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
+        asked.is_persistent
+            && !self.is_at_end
+            && !is_awaited
+            && !is_too_long
+            && self.place.worker.draining().is_none()
+    }
+
+    pub(super) fn close(&mut self, asked: Asked) {
+        self.is_closing = true;
+        self.lingers = asked.is_persistent || self.decoder.is_in_body();
+        // What remains is read only to be thrown away.
+        self.decoder = RequestDecoder::new(self.limits.request);
+    }
+
+    /// Ends without an answer, which would not be understood.
+    pub(super) fn end_refused(&mut self, error: RequestError) {
+        self.place.worker.counters.refused(error);
+        self.service.action().refused(&Refusal {
+            peer: self.peer,
+            version: Version::Http11,
+            error,
+        });
+        self.is_closing = true;
+        self.lingers = true;
+        self.decoder = RequestDecoder::new(self.limits.request);
+    }
+
+    /// Answers a request that is none, and ends.
+    pub(super) fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
+        self.end_refused(error);
+        if self.output.has_tail() {
+            // It would come before content that is still to be sent, and be taken for it.
+            return;
+        }
+        let counters = &self.place.worker.counters;
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        counters.answered(Version::Http11, status);
+        let text = format!("{error}\n");
+        let mut head = ResponseWriter::new(out, error.status());
+        head.lines(b"content-type: text/plain\r\n");
+        head.content_length(text.len() as u64);
+        head.lines(date);
+        head.close();
+        head.finish();
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    #[inline]
+    pub(super) fn count(&self, status: StatusCode, version: Version, content: &Content) {
+        self.place.worker.counters.answered(version, status);
+        if let Some(route) = content.take_route() {
+            route.answered(status);
+        }
+    }
+}
+
+/// An interim status is not an answer.
+pub(super) fn checked(status: StatusCode) -> StatusCode {
+    if status.is_informational() {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        status
+    }
+}
