@@ -659,7 +659,10 @@ impl ConditionsDocument {
     }
 }
 
-pub(crate) fn to_json(document: &impl Serialize) -> String {
+/// A document as indented JSON with a line feed at its end.
+///
+/// Its maps must have keys that are text or numbers, as those of all documents have.
+pub fn to_json(document: &impl Serialize) -> String {
     let mut json = serde_json::to_string_pretty(document)
         .expect("every key is text or a number, so a document is always JSON");
     json.push('\n');

@@ -62,7 +62,7 @@ pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
     GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
     PhaseDocument, SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument,
-    ThresholdDocument, TickDocument, TimesDocument,
+    ThresholdDocument, TickDocument, TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

@@ -67,6 +67,41 @@ pub(crate) fn overwrite_line(line: &str) {
         .ok();
 }
 
+/// What goes on, in one line of standard error: on a terminal written over by what comes next, elsewhere a
+/// line for each thing that has ended.
+pub(crate) struct ProgressLine {
+    is_terminal: bool,
+}
+
+impl ProgressLine {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+        }
+    }
+
+    /// Something goes on.
+    pub(crate) fn under_way(&self, line: impl FnOnce() -> String) {
+        if self.is_terminal {
+            overwrite_line(&line());
+        }
+    }
+
+    /// Something has ended.
+    pub(crate) fn ended(&self, line: impl FnOnce() -> String) {
+        if !self.is_terminal {
+            log_line(&line());
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(crate) fn clear(&self) {
+        if self.is_terminal {
+            overwrite_line("");
+        }
+    }
+}
+
 /// Prints what did not work, but does not keep the command from its end, on standard error.
 pub(crate) fn print_warnings(problems: &[Problem]) {
     print_each("warning", WARNING, problems);

@@ -14,11 +14,7 @@ pub const SCHEMA: &str = "plimsoll.compare/1";
 
 /// The document, indented, ending with a line break.
 pub fn to_json(comparison: &Comparison) -> String {
-    let document = Document::new(comparison);
-    let mut json =
-        serde_json::to_string_pretty(&document).expect("plain values have string keys only");
-    json.push('\n');
-    json
+    plimsoll_report::to_json(&Document::new(comparison))
 }
 
 #[derive(Serialize)]

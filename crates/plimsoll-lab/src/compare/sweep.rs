@@ -129,10 +129,7 @@ pub fn sweep_to_json(sweep: &Sweep) -> String {
         rows: sweep.rows(),
         comparisons,
     };
-    let mut json =
-        serde_json::to_string_pretty(&document).expect("plain values have string keys only");
-    json.push('\n');
-    json
+    plimsoll_report::to_json(&document)
 }
 
 /// A table with a row for each rate and operand; ends with a line break.

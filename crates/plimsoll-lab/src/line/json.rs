@@ -12,11 +12,7 @@ pub const SCHEMA: &str = "plimsoll.line/1";
 
 /// The document, indented, ending with a line break.
 pub fn to_json(line: &Line) -> String {
-    let document = Document::new(line);
-    let mut json =
-        serde_json::to_string_pretty(&document).expect("plain values have string keys only");
-    json.push('\n');
-    json
+    plimsoll_report::to_json(&Document::new(line))
 }
 
 #[derive(Serialize)]

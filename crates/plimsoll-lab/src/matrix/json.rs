@@ -13,11 +13,7 @@ pub const SCHEMA: &str = "plimsoll.lab/1";
 
 /// The document, indented, ending with a line break.
 pub fn to_json(matrix: &Matrix) -> String {
-    let document = Document::new(matrix);
-    let mut json =
-        serde_json::to_string_pretty(&document).expect("plain values have string keys only");
-    json.push('\n');
-    json
+    plimsoll_report::to_json(&Document::new(matrix))
 }
 
 #[derive(Serialize)]

@@ -43,10 +43,7 @@ pub fn to_json(trend: &Trend) -> String {
             })
             .collect(),
     };
-    let mut json =
-        serde_json::to_string_pretty(&document).expect("plain values have string keys only");
-    json.push('\n');
-    json
+    plimsoll_report::to_json(&document)
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,6 @@
 //! `plimsoll compare`: two or more commands in interleaved trials.
 
 use std::fmt::{self, Display};
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -18,7 +17,7 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 use crate::signals;
-use crate::terminal;
+use crate::terminal::{self, ProgressLine};
 
 /// Compare commands, servers or URLs by what each request costs
 ///
@@ -173,9 +172,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
     let all = args.rates.len().max(1) as u64;
-    let progress = Progress::new(plan.least_seconds() * all);
+    let progress = ProgressLine::new();
+    let least_seconds = plan.least_seconds() * all;
     if args.rates.is_empty() {
-        let comparison = compare(&plan, &interrupt, &mut |event| progress.show("", event));
+        let comparison = compare(&plan, &interrupt, &mut |event| {
+            show(&progress, "", least_seconds, event);
+        });
         progress.clear();
         let comparison = comparison.map_err(|error| failed(&error))?;
         let documents = [
@@ -187,7 +189,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return verdict(args, &comparison);
     }
     let sweep = sweep(&options, &args.rates, &interrupt, &mut |rate, event| {
-        progress.show(&format!("{rate}/s, "), event);
+        show(&progress, &format!("{rate}/s, "), least_seconds, event);
     });
     progress.clear();
     let sweep = sweep.map_err(|error| failed(&error))?;
@@ -458,51 +460,26 @@ fn verdict(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
     }
 }
 
-/// One line that is written over, on a terminal only.
-struct Progress {
-    shown: bool,
-    least_seconds: u64,
-}
-
-impl Progress {
-    fn new(least_seconds: u64) -> Self {
-        Self {
-            shown: io::stderr().is_terminal(),
-            least_seconds,
-        }
-    }
-
-    fn show(&self, at: &str, event: &Event<'_>) {
-        if !self.shown {
-            return;
-        }
-        match event {
-            Event::ServerReady => terminal::overwrite_line("the server is ready"),
-            Event::TrialBegins {
-                number,
-                of,
-                operand,
-                turn,
-            } => {
-                let kind = if turn.round.is_none() {
-                    ", warm-up"
-                } else {
-                    ""
-                };
-                let label = &operand.label;
-                let least = self.least_seconds;
-                terminal::overwrite_line(&format!(
-                    "{at}trial {number} of {of}: {label}{kind} (at least {least} s in all)"
-                ));
-            }
-            Event::TrialEnded(_) => {}
-        }
-    }
-
-    fn clear(&self) {
-        if self.shown {
-            terminal::overwrite_line("");
-        }
+/// - `at`: the rate that it is compared at, with a comma, if there are several.
+/// - `least_seconds`: that all of it takes.
+fn show(progress: &ProgressLine, at: &str, least_seconds: u64, event: &Event<'_>) {
+    match event {
+        Event::ServerReady => progress.under_way(|| "the server is ready".to_owned()),
+        Event::TrialBegins {
+            number,
+            of,
+            operand,
+            turn,
+        } => progress.under_way(|| {
+            let kind = if turn.round.is_none() {
+                ", warm-up"
+            } else {
+                ""
+            };
+            let label = &operand.label;
+            format!("{at}trial {number} of {of}: {label}{kind} (at least {least_seconds} s in all)")
+        }),
+        Event::TrialEnded(_) => {}
     }
 }
 

@@ -1,7 +1,6 @@
 //! `plimsoll lab`: targets × loads × sizes by a plan.
 
 use std::fs;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +14,8 @@ use plimsoll_model::{grouped, parse_duration, three_figures};
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
-use crate::{signals, terminal};
+use crate::signals;
+use crate::terminal::{self, ProgressLine};
 
 /// Measures targets × loads × sizes by a plan, one target up at a time
 ///
@@ -109,9 +109,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
     };
-    let progress = Progress::new();
+    let progress = ProgressLine::new();
     let matrix = run_matrix(&plan, &options, &store, &interrupt, &mut |event| {
-        progress.show(event);
+        show(&progress, event);
     });
     progress.clear();
     let matrix = matrix.map_err(|error| Failed {
@@ -221,38 +221,16 @@ fn place(trial: &Trial) -> String {
     )
 }
 
-/// A line a trial: written over on a terminal while it runs, below one another when it has ended.
-struct Progress {
-    is_terminal: bool,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self {
-            is_terminal: io::stderr().is_terminal(),
-        }
-    }
-
-    fn show(&self, event: &Event<'_>) {
-        match event {
-            Event::Begins {
-                number,
-                of,
-                target,
-                load,
-                size,
-            } if self.is_terminal => terminal::overwrite_line(&format!(
-                "trial {number} of {of}: {target}, {load}, {size}"
-            )),
-            Event::Ended(trial) if !self.is_terminal => terminal::log_line(&told(trial)),
-            Event::Begins { .. } | Event::Ended(_) => {}
-        }
-    }
-
-    fn clear(&self) {
-        if self.is_terminal {
-            terminal::overwrite_line("");
-        }
+fn show(progress: &ProgressLine, event: &Event<'_>) {
+    match event {
+        Event::Begins {
+            number,
+            of,
+            target,
+            load,
+            size,
+        } => progress.under_way(|| format!("trial {number} of {of}: {target}, {load}, {size}")),
+        Event::Ended(trial) => progress.ended(|| told(trial)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! `plimsoll line`: the highest rate at which a service keeps its objectives.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +16,8 @@ use crate::exit::Exit;
 use crate::flags::{ConnectionArgs, Problems, RequestArgs};
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
-use crate::{signals, terminal};
+use crate::signals;
+use crate::terminal::{self, ProgressLine};
 
 /// The names of the result files.
 const FILES: [&str; 3] = ["line.json", "line.txt", "line.html"];
@@ -229,9 +229,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
                     Arrivals::Poisson => Spacing::Poisson,
                 },
             };
-            let progress = Progress::new();
+            let progress = ProgressLine::new();
             let found = line(&plan, target.as_deref(), &interrupt, &mut |event| {
-                progress.show(event);
+                show(&progress, event);
             });
             progress.clear();
             found.map_err(|error| failed(&error))
@@ -335,34 +335,14 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
     }
 }
 
-/// A line a window: written over on a terminal, below one another elsewhere.
-struct Progress {
-    is_terminal: bool,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self {
-            is_terminal: io::stderr().is_terminal(),
-        }
-    }
-
-    fn show(&self, event: &Event<'_>) {
-        match event {
-            Event::Begins { number, asked } if self.is_terminal => {
-                let rate = grouped(asked.rate);
-                let purpose = asked.purpose.name();
-                terminal::overwrite_line(&format!("window {number}: {rate}/s ({purpose})"));
-            }
-            Event::Ended(window) if !self.is_terminal => terminal::log_line(&told(window)),
-            Event::Begins { .. } | Event::Ended(_) => {}
-        }
-    }
-
-    fn clear(&self) {
-        if self.is_terminal {
-            terminal::overwrite_line("");
-        }
+fn show(progress: &ProgressLine, event: &Event<'_>) {
+    match event {
+        Event::Begins { number, asked } => progress.under_way(|| {
+            let rate = grouped(asked.rate);
+            let purpose = asked.purpose.name();
+            format!("window {number}: {rate}/s ({purpose})")
+        }),
+        Event::Ended(window) => progress.ended(|| told(window)),
     }
 }
 
