@@ -20,6 +20,8 @@ mod loadtest;
 
 mod origin;
 
+pub(crate) mod serving;
+
 mod up;
 
 mod schema;

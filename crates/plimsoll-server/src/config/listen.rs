@@ -4,19 +4,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use plimsoll_wire::tls::{CertificateFiles, ClientCertificates, server_config};
+use plimsoll_wire::tls::{
+    CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate, server_config,
+};
 
 use crate::access_log::AccessLog;
 use crate::action::MakeAction;
-use crate::config::document::{Table, Value, as_text};
+use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::{Context, middleware};
 use crate::engine::{ListenerPlan, Serves};
 use crate::middleware::Middleware;
 
+/// Names of a certificate that is made for none in particular.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
 /// Listeners that all serve `action`.
 pub(super) fn compile(
     tables: Vec<Table<'_>>,
-    context: &Context,
+    context: &Context<'_>,
     action: &Arc<MakeAction>,
     log: Option<&AccessLog>,
 ) -> Vec<ListenerPlan> {
@@ -96,7 +101,11 @@ fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
 }
 
 /// One table, or one for each certificate.
-fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rustls::ServerConfig>> {
+fn tls(
+    table: &mut Table<'_>,
+    context: &Context<'_>,
+    http2: bool,
+) -> Option<Arc<rustls::ServerConfig>> {
     let tables = table.tables("tls");
     let clients = match table.take("client_certificates") {
         None => Some(None),
@@ -113,23 +122,11 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
     }
     let mut certificates = Vec::new();
     let mut is_whole = true;
-    for mut table in tables {
-        let mut file = |key: &'static str| {
-            let path = table.text(key);
-            if path.is_none() {
-                table.missing(key, "a file in PEM");
-            }
-            path.map(|path| context.certificate(&path))
-        };
-        let (certificates_file, key) = (file("cert"), file("key"));
-        match (certificates_file, key) {
-            (Some(file), Some(key)) => certificates.push(CertificateFiles {
-                certificates: file,
-                key,
-            }),
-            _ => is_whole = false,
+    for table in tables {
+        match certificate(table, context) {
+            Some(certificate) => certificates.push(certificate),
+            None => is_whole = false,
         }
-        table.finish();
     }
     if !is_whole {
         return None;
@@ -137,13 +134,50 @@ fn tls(table: &mut Table<'_>, context: &Context, http2: bool) -> Option<Arc<rust
     match server_config(&certificates, clients?.as_ref(), http2) {
         Ok(config) => Some(Arc::new(config)),
         Err(error) => {
-            table.wrong(super::document::with_causes(&error), None);
+            table.wrong(with_causes(&error), None);
             None
         }
     }
 }
 
-fn clients(mut table: Table<'_>, context: &Context) -> Option<ClientCertificates> {
+/// Files, or one that is made here.
+fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCertificate> {
+    if let Some(value) = table.take("self_signed") {
+        let names = if value.is_true() {
+            Some(LOCAL_NAMES.map(str::to_owned).to_vec())
+        } else {
+            value.texts_with(|name| {
+                let is_wrong = SelfSigned::new(&[name.to_owned()]).is_err();
+                is_wrong.then(|| format!("`{name}` is neither a host nor an address"))
+            })
+        };
+        if table.has("cert") || table.has("key") {
+            table.wrong("both `self_signed` and files are given", None);
+            return None;
+        }
+        let made = names.map(|names| context.self_signed(names));
+        if let Some(Err(error)) = &made {
+            table.wrong(with_causes(error), None);
+        }
+        table.finish();
+        return made?.ok().map(ServerCertificate::SelfSigned);
+    }
+    let mut file = |key: &'static str| {
+        let path = table.text(key);
+        if path.is_none() {
+            table.missing(key, "a file in PEM");
+        }
+        path.map(|path| context.certificate(&path))
+    };
+    let (certificates, key) = (file("cert"), file("key"));
+    table.finish();
+    Some(ServerCertificate::Files(CertificateFiles {
+        certificates: certificates?,
+        key: key?,
+    }))
+}
+
+fn clients(mut table: Table<'_>, context: &Context<'_>) -> Option<ClientCertificates> {
     let authorities = table.text("ca");
     if authorities.is_none() && !table.was_given("ca") {
         table.missing("ca", "a file in PEM with those that vouch for clients");

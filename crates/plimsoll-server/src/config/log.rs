@@ -45,7 +45,7 @@ impl LogTarget {
 
 pub(super) fn compile(
     mut table: Table<'_>,
-    context: &Context,
+    context: &Context<'_>,
     counters: &Arc<Counters>,
 ) -> Option<LogPlan> {
     let target = match table.take("file") {
@@ -60,7 +60,7 @@ pub(super) fn compile(
             "" => value.wrong("must name a file"),
             "-" => Some(LogTarget::Stdout),
             path => {
-                let path = context.directory.join(path);
+                let path = context.directory().join(path);
                 // The file itself need not be there.
                 let is_there = path
                     .parent()

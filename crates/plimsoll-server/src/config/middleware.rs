@@ -20,7 +20,11 @@ const CLIENTS: usize = 100_000;
 /// Takes the keys of all layers out of `table`.
 ///
 /// - `place`: what clients are told that a limit is of.
-pub(super) fn compile(table: &mut Table<'_>, context: &Context, place: &'static str) -> Middleware {
+pub(super) fn compile(
+    table: &mut Table<'_>,
+    context: &Context<'_>,
+    place: &'static str,
+) -> Middleware {
     let mut layer = |key| table.take(key);
     let request_id = layer("request_id");
     let trace = layer("trace");
@@ -208,7 +212,7 @@ fn rate_limit(value: Value<'_>, place: &'static str) -> Option<RateLimit> {
     ))
 }
 
-fn basic_auth(value: Value<'_>, context: &Context) -> Option<BasicAuth> {
+fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
     let mut table = value.table()?;
     let realm = table.text("realm").unwrap_or_else(|| "plimsoll".to_owned());
     let mut users = HashMap::new();
@@ -224,7 +228,7 @@ fn basic_auth(value: Value<'_>, context: &Context) -> Option<BasicAuth> {
     if let Some(value) = table.take("file")
         && let Some(path) = as_text(&value)
     {
-        let path = context.directory.join(path);
+        let path = context.directory().join(path);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()));
         for (line, number) in value.check(text).unwrap_or_default().lines().zip(1..) {

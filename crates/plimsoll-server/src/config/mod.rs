@@ -3,6 +3,8 @@
 //! Every problem of a file is found, each with its line, its key and, where there is one, a suggestion.
 //! A file with problems yields no plan.
 
+mod action;
+
 mod admin;
 
 mod limits;
@@ -16,13 +18,14 @@ mod middleware;
 mod route;
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::document;
+use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
 use crate::action::{Action, MakeAction};
 use crate::config::document::Document;
@@ -31,8 +34,9 @@ use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::route::Routes;
 
+pub use crate::config::action::{ActionKind, CompileAction, Mounted};
 pub use crate::config::log::{LogPlan, LogTarget};
-pub use plimsoll_model::document::ConfigProblem;
+pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
 /// What a file asks for, ready to start.
 #[derive(Debug, Clone)]
@@ -55,78 +59,115 @@ pub const STARTER: &str = include_str!("starter.toml");
 
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Compiles a file.
+/// Compiles files into plans.
 ///
-/// - `directory`: what paths in it are relative to.
-/// - `counters`: what the routes count in.
-/// - `default_threads`: workers, if it does not say how many.
-pub fn compile(
-    text: &str,
-    directory: &Path,
-    counters: &Arc<Counters>,
-    default_threads: usize,
-) -> Result<ServerPlan, Vec<ConfigProblem>> {
-    let mut document = Document::parse(text);
-    let context = Context {
-        directory: directory.to_owned(),
-        certificates: RefCell::default(),
-    };
-    let mut root = document.root();
-    let threads = root.count("threads", 1..=1024);
-    let pin = root.boolean("pin");
-    let drain = root.duration("drain");
-    let limits = limits::compile(root.table("limits"));
-    let mut names = HashSet::new();
-    let routes: Vec<_> = root
-        .tables("route")
-        .into_iter()
-        .filter_map(|table| route::compile(table, &context, &mut names))
-        .collect();
-    let log = root
-        .table("log")
-        .and_then(|table| log::compile(table, &context, counters));
-    let action = routing(routes, counters);
-    let tables = root.tables("listen");
-    if tables.is_empty() {
-        root.missing("listen", "at least one [[listen]] says where to listen");
+/// One for the life of a server: certificates that it made for one file hold for the next.
+#[derive(Debug)]
+pub struct Compiler {
+    /// What paths in the files are relative to.
+    pub directory: PathBuf,
+    /// What the routes count in.
+    pub counters: Arc<Counters>,
+    /// Workers, if a file does not say how many.
+    pub threads: usize,
+    /// Actions of other crates.
+    pub actions: Vec<ActionKind>,
+    /// Certificates that were made, by their names.
+    self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
+}
+
+impl Compiler {
+    /// A compiler that knows no actions but those of this crate, for one worker.
+    pub fn new(directory: &Path, counters: &Arc<Counters>) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            counters: Arc::clone(counters),
+            threads: 1,
+            actions: Vec::new(),
+            self_signed: RefCell::default(),
+        }
     }
-    let mut listeners =
-        listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
-    if let Some(table) = root.table("admin") {
-        let admin = admin::compile(table, counters, &listeners);
-        listeners.extend(admin);
+
+    /// The plan of a file, or every problem that it has.
+    pub fn compile(&self, text: &str) -> Result<ServerPlan, Vec<ConfigProblem>> {
+        let mut document = Document::parse(text);
+        let context = Context {
+            compiler: self,
+            certificates: RefCell::default(),
+        };
+        let counters = &self.counters;
+        let mut root = document.root();
+        let threads = root.count("threads", 1..=1024);
+        let pin = root.boolean("pin");
+        let drain = root.duration("drain");
+        let limits = limits::compile(root.table("limits"));
+        let mut names = HashSet::new();
+        let routes: Vec<_> = root
+            .tables("route")
+            .into_iter()
+            .filter_map(|table| route::compile(table, &context, &mut names))
+            .collect();
+        let log = root
+            .table("log")
+            .and_then(|table| log::compile(table, &context, counters));
+        let action = routing(routes, counters);
+        let tables = root.tables("listen");
+        if tables.is_empty() {
+            root.missing("listen", "at least one [[listen]] says where to listen");
+        }
+        let mut listeners =
+            listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
+        if let Some(table) = root.table("admin") {
+            let admin = admin::compile(table, counters, &listeners);
+            listeners.extend(admin);
+        }
+        root.finish();
+        let problems = document.into_problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(ServerPlan {
+            engine: EnginePlan {
+                threads: threads.unwrap_or(self.threads),
+                pin: pin.unwrap_or(false),
+                listeners,
+                limits,
+            },
+            drain: drain.unwrap_or(DRAIN),
+            certificates: context.certificates.into_inner(),
+            log,
+        })
     }
-    root.finish();
-    let problems = document.into_problems();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    Ok(ServerPlan {
-        engine: EnginePlan {
-            threads: threads.unwrap_or(default_threads),
-            pin: pin.unwrap_or(false),
-            listeners,
-            limits,
-        },
-        drain: drain.unwrap_or(DRAIN),
-        certificates: context.certificates.into_inner(),
-        log,
-    })
 }
 
 /// What compiling needs besides the file.
-struct Context {
-    directory: PathBuf,
+struct Context<'c> {
+    compiler: &'c Compiler,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
 }
 
-impl Context {
+impl Context<'_> {
+    fn directory(&self) -> &Path {
+        &self.compiler.directory
+    }
+
     /// The place of a certificate or key, noted to be watched.
     fn certificate(&self, path: &str) -> PathBuf {
-        let path = self.directory.join(path);
+        let path = self.directory().join(path);
         self.certificates.borrow_mut().push(path.clone());
         path
+    }
+
+    /// A certificate for these names that vouches for itself, the same each time.
+    fn self_signed(&self, names: Vec<String>) -> Result<SelfSigned, SelfSignedError> {
+        let mut made = self.compiler.self_signed.borrow_mut();
+        if let Some(made) = made.get(&names) {
+            return Ok(made.clone());
+        }
+        let new = SelfSigned::new(&names)?;
+        made.insert(names, new.clone());
+        Ok(new)
     }
 }
 

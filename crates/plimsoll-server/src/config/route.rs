@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::action::Action;
 use crate::actions::{Delay, Echo, Redirect, Respond};
+use crate::config::action::{Made, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
 use crate::middleware::Middleware;
@@ -36,6 +37,7 @@ pub(super) enum ActionPlan {
     Redirect(Redirect),
     Echo,
     Delay(Duration, Box<ActionPlan>),
+    Other(Made),
 }
 
 impl ActionPlan {
@@ -56,19 +58,17 @@ impl ActionPlan {
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
             Self::Echo => Rc::new(Echo),
             Self::Delay(time, inner) => Rc::new(Delay::new(*time, inner.make())),
+            Self::Other(Made(make)) => make(),
         }
     }
 }
-
-/// The actions, by the key of their table.
-const ACTIONS: &str = "`respond`, `redirect` or `echo`";
 
 /// One route; `None` if something of it is wrong.
 ///
 /// - `names`: of the routes before it, which it may not be called too: counters tell them apart by it.
 pub(super) fn compile(
     mut table: Table<'_>,
-    context: &Context,
+    context: &Context<'_>,
     names: &mut HashSet<String>,
 ) -> Option<RoutePlan> {
     let name = table.take("name").and_then(|value| {
@@ -88,7 +88,7 @@ pub(super) fn compile(
     let headers = conditions(table.table("header"));
     let delay = table.duration("delay");
     let middleware = middleware::compile(&mut table, context, "route");
-    let action = action(&mut table, context);
+    let action = action(&mut table, context, path.as_ref());
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -193,7 +193,12 @@ fn conditions(table: Option<Table<'_>>) -> Vec<FieldCondition> {
         .collect()
 }
 
-fn action(table: &mut Table<'_>, context: &Context) -> Option<ActionPlan> {
+fn action(
+    table: &mut Table<'_>,
+    context: &Context<'_>,
+    path: Option<&PathCondition>,
+) -> Option<ActionPlan> {
+    let mut keys = vec!["respond", "redirect", "echo"];
     let mut given = Vec::new();
     if let Some(value) = table.take("respond") {
         given.push(value.table().and_then(|table| respond(table, context)));
@@ -207,23 +212,47 @@ fn action(table: &mut Table<'_>, context: &Context) -> Option<ActionPlan> {
             ActionPlan::Echo
         }));
     }
+    let mounted = Mounted {
+        directory: context.directory(),
+        prefix: match path {
+            Some(PathCondition::Prefix(prefix)) => prefix,
+            _ => "/",
+        },
+        counters: &context.compiler.counters,
+    };
+    for kind in &context.compiler.actions {
+        keys.push(kind.key);
+        if let Some(value) = table.take(kind.key) {
+            let made = (kind.compile)(value, &mounted);
+            given.push(made.map(|make| ActionPlan::Other(Made(make))));
+        }
+    }
     match given.len() {
         0 => {
-            table.wrong("no action", Some(format!("give it {ACTIONS}")));
+            table.wrong("no action", Some(format!("give it {}", any_of(&keys))));
             None
         }
         1 => given.pop().flatten(),
         _ => {
             table.wrong(
                 "more than one action",
-                Some(format!("a route has one of {ACTIONS}")),
+                Some(format!("a route has one of {}", any_of(&keys))),
             );
             None
         }
     }
 }
 
-fn respond(mut table: Table<'_>, context: &Context) -> Option<ActionPlan> {
+fn any_of(keys: &[&str]) -> String {
+    let quoted: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, first)) => format!("{} or {last}", first.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     let status = table.count("status", 200..=599);
     let kind = table.take("type").and_then(|value| {
         let text = as_text(&value)?;
@@ -235,7 +264,7 @@ fn respond(mut table: Table<'_>, context: &Context) -> Option<ActionPlan> {
     let bytes = match (body, file) {
         (Some(body), _) => Some(Bytes::from(body)),
         (None, Some(file)) => as_text(&file).and_then(|path| {
-            let path = context.directory.join(path);
+            let path = context.directory().join(path);
             file.check(
                 std::fs::read(&path)
                     .map(Bytes::from)

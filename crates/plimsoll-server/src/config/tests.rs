@@ -7,7 +7,9 @@ use super::*;
 use crate::limits::FloodLimits;
 
 fn check(text: &str) -> Result<ServerPlan, String> {
-    compile(text, Path::new("/nonexistent"), &Arc::default(), 3).map_err(|problems| {
+    let mut compiler = Compiler::new(Path::new("/nonexistent"), &Arc::default());
+    compiler.threads = 3;
+    compiler.compile(text).map_err(|problems| {
         problems.iter().fold(String::new(), |mut all, problem| {
             write!(all, "{}:{}: {problem}", problem.line, problem.column).unwrap();
             if let Some(hint) = &problem.hint {
@@ -271,11 +273,63 @@ fn certificates_are_read_with_the_file() {
         let text = format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = [{{ cert = \"a.pem\", key = \"{key}\" }}]\n"
         );
-        compile(&text, directory, &Arc::default(), 1)
+        Compiler::new(directory, &Arc::default()).compile(&text)
     };
     let plan = compile("a.key").unwrap();
     assert_eq!(plan.certificates, [cert.clone(), directory.join("a.key")]);
     let problems = compile("b.key").unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].message.contains("b.key"), "{}", problems[0]);
+}
+
+#[test]
+fn a_certificate_that_is_made_stays_the_same() {
+    let text = |tls: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\ntls = [{tls}]\n");
+    let compiler = Compiler::new(Path::new(""), &Arc::default());
+    for _ in 0..2 {
+        compiler.compile(&text("{ self_signed = true }")).unwrap();
+    }
+    assert_eq!(compiler.self_signed.borrow().len(), 1);
+    let problems = check(&text(
+        "{ self_signed = [\"a.example\", \"ä.example\"] }, { self_signed = true, key = \"a\" }",
+    ))
+    .unwrap_err();
+    assert_eq!(
+        problems,
+        "3:38: listen[1].tls[1].self_signed: `ä.example` is neither a host nor an address\n\
+         3:54: listen[1].tls[2]: both `self_signed` and files are given\n"
+    );
+}
+
+#[test]
+fn actions_of_other_crates_have_their_keys_and_places() {
+    let kind = ActionKind {
+        key: "brew",
+        compile: |value, mounted| {
+            if as_text(&value)? != mounted.prefix {
+                return value.wrong("is not the prefix");
+            }
+            Some(Arc::new(|| Rc::new(crate::Echo) as Rc<dyn Action>))
+        },
+    };
+    let mut compiler = Compiler::new(Path::new(""), &Arc::default());
+    compiler.actions.push(kind);
+    let text = |action: &str| {
+        format!("[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nprefix = \"/a\"\n{action}\n")
+    };
+    compiler.compile(&text("brew = \"/a\"")).unwrap();
+    let problems = compiler.compile(&text("brew = \"/b\"")).unwrap_err();
+    assert_eq!(problems[0].to_string(), "route[1].brew: is not the prefix");
+    let problems = compiler.compile(&text("brwe = 1")).unwrap_err();
+    let hints: Vec<_> = problems
+        .iter()
+        .filter_map(|it| it.hint.as_deref())
+        .collect();
+    assert_eq!(
+        hints,
+        [
+            "give it `respond`, `redirect`, `echo` or `brew`",
+            "did you mean `brew`?"
+        ]
+    );
 }

@@ -14,7 +14,9 @@ fn serving(listen: &str, route: &str) -> Server {
          [[route]]\npath = \"/echo\"\necho = {{}}\n"
     );
     let counters = Arc::<Counters>::default();
-    let plan = config::compile(&text, Path::new("."), &counters, 1).unwrap();
+    let plan = config::Compiler::new(Path::new("."), &counters)
+        .compile(&text)
+        .unwrap();
     let engine = Engine::start(&plan.engine, counters).unwrap();
     let address = engine.addresses()[0];
     Server { engine, address }

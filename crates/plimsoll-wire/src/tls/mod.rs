@@ -20,6 +20,8 @@ mod failure;
 
 mod certificate;
 
+mod self_signed;
+
 mod server;
 
 pub use rustls::ClientConfig;
@@ -28,6 +30,9 @@ pub use crate::tls::certificate::certificate;
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::pem::MaterialError;
-pub use crate::tls::server::{CertificateFiles, ClientCertificates, ServerTlsError, server_config};
+pub use crate::tls::self_signed::{SelfSigned, SelfSignedError};
+pub use crate::tls::server::{
+    CertificateFiles, ClientCertificates, ServerCertificate, ServerTlsError, server_config,
+};
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

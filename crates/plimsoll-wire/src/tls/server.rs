@@ -11,6 +11,7 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::tls::certificate::certificate;
 use crate::tls::pem::{self, MaterialError};
+use crate::tls::self_signed::SelfSigned;
 
 /// The files of one certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,15 @@ pub struct CertificateFiles {
     pub certificates: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+}
+
+/// A certificate that a server shows.
+#[derive(Debug, Clone)]
+pub enum ServerCertificate {
+    /// Read from files.
+    Files(CertificateFiles),
+    /// Made here.
+    SelfSigned(SelfSigned),
 }
 
 /// Whose certificates clients may show.
@@ -67,13 +77,13 @@ pub enum ServerTlsError {
 ///
 /// - `clients`: whose certificates clients may or must show; they are not asked for any if absent.
 pub fn server_config(
-    certificates: &[CertificateFiles],
+    certificates: &[ServerCertificate],
     clients: Option<&ClientCertificates>,
     http2: bool,
 ) -> Result<ServerConfig, ServerTlsError> {
     let certificates = certificates
         .iter()
-        .map(Certified::load)
+        .map(Certified::new)
         .collect::<Result<Vec<_>, _>>()?;
     if certificates.is_empty() {
         return Err(ServerTlsError::None);
@@ -127,6 +137,17 @@ struct Certified {
 struct ByName(Vec<Certified>);
 
 impl Certified {
+    fn new(certificate: &ServerCertificate) -> Result<Self, ServerTlsError> {
+        match certificate {
+            ServerCertificate::Files(files) => Self::load(files),
+            ServerCertificate::SelfSigned(made) => {
+                let chain = vec![made.certificate()];
+                let key = CertifiedKey::from_der(chain, made.key(), &ring::default_provider())?;
+                Ok(Self::named(made.names(), key))
+            }
+        }
+    }
+
     fn load(files: &CertificateFiles) -> Result<Self, ServerTlsError> {
         let chain = pem::certificates(&files.certificates)?;
         let key = pem::private_key(&files.key)?;
@@ -141,10 +162,14 @@ impl Certified {
             .unwrap_or_default();
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
         key.keys_match().map_err(misfit)?;
-        Ok(Self {
+        Ok(Self::named(&names, key))
+    }
+
+    fn named(names: &[String], key: CertifiedKey) -> Self {
+        Self {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             key: Arc::new(key),
-        })
+        }
     }
 
     fn is_for(&self, name: &str) -> bool {
@@ -170,6 +195,10 @@ mod tests {
 
     use super::*;
 
+    fn files_of(files: &CertificateFiles) -> ServerCertificate {
+        ServerCertificate::Files(files.clone())
+    }
+
     #[test]
     fn names_choose_and_mistakes_are_told() {
         let (files, authority) = (MaterialFiles::new(), Authority::new());
@@ -189,24 +218,24 @@ mod tests {
         assert!(other_certified.is_for("x.b.example"));
         assert!(!other_certified.is_for("b.example"));
         assert!(!other_certified.is_for("x.y.b.example"));
-        let config = server_config(&[one.clone(), other.clone()], None, true).unwrap();
+        let config = server_config(&[files_of(&one), files_of(&other)], None, true).unwrap();
         assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
         let clients = ClientCertificates {
             authorities: files.write("clients.pem", &authority.pem()),
             required: true,
         };
-        assert!(server_config(std::slice::from_ref(&one), Some(&clients), true).is_ok());
+        assert!(server_config(&[files_of(&one)], Some(&clients), true).is_ok());
         let nobody = ClientCertificates {
             authorities: one.key.clone(),
             ..clients
         };
-        assert!(server_config(std::slice::from_ref(&one), Some(&nobody), true).is_err());
+        assert!(server_config(&[files_of(&one)], Some(&nobody), true).is_err());
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,
         };
         assert!(matches!(
-            server_config(&[mixed], None, true),
+            server_config(&[files_of(&mixed)], None, true),
             Err(ServerTlsError::Key { .. })
         ));
         assert!(matches!(

@@ -194,7 +194,9 @@ fn a_drain_under_load_fails_nothing() {
             "threads = 1\n[[listen]]\naddress = \"{address}\"\nshare_port = true\n[[route]]\nrespond = {{}}\n"
         );
         let counters = Arc::<Counters>::default();
-        let plan = config::compile(&text, Path::new("."), &counters, 1).unwrap();
+        let plan = config::Compiler::new(Path::new("."), &counters)
+            .compile(&text)
+            .unwrap();
         Engine::start(&plan.engine, counters).unwrap()
     };
     let old = engine("127.0.0.1:0");

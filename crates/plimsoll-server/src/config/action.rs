@@ -1,0 +1,42 @@
+//! Actions of other crates in `[[route]]`.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::action::MakeAction;
+use crate::config::document::Value;
+use crate::counters::Counters;
+
+/// An action that another crate brings, known by its key in a `[[route]]`.
+#[derive(Debug, Clone, Copy)]
+pub struct ActionKind {
+    /// The key, such as `files`.
+    pub key: &'static str,
+    /// Compiles what it is given.
+    pub compile: CompileAction,
+}
+
+/// Compiles the value of an action's key, a table if it is like the others, noting what is wrong in it; yields nothing if anything is.
+pub type CompileAction = fn(Value<'_>, &Mounted<'_>) -> Option<Arc<MakeAction>>;
+
+/// Where an action has its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Mounted<'a> {
+    /// What paths in the file are relative to.
+    pub directory: &'a Path,
+    /// The prefix of the route's paths; `/` if it has none.
+    pub prefix: &'a str,
+    /// What the server counts in.
+    pub counters: &'a Arc<Counters>,
+}
+
+/// What a worker makes its own action of.
+#[derive(Clone)]
+pub(super) struct Made(pub(super) Arc<MakeAction>);
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Made")
+    }
+}

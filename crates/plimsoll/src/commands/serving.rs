@@ -1,0 +1,282 @@
+//! Serves a configuration until a signal ends it: what `up`, `mock` and `serve` have in common.
+
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_server::config::{
+    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
+};
+use plimsoll_server::{Counters, Drained, Engine, EngineError, LogWriter, OpenLog};
+use plimsoll_wire::{cores, descriptors};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::commands::serving::watched::Watched;
+use crate::exit::Exit;
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// A file, which is read again when it is asked for.
+    File(PathBuf),
+    /// A command line, of which this is the meaning; its paths are relative to the working directory.
+    CommandLine(String),
+}
+
+/// Actions of the crates that stand on the server.
+fn actions() -> Vec<ActionKind> {
+    Vec::new()
+}
+
+/// Tells every mistake, and serves nothing.
+pub(crate) fn check(source: Source) -> Result<(), Failed> {
+    Configuration::new(source).load().map(|_| ())
+}
+
+/// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
+pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
+    let configuration = Configuration::new(source);
+    let (text, plan) = configuration.load()?;
+    // Each connection is an open file; a limit that cannot be raised is one on connections.
+    descriptors::raise().ok();
+    let mut signals =
+        Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let log = write_log(&plan)?;
+    let counters = Arc::clone(&configuration.compiler.counters);
+    let engine = Engine::start(&plan.engine, counters).map_err(|error| could_not(&error))?;
+    tell_addresses(&plan, &engine)?;
+    serve(&configuration, engine, text, plan, log, &mut signals)
+}
+
+/// A configuration that can be loaded time and again.
+struct Configuration {
+    source: Source,
+    compiler: Compiler,
+}
+
+impl Configuration {
+    fn new(source: Source) -> Self {
+        let directory = match &source {
+            Source::File(file) => file.parent().unwrap_or(Path::new("")),
+            Source::CommandLine(_) => Path::new(""),
+        };
+        let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
+        compiler.threads = cores::available().len().max(1);
+        compiler.actions = actions();
+        Self { source, compiler }
+    }
+
+    /// Its text, and what that asks for.
+    fn load(&self) -> Result<(String, ServerPlan), Failed> {
+        let file = match &self.source {
+            Source::CommandLine(text) => return Ok((text.clone(), self.compile(text)?)),
+            Source::File(file) => file,
+        };
+        let bytes = Problems::read(file).map_err(|message| {
+            Problem::new(message)
+                .hint("`plimsoll up --init` writes a file to start from")
+                .usage()
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Problem::new(format!("{} is not UTF-8", file.display())).usage())?;
+        let plan = self.compile(&text)?;
+        Ok((text, plan))
+    }
+
+    fn compile(&self, text: &str) -> Result<ServerPlan, Failed> {
+        self.compiler.compile(text).map_err(|problems| Failed {
+            exit: Exit::Usage,
+            problems: problems.iter().map(|problem| self.shown(problem)).collect(),
+        })
+    }
+
+    fn shown(&self, problem: &ConfigProblem) -> Problem {
+        let shown = Problem::new(problem);
+        let shown = match &self.source {
+            Source::File(file) => {
+                let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
+                shown.about(&place)
+            }
+            Source::CommandLine(_) => shown,
+        };
+        match &problem.hint {
+            Some(hint) => shown.hint(hint),
+            None => shown,
+        }
+    }
+}
+
+/// Serves until a signal ends it.
+fn serve(
+    configuration: &Configuration,
+    mut engine: Engine,
+    mut text: String,
+    mut plan: ServerPlan,
+    mut log: Option<LogWriter>,
+    signals: &mut Signals,
+) -> Result<Exit, Failed> {
+    let mut watched = Watched::new(plan.certificates.clone());
+    loop {
+        let loaded = match signals.next() {
+            Asked::End => break,
+            Asked::Look if !watched.has_changed() => continue,
+            // The file may be half written: what holds is what was loaded.
+            Asked::Look => configuration
+                .compile(&text)
+                .map(|plan| (text.clone(), plan)),
+            Asked::Reload => configuration.load(),
+        };
+        let reloaded = loaded.and_then(|(text, new)| {
+            let watched = Watched::new(new.certificates.clone());
+            let log = write_log(&new)?;
+            engine
+                .reload(&new.engine)
+                .map_err(|error| could_not(&error))?;
+            Ok((text, new, log, watched))
+        });
+        match reloaded {
+            Ok(reloaded) => {
+                // What is noted by the old log is still written.
+                (text, plan, log, watched) = reloaded;
+                tell_addresses(&plan, &engine)?;
+            }
+            // What is served stays as it was, but the log may have been moved.
+            Err(failed) => {
+                if let Some(log) = &log {
+                    log.reopen();
+                }
+                terminal::print_failure(&failed);
+            }
+        }
+    }
+    let (done, drained) = oneshot::channel();
+    let timeout = plan.drain;
+    let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
+    let drained = signals.unless_asked_again(drained);
+    if drained.is_some() {
+        draining.join().ok();
+    }
+    if let Some(log) = log {
+        log.finish();
+    }
+    match drained {
+        None => Ok(Exit::Interrupted),
+        Some(drained) => {
+            if drained.cut_off > 0 {
+                let cut_off = drained.cut_off;
+                let message = format!("{cut_off} connections were still open at the end");
+                terminal::print_warnings(&[Problem::new(message)]);
+            }
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+/// Has the access log written, if there is one.
+fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
+    let Some(LogPlan { log, target }) = &plan.log else {
+        return Ok(None);
+    };
+    let (open, shown): (OpenLog, _) = match target.clone() {
+        LogTarget::Stdout => (
+            Box::new(|| Ok(Box::new(std::io::stdout()))),
+            "the standard output".to_owned(),
+        ),
+        LogTarget::File(path) => {
+            let shown = path.display().to_string();
+            (Box::new(move || LogTarget::open_file(&path)), shown)
+        }
+    };
+    log.write_to(open).map(Some).map_err(|error| {
+        Problem::new(format!("cannot write the access log to {shown}: {error}")).could_not_run()
+    })
+}
+
+fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
+    let bound = engine.bound(&plan.engine);
+    for (listener, address) in plan.engine.listeners.iter().zip(bound) {
+        let scheme = format!("{:?}", listener.serves);
+        print(&format!("listening on {scheme}://{address}/"))?;
+    }
+    Ok(())
+}
+
+fn could_not(error: &EngineError) -> Failed {
+    Problem::caused_by(error).could_not_run()
+}
+
+fn print(line: &str) -> Result<(), Failed> {
+    terminal::print(line).map_err(|error| Problem::caused_by(&error).could_not_run())
+}
+
+/// How often certificates are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    /// Whether certificates have changed.
+    Look,
+    End,
+}
+
+/// The signals that a server heeds.
+struct Signals {
+    runtime: Runtime,
+    hang_up: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on they do not end the program by themselves.
+    fn watch() -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (hang_up, terminate, interrupt) = {
+            let _guard = runtime.enter();
+            (
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::interrupt())?,
+            )
+        };
+        Ok(Self {
+            runtime,
+            hang_up,
+            terminate,
+            interrupt,
+        })
+    }
+
+    fn next(&mut self) -> Asked {
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => Asked::Look,
+                _ = self.hang_up.recv() => Asked::Reload,
+                _ = self.terminate.recv() => Asked::End,
+                _ = self.interrupt.recv() => Asked::End,
+            }
+        })
+    }
+
+    /// What is waited for, or nothing if the user does not want to wait for it.
+    fn unless_asked_again(&mut self, drained: oneshot::Receiver<Drained>) -> Option<Drained> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                drained = drained => drained.ok(),
+                _ = self.terminate.recv() => None,
+                _ = self.interrupt.recv() => None,
+            }
+        })
+    }
+}
