@@ -51,7 +51,7 @@ enum Task {
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
     Sources(sources::Arguments),
-    /// Our generator beside wrk and oha: rates, percentiles and counts have to agree
+    /// Our generator beside wrk, oha and h2load: rates, percentiles and counts have to agree
     Agree(agree::Arguments),
     /// Whether `compare` finds a planted difference, and none where there is none
     Planted(planted::Arguments),
