@@ -21,6 +21,7 @@ pub fn action(make: Arc<MakeAction>) {
         action: make,
         tls: None,
         http2: true,
+        http3: None,
     });
     let requests: [&[u8]; 6] = [
         b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",

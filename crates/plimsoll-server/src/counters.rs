@@ -57,11 +57,19 @@ pub enum Cut {
     Shortage,
     /// A proxy did not say whose connection it passes on.
     ProxyHeader,
+    /// The client broke the rules of HTTP/3 or QUIC.
+    Http3,
+    /// Too many streams of HTTP/3 that the client reset, or made the server reset.
+    Http3Resets,
+    /// Too many frames of HTTP/3 that bring nothing.
+    Http3EmptyFrames,
+    /// A frame of HTTP/3 that would have to be laid up as a whole, and is far too long.
+    Http3HeaderList,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -84,6 +92,10 @@ impl Cut {
         Self::Http2HeaderList,
         Self::Shortage,
         Self::ProxyHeader,
+        Self::Http3,
+        Self::Http3Resets,
+        Self::Http3EmptyFrames,
+        Self::Http3HeaderList,
     ];
 
     /// A short name, for metrics.
@@ -111,11 +123,15 @@ impl Cut {
             Self::Http2HeaderList => "http2_header_list",
             Self::Shortage => "shortage",
             Self::ProxyHeader => "proxy_header",
+            Self::Http3 => "http3",
+            Self::Http3Resets => "http3_resets",
+            Self::Http3EmptyFrames => "http3_empty_frames",
+            Self::Http3HeaderList => "http3_header_list",
         }
     }
 }
 
-/// Who reset a stream of HTTP/2.
+/// Who reset a stream of HTTP/2 or HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResetSide {
     /// The client.
@@ -130,12 +146,14 @@ pub(crate) enum ResetSide {
 pub(crate) struct WorkerCounters {
     accepted: AtomicU64,
     closed: AtomicU64,
-    /// By version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx and others).
-    requests: [[AtomicU64; 6]; 3],
+    /// By version (HTTP/1.0, 1.1, 2, 3) and class of status (1xx to 5xx and others).
+    requests: [[AtomicU64; 6]; 4],
     refused: [AtomicU64; RequestError::ALL.len()],
     cut: [AtomicU64; Cut::ALL.len()],
     /// Streams of HTTP/2 that were reset: by clients, and for their mistakes.
     resets: [AtomicU64; 2],
+    /// The same of HTTP/3.
+    http3_resets: [AtomicU64; 2],
     panics: AtomicU64,
 }
 
@@ -169,6 +187,10 @@ impl WorkerCounters {
 
     pub(crate) fn reset(&self, side: ResetSide) {
         add_one(&self.resets[side as usize]);
+    }
+
+    pub(crate) fn http3_reset(&self, side: ResetSide) {
+        add_one(&self.http3_resets[side as usize]);
     }
 
     pub(crate) fn panicked(&self) {
@@ -238,14 +260,16 @@ pub struct Snapshot {
     pub accepted: u64,
     /// Connections open now.
     pub open: u64,
-    /// Answered requests by version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx, others).
-    pub requests: [[u64; 6]; 3],
+    /// Answered requests by version (HTTP/1.0, 1.1, 2, 3) and class of status (1xx to 5xx, others).
+    pub requests: [[u64; 6]; 4],
     /// Refused requests, in the order of [`RequestError::ALL`].
     pub refused: Vec<u64>,
     /// Connections cut, in the order of [`Cut::ALL`].
     pub cut: Vec<u64>,
     /// Streams of HTTP/2 that clients reset, and that were reset for mistakes of clients.
     pub resets: [u64; 2],
+    /// The same of HTTP/3.
+    pub http3_resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
     /// Lines of the access log that were not written.
@@ -373,6 +397,7 @@ impl Counters {
             add(&mut snapshot.refused, &worker.refused);
             add(&mut snapshot.cut, &worker.cut);
             add(&mut snapshot.resets, &worker.resets);
+            add(&mut snapshot.http3_resets, &worker.http3_resets);
             snapshot.panics += read(&worker.panics);
         }
         snapshot.log_dropped = read(&self.log_dropped);
@@ -479,6 +504,6 @@ mod tests {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::ProxyHeader));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::Http3HeaderList));
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
 use crate::counters::Counters;
+use crate::http3::listener::{NoTls13, server_config};
 use crate::limits::Limits;
 use crate::listener::{Sockets, Transport};
 use crate::run::{self, Command, Socket, Update};
@@ -57,6 +58,8 @@ pub enum Serves {
         tls: Option<Arc<rustls::ServerConfig>>,
         /// Speaks HTTP/2 too.
         http2: bool,
+        /// Speaks HTTP/3 too, at the UDP port of the same number; only with `tls`.
+        http3: Option<Http3Plan>,
     },
     /// Whole connections.
     Stream(Arc<MakeStreamHandler>),
@@ -64,7 +67,27 @@ pub enum Serves {
     Datagram(Arc<MakeDatagramHandler>),
 }
 
+/// How HTTP/3 is spoken beside HTTP/1 and HTTP/2.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Http3Plan {
+    /// The UDP port that clients are told of, where it is not that of the socket.
+    pub advertised: Option<u16>,
+}
+
 impl Serves {
+    /// How HTTP/3 is spoken by `limits`, if it is.
+    fn quic(&self, limits: &Limits) -> Result<Option<quinn::ServerConfig>, NoTls13> {
+        let Self::Http {
+            tls: Some(tls),
+            http3: Some(_),
+            ..
+        } = self
+        else {
+            return Ok(None);
+        };
+        server_config(tls, limits).map(Some)
+    }
+
     pub(crate) fn transport(&self) -> Transport {
         match self {
             Self::Http { .. } | Self::Stream(_) => Transport::Tcp,
@@ -122,6 +145,9 @@ pub enum EngineError {
     /// A thread or its runtime cannot be had.
     #[error("cannot start a worker")]
     Worker(#[source] io::Error),
+    /// Its TLS has not what HTTP/3 needs.
+    #[error("cannot speak HTTP/3 at {0}: TLS 1.3 with TLS13_AES_128_GCM_SHA256 is needed")]
+    Quic(SocketAddr),
     /// What cannot be changed while it runs.
     #[error("{0} cannot be changed while it runs; restart it")]
     Fixed(&'static str),
@@ -189,7 +215,9 @@ impl Engine {
 
     /// Where the listeners listen, in no particular order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.bound.values().copied().collect()
+        let own =
+            |(key, address): (&Key, &SocketAddr)| (key.0 != Transport::Quic).then_some(*address);
+        self.bound.iter().filter_map(own).collect()
     }
 
     /// Where the listeners of `plan`, which it serves by, really listen, in their order.
@@ -254,35 +282,31 @@ impl Engine {
         let mut updates: Vec<Vec<Update>> = (0..count).map(|_| Vec::new()).collect();
         let mut bound = HashMap::new();
         for (listener, key) in plan.listeners.iter().zip(plan.keys()) {
-            let transport = listener.serves.transport();
-            let mut add = |sockets: Vec<Option<Socket>>| {
-                for (updates, socket) in updates.iter_mut().zip(sockets) {
-                    updates.push(Update {
-                        key,
-                        is_last: listener.is_last,
-                        proxied_by: listener.proxied_by.clone(),
-                        serves: listener.serves.clone(),
-                        socket,
-                    });
-                }
-            };
-            if let Some(address) = self.bound.get(&key) {
-                bound.insert(key, *address);
-                add((0..count).map(|_| None).collect());
-                continue;
+            let quic = listener.serves.quic(&plan.limits);
+            let quic = quic.map_err(|_| EngineError::Quic(listener.address))?;
+            let quic_key = (Transport::Quic, key.1, key.2);
+            let known = |key: &Key| self.bound.get(key).copied();
+            let adds_quic = quic.is_some() && known(&quic_key).is_none();
+            let binding = Binding::new(listener, known(&key), adds_quic, count)?;
+            bound.insert(key, binding.address);
+            let mut add =
+                |key, sockets: Vec<Option<Socket>>, quic: Option<&quinn::ServerConfig>| {
+                    for (updates, socket) in updates.iter_mut().zip(sockets) {
+                        updates.push(Update {
+                            key,
+                            is_last: listener.is_last,
+                            proxied_by: listener.proxied_by.clone(),
+                            serves: listener.serves.clone(),
+                            quic: quic.cloned(),
+                            socket,
+                        });
+                    }
+                };
+            add(key, binding.sockets, None);
+            if let Some(quic) = &quic {
+                bound.insert(quic_key, binding.address);
+                add(quic_key, binding.quic, Some(quic));
             }
-            let (sockets, address) =
-                Sockets::bind(transport, listener.address, count, listener.shares_port).map_err(
-                    |source| EngineError::Listen {
-                        address: listener.address,
-                        source,
-                    },
-                )?;
-            bound.insert(key, address);
-            add(match sockets {
-                Sockets::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
-                Sockets::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
-            });
         }
         self.bound = bound;
         Ok(updates)
@@ -337,6 +361,63 @@ impl Engine {
     }
 }
 
+/// The sockets of one listener, one for each worker and kind; absent where there are some already.
+struct Binding {
+    address: SocketAddr,
+    sockets: Vec<Option<Socket>>,
+    quic: Vec<Option<Socket>>,
+}
+
+/// Ports that are tried where one must be free for both TCP and UDP.
+const PORTS_TRIED: usize = 16;
+
+impl Binding {
+    /// - `known`: where it listens already.
+    /// - `adds_quic`: HTTP/3 is to be spoken there, and is not yet.
+    fn new(
+        listener: &ListenerPlan,
+        known: Option<SocketAddr>,
+        adds_quic: bool,
+        count: usize,
+    ) -> Result<Self, EngineError> {
+        let nothing = || (0..count).map(|_| None).collect::<Vec<_>>();
+        let failed = |source| EngineError::Listen {
+            address: listener.address,
+            source,
+        };
+        let bind = |transport, address| {
+            let bound = Sockets::bind(transport, address, count, listener.shares_port);
+            bound.map(|(sockets, address)| (sockets.each(), address))
+        };
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let (sockets, address) = match known {
+                Some(address) => (nothing(), address),
+                None => bind(listener.serves.transport(), listener.address).map_err(failed)?,
+            };
+            let quic = if adds_quic {
+                bind(Transport::Quic, address).map(|(sockets, _)| sockets)
+            } else {
+                Ok(nothing())
+            };
+            match quic {
+                Ok(quic) => {
+                    return Ok(Self {
+                        address,
+                        sockets,
+                        quic,
+                    });
+                }
+                // Another program has the port of UDP that belongs to the one of TCP.
+                Err(_)
+                    if known.is_none() && listener.address.port() == 0 && tried < PORTS_TRIED => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         self.stop();
@@ -361,7 +442,7 @@ impl Worker {
                     ready.send(Err(EngineError::Pin(error))).ok();
                     return;
                 }
-                run::worker(limits, counters, receiver, &ready);
+                run::worker(number, limits, counters, receiver, &ready);
             })
             .map_err(EngineError::Worker)?;
         let worker = Self {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 
+use plimsoll_wire::steer_by_connection_id;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// What is listened on, by the kind of socket.
@@ -12,6 +13,8 @@ pub enum Transport {
     Tcp,
     /// Datagrams.
     Udp,
+    /// Datagrams of QUIC, at the port of a listener for connections.
+    Quic,
 }
 
 /// Connections that may wait to be accepted; the kernel caps this at its own limit.
@@ -55,16 +58,35 @@ impl Sockets {
                 }
                 Self::Tcp(sockets.into_iter().map(Into::into).collect())
             }
-            Transport::Udp => Self::Udp(sockets.into_iter().map(Into::into).collect()),
+            Transport::Udp | Transport::Quic => {
+                let sockets: Vec<UdpSocket> = sockets.into_iter().map(Into::into).collect();
+                if transport == Transport::Quic
+                    && let Some(first) = sockets.first()
+                {
+                    steer_by_connection_id(first)?;
+                }
+                Self::Udp(sockets)
+            }
         };
         Ok((sockets, address))
+    }
+}
+
+impl Sockets {
+    /// Each of them by itself.
+    pub(crate) fn each(self) -> Vec<Option<crate::run::Socket>> {
+        use crate::run::Socket;
+        match self {
+            Self::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
+            Self::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
+        }
     }
 }
 
 fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::Result<Socket> {
     let (kind, protocol) = match transport {
         Transport::Tcp => (Type::STREAM, Protocol::TCP),
-        Transport::Udp => (Type::DGRAM, Protocol::UDP),
+        Transport::Udp | Transport::Quic => (Type::DGRAM, Protocol::UDP),
     };
     let socket = Socket::new(
         Domain::for_address(address),

@@ -26,7 +26,9 @@ use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
+use crate::http3::listener::{AltSvc, QuicListener, port_of};
 use crate::limits::Limits;
+use crate::listener::Transport;
 use crate::proxied;
 use crate::stream::Stream;
 use crate::timer::Timer;
@@ -61,6 +63,8 @@ pub(crate) struct Update {
     pub(crate) is_last: bool,
     pub(crate) proxied_by: Vec<IpNet>,
     pub(crate) serves: Serves,
+    /// How QUIC is spoken, for a socket of it.
+    pub(crate) quic: Option<quinn::ServerConfig>,
     /// Absent if it listens already.
     pub(crate) socket: Option<Socket>,
 }
@@ -81,6 +85,7 @@ const DATAGRAM_BYTES: usize = 64 * 1024;
 
 /// Runs a worker on the calling thread until it is told to stop.
 pub(crate) fn worker(
+    number: usize,
     limits: Limits,
     counters: Arc<Counters>,
     commands: mpsc::Receiver<Command>,
@@ -98,12 +103,14 @@ pub(crate) fn worker(
     };
     let worker = Rc::new(Worker::new(limits, counters));
     ready.send(Ok(())).ok();
-    runtime.block_on(Listeners::new(worker).run(commands));
+    runtime.block_on(Listeners::new(number, worker).run(commands));
     // Dropping the runtime drops what connections are left.
 }
 
 /// The listeners of a worker, by what their plan says.
 struct Listeners {
+    /// That of the worker.
+    number: usize,
     worker: Rc<Worker>,
     listening: HashMap<Key, Listening>,
 }
@@ -122,12 +129,15 @@ type Proxies = RefCell<Vec<IpNet>>;
 /// What is served at a listener; shared with its connections where a reload reaches them.
 enum Served {
     Http(Rc<Service>),
+    /// Beside a listener for HTTP, whose service it shares.
+    Quic(Rc<QuicListener>),
     Other,
 }
 
 impl Listeners {
-    fn new(worker: Rc<Worker>) -> Self {
+    fn new(number: usize, worker: Rc<Worker>) -> Self {
         Self {
+            number,
             worker,
             listening: HashMap::new(),
         }
@@ -158,38 +168,37 @@ impl Listeners {
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
         let wanted: Vec<_> = updates.iter().map(|update| update.key).collect();
-        for update in updates {
+        for mut update in updates {
             let key = update.key;
-            if let Some(socket) = update.socket {
-                let listening =
-                    self.listen(socket, update.is_last, update.proxied_by, &update.serves)?;
+            if let Some(socket) = update.socket.take() {
+                let listening = self.listen(socket, update)?;
                 self.listening.insert(key, listening);
             } else {
-                self.replace(key, update.proxied_by, &update.serves)?;
+                self.replace(update)?;
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(
-        &self,
-        socket: Socket,
-        is_last: bool,
-        proxied_by: Vec<IpNet>,
-        plan: &Serves,
-    ) -> io::Result<Listening> {
-        let proxied_by = Rc::new(RefCell::new(proxied_by));
+    fn listen(&self, socket: Socket, update: Update) -> io::Result<Listening> {
+        let proxied_by = Rc::new(RefCell::new(update.proxied_by));
         let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
         let worker = Rc::clone(&self.worker);
-        let (served, task) = match (socket, plan) {
-            (Socket::Tcp(socket), Serves::Http { action, tls, http2 }) => {
+        let (served, task) = match (socket, &update.serves) {
+            (
+                Socket::Tcp(socket),
+                Serves::Http {
+                    action, tls, http2, ..
+                },
+            ) => {
                 let listener = TcpListener::from_std(socket)?;
                 let service = Rc::new(Service {
                     action: action().into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                     http2: (*http2).into(),
+                    http3: RefCell::default(),
                 });
                 let served = Served::Http(Rc::clone(&service));
                 let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
@@ -209,6 +218,22 @@ impl Listeners {
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
+            (
+                Socket::Udp(socket),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+            ) => {
+                let no_http = || io::Error::other("there is no listener for HTTP beside it");
+                let service = self.beside(update.key).ok_or_else(no_http)?;
+                let port = http3.advertised.map_or_else(|| port_of(&socket), Ok)?;
+                service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                let quic = update.quic.ok_or_else(no_http)?;
+                let listener = Rc::new(QuicListener::new(quic));
+                let running =
+                    Rc::clone(&listener).run(socket, self.number, worker, service, stopped);
+                (Served::Quic(listener), spawn_local(running))
+            }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
                 let socket = UdpSocket::from_std(socket)?;
                 (
@@ -221,25 +246,61 @@ impl Listeners {
         Ok(Listening {
             served,
             proxied_by,
-            is_last,
+            is_last: update.is_last,
             stop,
             task,
         })
     }
 
-    /// Serves something else on a socket that stays.
-    fn replace(&mut self, key: Key, proxied_by: Vec<IpNet>, serves: &Serves) -> io::Result<()> {
-        if let Some(listening) = self.listening.get(&key) {
-            listening.proxied_by.replace(proxied_by);
+    /// The service of the listener for HTTP that one of QUIC belongs to.
+    fn beside(&self, (_, address, nth): Key) -> Option<Rc<Service>> {
+        let listening = self.listening.get(&(Transport::Tcp, address, nth))?;
+        match &listening.served {
+            Served::Http(service) => Some(Rc::clone(service)),
+            Served::Quic(_) | Served::Other => None,
         }
-        match (self.listening.get(&key).map(|it| &it.served), serves) {
-            (Some(Served::Http(service)), Serves::Http { action, tls, http2 }) => {
+    }
+
+    /// Serves something else on a socket that stays.
+    fn replace(&mut self, update: Update) -> io::Result<()> {
+        let beside = self.beside(update.key);
+        let Some(listening) = self.listening.get(&update.key) else {
+            return Err(io::Error::other("the listener is not there"));
+        };
+        listening.proxied_by.replace(update.proxied_by);
+        match (&listening.served, update.serves, update.quic) {
+            (
+                Served::Http(service),
+                Serves::Http {
+                    action,
+                    tls,
+                    http2,
+                    http3,
+                },
+                _,
+            ) => {
                 service.action.replace(action());
-                service.tls.replace(tls.clone().map(TlsAcceptor::from));
-                service.http2.set(*http2);
+                service.tls.replace(tls.map(TlsAcceptor::from));
+                service.http2.set(http2);
+                if http3.is_none() {
+                    service.http3.replace(None);
+                }
                 Ok(())
             }
-            (Some(Served::Other), Serves::Stream(_) | Serves::Datagram(_)) => Ok(()),
+            (
+                Served::Quic(listener),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+                Some(quic),
+            ) => {
+                listener.replace(quic);
+                if let (Some(service), Some(port)) = (beside, http3.advertised) {
+                    service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                }
+                Ok(())
+            }
+            (Served::Other, Serves::Stream(_) | Serves::Datagram(_), _) => Ok(()),
             _ => Err(io::Error::other(
                 "a listener cannot change between HTTP and raw streams while it runs",
             )),

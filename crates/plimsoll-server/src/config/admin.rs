@@ -61,6 +61,7 @@ pub(super) fn compile(
             }),
             tls: None,
             http2: true,
+            http3: None,
         },
     })
 }

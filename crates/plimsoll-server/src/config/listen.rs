@@ -12,7 +12,7 @@ use crate::access_log::AccessLog;
 use crate::action::MakeAction;
 use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::{Context, middleware};
-use crate::engine::{ListenerPlan, Serves};
+use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
 
 /// Names of a certificate that is made for none in particular.
@@ -32,6 +32,7 @@ pub(super) fn compile(
         let proxied_by = table.take("proxied_by").and_then(networks);
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
+        let http3 = http3(&mut table, tls.is_some());
         let middleware = middleware::compile(&mut table, context, "listener");
         if let Some(address) = address
             && address.port() != 0
@@ -53,6 +54,7 @@ pub(super) fn compile(
                     action: layered(action, middleware, log.cloned()),
                     tls,
                     http2,
+                    http3,
                 },
             });
         }
@@ -85,6 +87,27 @@ fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
     value.check(text.parse().map_err(|_| {
         format!("`{text}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080")
     }))
+}
+
+/// `true`, or a table with the port that clients are told of.
+fn http3(table: &mut Table<'_>, has_tls: bool) -> Option<Http3Plan> {
+    let value = table.take("http3")?;
+    if value.is_false() {
+        return None;
+    }
+    let mut settings = value.table_or_true()?;
+    let advertised = settings.count("advertise", 1..=65_535);
+    settings.finish();
+    let plan = Http3Plan {
+        advertised: advertised.and_then(|port| u16::try_from(port).ok()),
+    };
+    if !has_tls && !table.was_given("tls") {
+        table.wrong(
+            "`http3` needs a certificate: QUIC is always encrypted",
+            Some("tls = { cert = \"cert.pem\", key = \"key.pem\" }".to_owned()),
+        );
+    }
+    Some(plan)
 }
 
 /// Networks, of which a single address is one.

@@ -4,6 +4,7 @@ use plimsoll_testkit::{Authority, MaterialFiles};
 use serde_json::Value;
 
 use super::*;
+use crate::engine::{Http3Plan, Serves};
 use crate::limits::FloodLimits;
 
 fn check(text: &str) -> Result<ServerPlan, String> {
@@ -61,6 +62,10 @@ fn everything_that_can_be_said_is_in_the_schema() {
         http2_resets = 16
         http2_continuations = 17
         http2_provoked_resets = 18
+        http3_streams = 19
+        http3_resets = 20
+        http3_empty_frames = 21
+        http3_unvalidated = 22
         [log]
         file = "-"
         format = "combined"
@@ -73,6 +78,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
         share_port = true
         proxied_by = ["10.0.0.0/8", "::1"]
         http2 = false
+        http3 = false
         request_id = { field = "x-id", accept = true }
         trace = { accept = false, sampled = 50 }
         response_headers = { remove = ["server", "x-a"], set = { x-b = "c" }, add = { x-d = "e" } }
@@ -332,4 +338,29 @@ fn actions_of_other_crates_have_their_keys_and_places() {
             "did you mean `brew`?"
         ]
     );
+}
+
+#[test]
+fn http3_is_for_tls() {
+    let listen = |more: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{more}\n");
+    let http3 = |more: &str| {
+        let plan = check(&listen(more))?;
+        match &plan.engine.listeners[0].serves {
+            Serves::Http { http3, .. } => Ok(*http3),
+            _ => Err("it is not HTTP".to_owned()),
+        }
+    };
+    let tls = "tls = [{ self_signed = true }]\n";
+    assert_eq!(http3(&format!("{tls}http3 = false")), Ok(None));
+    let is_on = |advertised| Ok(Some(Http3Plan { advertised }));
+    assert_eq!(http3(&format!("{tls}http3 = true")), is_on(None));
+    let elsewhere = format!("{tls}http3 = {{ advertise = 443 }}");
+    assert_eq!(http3(&elsewhere), is_on(Some(443)));
+    let document =
+        serde_json::to_value(toml::from_str::<toml::Table>(&listen(&elsewhere)).unwrap());
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    jsonschema::validate(&schema, &document.unwrap()).unwrap();
+    let mistake = http3("http3 = true").unwrap_err();
+    assert!(mistake.contains("QUIC is always encrypted"), "{mistake}");
+    assert!(http3(&format!("{tls}http3 = {{ advertise = 0 }}")).is_err());
 }

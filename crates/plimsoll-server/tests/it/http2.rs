@@ -146,6 +146,7 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
             }),
             tls: Some(Arc::new(config)),
             http2: true,
+            http3: None,
         },
     }];
     let server = Server::start(&plan);

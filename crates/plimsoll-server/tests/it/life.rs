@@ -121,6 +121,7 @@ fn the_admin_port_tells_what_happens_also_during_a_drain() {
         }),
         tls: None,
         http2: true,
+        http3: None,
     };
     let engine = Engine::start(&plan, counters).unwrap();
     let address = engine.addresses()[0];

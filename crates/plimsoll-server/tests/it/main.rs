@@ -8,6 +8,8 @@ mod http1;
 
 mod http2;
 
+mod http3;
+
 mod life;
 
 mod log;

@@ -34,6 +34,7 @@ pub(crate) fn plan(
                 action: Arc::new(make),
                 tls: None,
                 http2: true,
+                http3: None,
             },
         }],
         limits,

@@ -224,3 +224,53 @@ fn a_drain_under_load_fails_nothing() {
     assert_eq!(summary["counts"]["errors"], 0, "{summary}");
     assert!(after.snapshot().answered() > served);
 }
+
+#[test]
+fn http3_is_served_beside_the_others() {
+    let files = MaterialFiles::new();
+    let text = "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\ntls = [{ self_signed = true }]\n[[route]]\nrespond = { body = \"hello\" }\n[log]\nfile = \"access.log\"\n";
+    let path = files.write("plimsoll.toml", text);
+    let up = Up::start(&path);
+    let check = |more: &[&str], condition: &str| {
+        let arguments = [
+            &["check", "--insecure", &up.url, "--expect", condition],
+            more,
+        ]
+        .concat();
+        plimsoll(&arguments).exits(0);
+    };
+    check(&["--http3"], "body == 'hello'");
+    let port = up.url.rsplit(':').next().unwrap().trim_end_matches('/');
+    check(
+        &[],
+        &format!("header.alt-svc == 'h3=\":{port}\"; ma=86400'"),
+    );
+    let url = up.url.clone();
+    let load = std::thread::spawn(move || {
+        plimsoll(&[
+            "load",
+            "--json",
+            "--insecure",
+            "--http3",
+            "-z",
+            "1500ms",
+            "-c",
+            "4",
+            "-p",
+            "8",
+            &url,
+        ])
+    });
+    let log = files.path("access.log");
+    let logged = || {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        let is_http3 = |line: &&str| line.contains(r#""protocol":"HTTP/3.0""#);
+        log.lines().filter(is_http3).count()
+    };
+    eventually(|| logged() > 1);
+    up.signal(Signal::HUP);
+    let summary = load.join().unwrap().exits(0).json();
+    assert_eq!(summary["counts"]["failed"], 0, "{summary}");
+    assert!(summary["counts"]["ok"].as_u64() > Some(100), "{summary}");
+    assert_eq!(summary["load"]["protocol"], "HTTP/3");
+}
