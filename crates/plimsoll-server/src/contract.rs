@@ -95,13 +95,15 @@ fn start(serves: Serves) -> (Engine, SocketAddr) {
         threads: 1,
         pin: false,
         listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            mode: None,
             shares_port: false,
             proxied_by: Vec::new(),
             is_last: false,
             serves,
         }],
         limits: Limits::default(),
+        inherited: Arc::default(),
     };
     let engine = Engine::start(&plan, Arc::<Counters>::default()).expect("it starts");
     let address = engine.addresses()[0];

@@ -1,7 +1,7 @@
 //! What the workers count: each its own, added up only when somebody asks.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -328,7 +328,7 @@ impl Counters {
             return Err(Cut::Connections);
         }
         let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(address).or_insert(0);
+        let open = per_address.entry(counted(address)).or_insert(0);
         if *open >= most_of_address {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return Err(Cut::ConnectionsOfAddress);
@@ -345,7 +345,7 @@ impl Counters {
         most_of_address: usize,
     ) -> Result<(), Cut> {
         let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(to).or_insert(0);
+        let open = per_address.entry(counted(to)).or_insert(0);
         if *open >= most_of_address {
             return Err(Cut::ConnectionsOfAddress);
         }
@@ -415,8 +415,20 @@ impl Counters {
     }
 }
 
+/// As what an address is counted: of one of IPv6, its first 64 bits, of which a client has at least the rest.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            Ipv6Addr::from(network).into()
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
 /// One connection of `address` less.
 fn forget(per_address: &mut HashMap<IpAddr, usize>, address: IpAddr) {
+    let address = counted(address);
     if let Some(open) = per_address.get_mut(&address) {
         *open -= 1;
         if *open == 0 {
@@ -497,6 +509,25 @@ mod tests {
         counters.leave(there);
         assert_eq!(counters.open(), 0);
         assert!(lock(&counters.per_address).is_empty());
+    }
+
+    #[test]
+    fn networks_of_ipv6_count_as_one_address() {
+        let counters = Counters::default();
+        let address = |text: &str| text.parse().unwrap();
+        let admit = |text| counters.admit(address(text), 9, 1);
+        assert_eq!(admit("2001:db8::1"), Ok(()));
+        let too_many = Err(Cut::ConnectionsOfAddress);
+        assert_eq!(admit("2001:db8::ffff:2"), too_many);
+        assert_eq!(admit("2001:db8:0:1::1"), Ok(()));
+        // The same client, by whichever family the socket has.
+        assert_eq!(admit("::ffff:192.0.2.1"), Ok(()));
+        assert_eq!(admit("192.0.2.1"), too_many);
+        assert_eq!(admit("192.0.2.2"), Ok(()));
+        counters.leave(address("192.0.2.1"));
+        assert_eq!(admit("192.0.2.1"), Ok(()));
+        counters.leave(address("2001:db8::2"));
+        assert_eq!(admit("2001:db8::1"), Ok(()));
     }
 
     #[test]

@@ -35,6 +35,12 @@ mod counters;
 
 mod engine;
 
+mod address;
+
+mod unix_socket;
+
+mod inherited;
+
 mod listener;
 
 mod proxied;
@@ -72,12 +78,14 @@ pub use crate::action::{
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::address::{Address, AddressError};
 pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
+pub use crate::inherited::Inherited;
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -71,6 +71,7 @@ pub(crate) struct Update {
 
 pub(crate) enum Socket {
     Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
     Udp(std::net::UdpSocket),
 }
 
@@ -167,9 +168,9 @@ impl Listeners {
 
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
-        let wanted: Vec<_> = updates.iter().map(|update| update.key).collect();
+        let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
         for mut update in updates {
-            let key = update.key;
+            let key = update.key.clone();
             if let Some(socket) = update.socket.take() {
                 let listening = self.listen(socket, update)?;
                 self.listening.insert(key, listening);
@@ -188,12 +189,12 @@ impl Listeners {
         let worker = Rc::clone(&self.worker);
         let (served, task) = match (socket, &update.serves) {
             (
-                Socket::Tcp(socket),
+                socket @ (Socket::Tcp(_) | Socket::Unix(_)),
                 Serves::Http {
                     action, tls, http2, ..
                 },
             ) => {
-                let listener = TcpListener::from_std(socket)?;
+                let listener = Acceptor::new(socket)?;
                 let service = Rc::new(Service {
                     action: action().into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
@@ -207,8 +208,8 @@ impl Listeners {
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
-            (Socket::Tcp(socket), Serves::Stream(handler)) => {
-                let listener = TcpListener::from_std(socket)?;
+            (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
+                let listener = Acceptor::new(socket)?;
                 let handler = handler();
                 let taking = move |stream, place, peer| {
                     spawn_local(take_stream(Rc::clone(&handler), stream, place, peer));
@@ -225,7 +226,7 @@ impl Listeners {
                 },
             ) => {
                 let no_http = || io::Error::other("there is no listener for HTTP beside it");
-                let service = self.beside(update.key).ok_or_else(no_http)?;
+                let service = self.beside(&update.key).ok_or_else(no_http)?;
                 let port = http3.advertised.map_or_else(|| port_of(&socket), Ok)?;
                 service.http3.replace(Some(Rc::new(AltSvc::new(port))));
                 let quic = update.quic.ok_or_else(no_http)?;
@@ -253,8 +254,9 @@ impl Listeners {
     }
 
     /// The service of the listener for HTTP that one of QUIC belongs to.
-    fn beside(&self, (_, address, nth): Key) -> Option<Rc<Service>> {
-        let listening = self.listening.get(&(Transport::Tcp, address, nth))?;
+    fn beside(&self, (_, address, nth): &Key) -> Option<Rc<Service>> {
+        let key = (Transport::Tcp, address.clone(), *nth);
+        let listening = self.listening.get(&key)?;
         match &listening.served {
             Served::Http(service) => Some(Rc::clone(service)),
             Served::Quic(_) | Served::Other => None,
@@ -263,7 +265,7 @@ impl Listeners {
 
     /// Serves something else on a socket that stays.
     fn replace(&mut self, update: Update) -> io::Result<()> {
-        let beside = self.beside(update.key);
+        let beside = self.beside(&update.key);
         let Some(listening) = self.listening.get(&update.key) else {
             return Err(io::Error::other("the listener is not there"));
         };
@@ -309,11 +311,11 @@ impl Listeners {
 
     /// Lets the other listeners take what waits, and closes them.
     async fn keep_only(&mut self, is_kept: impl Fn(&Key, &Listening) -> bool) {
-        let leaving: Vec<_> = self
+        let leaving: Vec<Key> = self
             .listening
             .iter()
             .filter(|(key, listening)| !is_kept(key, listening))
-            .map(|(key, _)| *key)
+            .map(|(key, _)| key.clone())
             .collect();
         for key in leaving {
             if let Some(listening) = self.listening.remove(&key) {
@@ -334,13 +336,62 @@ impl Listeners {
     }
 }
 
+/// What connections are accepted from.
+enum Acceptor {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection as it was accepted.
+enum Connected {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What clients at a socket in the file system come from.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Acceptor {
+    fn new(socket: Socket) -> io::Result<Self> {
+        match socket {
+            Socket::Tcp(socket) => TcpListener::from_std(socket).map(Self::Tcp),
+            Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
+            Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(Connected, SocketAddr)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // A client that is gone already will be noticed when it is read from.
+                stream.set_nodelay(true).ok();
+                Ok((Connected::Tcp(stream), peer))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Connected::Unix(stream), NOWHERE))
+            }
+        }
+    }
+}
+
+impl From<Connected> for Stream {
+    fn from(connected: Connected) -> Self {
+        match connected {
+            Connected::Tcp(stream) => Self::tcp(stream),
+            Connected::Unix(stream) => Self::unix(stream),
+        }
+    }
+}
+
 /// Accepts connections and gives each to `take`, until it is stopped.
 async fn accept(
-    listener: TcpListener,
+    listener: Acceptor,
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(TcpStream, Place, SocketAddr) + 'static,
+    take: impl Fn(Connected, Place, SocketAddr) + 'static,
 ) {
     let take = Rc::new(take);
     loop {
@@ -355,8 +406,9 @@ async fn accept(
             Some(Ok((stream, peer))) => {
                 let limits = worker.limits();
                 let is_proxied = is_within(&proxies.borrow(), peer);
-                // Those of a proxy are counted by whom it passes on.
-                let most_of_address = if is_proxied {
+                // Those of a proxy are counted by whom it passes on; those on this machine have no address.
+                let is_local = matches!(stream, Connected::Unix(_));
+                let most_of_address = if is_proxied || is_local {
                     usize::MAX
                 } else {
                     limits.connections_per_address
@@ -366,13 +418,12 @@ async fn accept(
                     .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
-                        // A client that is gone already will be noticed when it is read from.
-                        stream.set_nodelay(true).ok();
                         let place = Place::new(Rc::clone(&worker), peer.ip());
-                        if is_proxied {
-                            spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
-                        } else {
-                            take(stream, place, peer);
+                        match stream {
+                            Connected::Tcp(stream) if is_proxied => {
+                                spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
+                            }
+                            stream => take(stream, place, peer),
                         }
                     }
                     Err(cut) => worker.counters.cut(cut),
@@ -398,7 +449,7 @@ async fn take_proxied(
     mut stream: TcpStream,
     mut place: Place,
     peer: SocketAddr,
-    take: Rc<impl Fn(TcpStream, Place, SocketAddr)>,
+    take: Rc<impl Fn(Connected, Place, SocketAddr)>,
 ) {
     let client = proxied::client(&mut stream, &place).await;
     let moved = client.and_then(|client| {
@@ -409,7 +460,7 @@ async fn take_proxied(
         Ok(client)
     });
     match moved {
-        Ok(client) => take(stream, place, client),
+        Ok(client) => take(Connected::Tcp(stream), place, client),
         Err(cut) => place.worker.counters.cut(cut),
     }
 }
@@ -419,12 +470,15 @@ fn is_shortage(error: &io::Error) -> bool {
     FailureKind::from_io(error) == FailureKind::ResourceLimit
 }
 
-fn take_http(service: &Rc<Service>, stream: TcpStream, place: Place, peer: SocketAddr) {
+fn take_http(service: &Rc<Service>, stream: Connected, place: Place, peer: SocketAddr) {
     let service = Rc::clone(service);
     let acceptor = service.tls.borrow().clone();
-    match acceptor {
-        None => spawn_local(http1::serve(Stream::tcp(stream), service, place, peer)),
-        Some(acceptor) => spawn_local(take_https(acceptor, service, stream, place, peer)),
+    match (acceptor, stream) {
+        (Some(acceptor), Connected::Tcp(stream)) => {
+            spawn_local(take_https(acceptor, service, stream, place, peer))
+        }
+        // What does not leave the machine is not encrypted.
+        (_, stream) => spawn_local(http1::serve(stream.into(), service, place, peer)),
     };
 }
 
@@ -455,11 +509,11 @@ async fn take_https(
 
 async fn take_stream(
     handler: Rc<dyn StreamHandler>,
-    stream: TcpStream,
+    stream: Connected,
     place: Place,
     peer: SocketAddr,
 ) {
-    let mut stream = Stream::tcp(stream);
+    let mut stream = Stream::from(stream);
     let mut peeked = Vec::new();
     if handler.wants_first_bytes() {
         let worker = Rc::clone(&place.worker);

@@ -338,7 +338,9 @@ impl Http1 {
 
     /// Content that broke off must not look whole: the client sees a reset.
     fn break_off(&mut self) -> Broken {
-        self.stream.socket().set_zero_linger().ok();
+        if let Some(socket) = self.stream.socket() {
+            socket.set_zero_linger().ok();
+        }
         Broken::Io
     }
 }

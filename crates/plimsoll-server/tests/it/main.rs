@@ -20,5 +20,7 @@ mod proxied;
 
 mod server;
 
+mod sockets;
+
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
