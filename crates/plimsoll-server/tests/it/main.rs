@@ -8,6 +8,8 @@ mod http1;
 
 mod http2;
 
+mod http3;
+
 mod life;
 
 mod log;
@@ -17,6 +19,8 @@ mod middleware;
 mod proxied;
 
 mod server;
+
+mod sockets;
 
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
