@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use plimsoll_wire::{poll_recv, poll_send};
+use plimsoll_wire::{poll_recv, poll_send, poll_send_more};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -51,6 +51,18 @@ impl Stream {
         match &self.transport {
             Transport::Tcp(stream) => stream,
             Transport::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// Writes what the rest of it follows at once.
+    pub(crate) fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => poll_send_more(stream, cx, buf),
+            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 

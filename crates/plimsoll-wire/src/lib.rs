@@ -35,5 +35,5 @@ pub mod network;
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
-pub use crate::raw_io::{poll_recv, poll_send};
+pub use crate::raw_io::{poll_recv, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
