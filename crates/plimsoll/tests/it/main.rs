@@ -21,6 +21,8 @@ mod up;
 
 mod sessions;
 
+mod site;
+
 mod sources;
 
 mod chaos;
