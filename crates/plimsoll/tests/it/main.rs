@@ -17,6 +17,8 @@ mod load;
 #[cfg(target_os = "linux")]
 mod profile;
 
+mod profile_store;
+
 mod up;
 
 mod sessions;
