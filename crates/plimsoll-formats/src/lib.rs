@@ -33,6 +33,8 @@ mod table;
 
 pub mod grpc;
 
+pub mod site;
+
 #[cfg(test)]
 mod fixture;
 

@@ -11,6 +11,7 @@ use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
 use plimsoll_server::{Counters, Drained, Engine, EngineError, Inherited, LogWriter, OpenLog};
+use plimsoll_site::SiteEvent;
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -35,7 +36,7 @@ pub(crate) enum Source {
 
 /// Actions of the crates that stand on the server.
 fn actions() -> Vec<ActionKind> {
-    Vec::new()
+    vec![plimsoll_site::FILES]
 }
 
 /// Tells every mistake, and serves nothing.
@@ -45,6 +46,15 @@ pub(crate) fn check(source: Source) -> Result<(), Failed> {
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
 pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
+    plimsoll_site::on_event(|event| {
+        let shown = [Problem::new(event)];
+        match event {
+            SiteEvent::LinksLoaded { .. } => terminal::print_notes(&shown),
+            SiteEvent::Remark { .. } | SiteEvent::LinksKept { .. } => {
+                terminal::print_warnings(&shown);
+            }
+        }
+    });
     let mut configuration = Configuration::new(source);
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");

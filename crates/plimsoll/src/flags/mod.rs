@@ -6,10 +6,6 @@ mod request;
 
 mod connection;
 
-#[expect(
-    dead_code,
-    reason = "the commands that have these flags come with their crates"
-)]
 pub(crate) mod serving;
 
 pub(crate) use self::connection::{ConnectionArgs, connection_variables};

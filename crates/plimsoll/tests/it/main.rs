@@ -23,6 +23,8 @@ mod up;
 
 mod sessions;
 
+mod site;
+
 mod sources;
 
 mod chaos;
