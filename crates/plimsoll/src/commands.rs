@@ -24,6 +24,8 @@ pub(crate) mod serving;
 
 mod up;
 
+mod mock;
+
 mod schema;
 
 use clap::Subcommand;
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Chaos(Box<chaos::Args>),
     Report(report::Args),
     Up(up::Args),
+    Mock(Box<mock::Args>),
     Schema(schema::Args),
     #[command(hide = true)]
     Origin(origin::Args),
@@ -66,6 +69,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Chaos(args) => chaos::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Mock(args) => mock::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
