@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_model::ByteSize;
 
 use crate::exit::Exit;
-use crate::flags::serving::{ServingArgs, quoted, quoted_path};
+use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::Failed;
 
 /// Serves the files of a directory.
@@ -26,6 +26,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Site")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct SiteArgs {
     /// The file that stands for its directory; may be given several times, the first that is there does.
     #[arg(long, value_name = "NAME")]
