@@ -21,6 +21,8 @@ mod request;
 
 mod response;
 
+mod file;
+
 mod body;
 
 mod stream;
@@ -85,12 +87,13 @@ pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
+pub use crate::file::FilePart;
 pub use crate::inherited::Inherited;
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, Trace,
+    PasswordHash, RateLimit, RequestIds, Trace, compress, preferred_coding,
 };
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};

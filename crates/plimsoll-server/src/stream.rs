@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use plimsoll_wire::{poll_recv, poll_send};
+use plimsoll_wire::{poll_recv, poll_send, poll_send_more};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
@@ -76,6 +76,25 @@ impl Stream {
             Transport::Tcp(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0),
             Transport::Unix(_) | Transport::Tunnel(_) => None,
+        }
+    }
+
+    /// TCP in the clear, to which the kernel can send files by itself.
+    pub(crate) fn in_the_clear(&self) -> Option<&TcpStream> {
+        self.socket().filter(|_| !self.is_tls())
+    }
+
+    /// Writes what the rest of it follows at once.
+    pub(crate) fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => poll_send_more(stream, cx, buf),
+            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         }
     }
 

@@ -333,7 +333,13 @@ impl Http1 {
         if gathered.is_empty() {
             return Ok(());
         }
-        let sent = match Pin::new(&mut self.stream).poll_write(cx, gathered) {
+        let written = if self.output.has_tail() {
+            // A head that waits for its content shares a packet with it.
+            self.stream.poll_write_more(cx, gathered)
+        } else {
+            Pin::new(&mut self.stream).poll_write(cx, gathered)
+        };
+        let sent = match written {
             Poll::Ready(result) => result?,
             Poll::Pending => 0,
         };

@@ -75,7 +75,7 @@ impl Responder {
             Kind::Prepared(prepared) => (
                 prepared.status,
                 prepared.fields.clone(),
-                ResponseBody::Bytes(prepared.content.clone()),
+                prepared.content.clone().into(),
             ),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
@@ -87,6 +87,7 @@ impl Responder {
         let length = match &content {
             ResponseBody::Empty => Some(0),
             ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::File(part) => Some(part.length()),
             ResponseBody::Stream(body) => body.size_hint().exact(),
         };
         match length.filter(|_| has_content(status)) {
@@ -110,6 +111,7 @@ impl Responder {
                 // A client whose window has no room is waited for, but not for ever.
                 Some((self, Box::pin(Whole(Some(bytes))), stream))
             }
+            ResponseBody::File(part) => Some((self, Box::pin(part), stream)),
             ResponseBody::Stream(body) => Some((self, body, stream)),
         }
     }

@@ -184,7 +184,7 @@ impl Exchange {
             Kind::Prepared(prepared) => (
                 prepared.status,
                 prepared.fields.clone(),
-                ResponseBody::Bytes(prepared.content.clone()),
+                prepared.content.clone().into(),
             ),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
@@ -196,6 +196,7 @@ impl Exchange {
         let length = match &content {
             ResponseBody::Empty => Some(0),
             ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::File(part) => Some(part.length()),
             ResponseBody::Stream(body) => body.size_hint().exact(),
         };
         match length.filter(|_| has_content(status)) {
@@ -222,6 +223,10 @@ impl Exchange {
             match content {
                 ResponseBody::Empty => {}
                 ResponseBody::Bytes(bytes) => self.send(bytes, &mut pace, sending).await?,
+                ResponseBody::File(part) => {
+                    self.send_stream(Box::pin(part), length, asked, &mut pace, sending, reading)
+                        .await?;
+                }
                 ResponseBody::Stream(body) => {
                     self.send_stream(body, length, asked, &mut pace, sending, reading)
                         .await?;

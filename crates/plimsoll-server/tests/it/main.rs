@@ -4,6 +4,8 @@
 
 mod allocations;
 
+mod files;
+
 mod http1;
 
 mod http2;

@@ -8,6 +8,8 @@ mod nginx;
 
 mod mistakes;
 
+mod mock;
+
 mod lab;
 
 #[cfg(target_os = "linux")]
@@ -22,6 +24,8 @@ mod profile_store;
 mod up;
 
 mod sessions;
+
+mod site;
 
 mod sources;
 
