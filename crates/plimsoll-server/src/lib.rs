@@ -79,7 +79,7 @@ pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
