@@ -1,6 +1,6 @@
-//! `cargo xtask agree`: our generator beside wrk and oha, which know nothing of it.
+//! `cargo xtask agree`: our generator beside wrk, oha and h2load, which know nothing of it.
 //!
-//! All load an origin that answers after a delay of 1 ms, in turns. When their rates and percentiles
+//! Over HTTP/1.1, in the clear and over TLS, and over HTTP/2, all load an origin that answers after a delay of 1 ms, in turns. When their rates and percentiles
 //! agree, and each counts what the server counted, it was the server that was measured.
 
 use std::fs;
@@ -35,18 +35,43 @@ pub(crate) struct Arguments {
 /// How far rates and percentiles may be apart.
 const WITHIN: f64 = 0.05;
 
-const TOOLS: [&str; 2] = ["wrk", "oha"];
+/// What is spoken, and who speaks it beside us.
+struct Scene {
+    name: &'static str,
+    is_tls: bool,
+    is_http2: bool,
+    peers: [&'static str; 2],
+}
+
+const SCENES: [Scene; 3] = [
+    Scene {
+        name: "HTTP/1.1",
+        is_tls: false,
+        is_http2: false,
+        peers: ["wrk", "oha"],
+    },
+    Scene {
+        name: "HTTP/1.1 over TLS",
+        is_tls: true,
+        is_http2: false,
+        peers: ["wrk", "oha"],
+    },
+    Scene {
+        name: "HTTP/2 over TLS",
+        is_tls: true,
+        is_http2: true,
+        peers: ["h2load", "oha"],
+    },
+];
 
 /// Runs the task; fails if a tool does not agree with us.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    packages::install(root, &[packages::WRK])?;
+    packages::install(root, &[packages::WRK, packages::H2LOAD])?;
     let target = crate::bench::target_directory(root)?;
     let peers = target.join("peers/bin");
-    for tool in TOOLS {
-        if packages::find(tool, std::slice::from_ref(&peers)).is_none() {
-            let hint = "`cargo xtask bench load --quick --install-peers` installs it";
-            return Err(format!("`{tool}` is not installed; {hint}").into());
-        }
+    if packages::find("oha", std::slice::from_ref(&peers)).is_none() {
+        let hint = "`cargo xtask bench load --quick --install-peers` installs it";
+        return Err(format!("`oha` is not installed; {hint}").into());
     }
     step::run(
         root,
@@ -54,13 +79,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     )?;
     let plimsoll = target.join("release/plimsoll");
     let origin = Origin::start(&plimsoll, &target)?;
-    let counted = counts(&plimsoll, &peers, &origin, arguments)?;
-    let document = compare(root, &plimsoll, &peers, &origin, arguments)?;
-    let figures = figures(&document)?;
     let mut apart = 0;
-    for line in counted.iter().chain(&figures) {
-        println!("{}", line.text);
-        apart += usize::from(!line.agrees);
+    for scene in &SCENES {
+        let counted = counts(&plimsoll, &peers, &origin, scene, arguments)?;
+        let document = compare(root, &plimsoll, &peers, &origin, scene, arguments)?;
+        let figures = figures(&document)?;
+        println!("{}", scene.name);
+        for line in counted.iter().chain(&figures) {
+            println!("  {}", line.text);
+            apart += usize::from(!line.agrees);
+        }
     }
     match apart {
         0 => Ok(()),
@@ -72,16 +100,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 struct Origin {
     process: Child,
     port: u16,
+    tls_port: u16,
     admin: u16,
     file: PathBuf,
 }
 
 impl Origin {
     fn start(plimsoll: &Path, target: &Path) -> Result<Self, Failure> {
-        let [port, admin, _] = crate::bench::free_ports()?;
+        let [port, tls_port, admin] = crate::bench::free_ports()?;
         let file = target.join(format!("agree-{}.toml", std::process::id()));
         let text = format!(
-            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\npath = \"/\"\n\
+            "threads = 1\npin = true\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[listen]]\naddress = \"127.0.0.1:{tls_port}\"\n\
+             tls = [{{ self_signed = true }}]\n[[route]]\npath = \"/\"\n\
              delay = \"1ms\"\nrespond = {{ body = \"hello\" }}\n[admin]\naddress = \"127.0.0.1:{admin}\"\n"
         );
         fs::write(&file, text)
@@ -95,6 +125,7 @@ impl Origin {
         let mut origin = Self {
             process,
             port,
+            tls_port,
             admin,
             file,
         };
@@ -103,7 +134,7 @@ impl Origin {
         let mut byte = [0; 1];
         let stdout = origin.process.stdout.as_mut();
         let stdout = stdout.ok_or("the origin has no output")?;
-        while told.lines().count() < 2 || !told.ends_with('\n') {
+        while told.lines().count() < 3 || !told.ends_with('\n') {
             match stdout.read(&mut byte) {
                 Ok(1) => told.push(char::from(byte[0])),
                 _ => return Err("the origin ended before it listened".into()),
@@ -112,8 +143,12 @@ impl Origin {
         Ok(origin)
     }
 
-    fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/", self.port)
+    fn url(&self, scene: &Scene) -> String {
+        if scene.is_tls {
+            format!("https://127.0.0.1:{}/", self.tls_port)
+        } else {
+            format!("http://127.0.0.1:{}/", self.port)
+        }
     }
 
     /// How many requests of its route it has answered.
@@ -161,42 +196,48 @@ fn counts(
     plimsoll: &Path,
     peers: &Path,
     origin: &Origin,
+    scene: &Scene,
     arguments: &Arguments,
 ) -> Result<Vec<Line>, Failure> {
-    let (seconds, connections) = (&arguments.seconds, &arguments.connections);
-    let url = origin.url();
-    let time = format!("{seconds}s");
-    let c = connections.to_string();
-    let own = plimsoll.to_string_lossy().into_owned();
-    let oha = packages::find("oha", &[peers.to_owned()]);
-    let oha = oha.unwrap_or_default().to_string_lossy().into_owned();
-    let commands: [(&str, Vec<&str>); 3] = [
-        (
-            "plimsoll",
-            vec![
-                &own, "load", "--no-tui", "--json", "-c", &c, "-z", &time, &url,
+    let (seconds, connections) = (arguments.seconds, &arguments.connections);
+    let url = origin.url(scene);
+    let (c, time) = (connections.to_string(), format!("{seconds}s"));
+    let tools = ["plimsoll"].into_iter().chain(scene.peers);
+    let commands = tools.map(|tool| {
+        let mut words: Vec<String> = match tool {
+            "plimsoll" => vec![plimsoll.to_string_lossy().into_owned(), "load".to_owned()],
+            "oha" => vec![
+                packages::find("oha", &[peers.to_owned()])
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
             ],
-        ),
-        ("wrk", vec!["wrk", "-t1", "-c", &c, "-d", &time, &url]),
-        (
-            "oha",
-            vec![
-                &oha,
+            other => vec![other.to_owned()],
+        };
+        let more: &[&str] = match tool {
+            "plimsoll" => &["--no-tui", "--json", "-k", "-z", &time],
+            "oha" => &[
                 "--no-tui",
                 "--output-format",
                 "json",
-                "-c",
-                &c,
+                "--insecure",
                 "-z",
                 &time,
-                &url,
             ],
-        ),
-    ];
+            "wrk" => &["-t1", "-d", &time],
+            _ => &["-t1", "-D", &time],
+        };
+        words.extend(more.iter().map(|word| (*word).to_owned()));
+        if scene.is_http2 && matches!(tool, "plimsoll" | "oha") {
+            words.push("--http2".to_owned());
+        }
+        words.extend(["-c".to_owned(), c.clone(), url.clone()]);
+        (tool, words)
+    });
     let mut lines = Vec::new();
     for (name, words) in commands {
         let before = origin.answered()?;
-        let output = Command::new(words[0])
+        let output = Command::new(&words[0])
             .args(&words[1..])
             .output()
             .map_err(|error| format!("cannot run `{name}`: {error}"))?;
@@ -221,6 +262,11 @@ fn told(tool: &str, output: &str) -> Option<u64> {
         let line = output.lines().find(|line| line.contains(" requests in "))?;
         return line.split_whitespace().next()?.parse().ok();
     }
+    if tool == "h2load" {
+        let line = output.lines().find(|line| line.starts_with("requests: "))?;
+        let part = line.split(", ").find(|part| part.ends_with(" succeeded"))?;
+        return part.split_whitespace().next()?.parse().ok();
+    }
     let document: Value = serde_json::from_str(output).ok()?;
     if tool == "plimsoll" {
         return document.pointer("/counts/ok")?.as_u64();
@@ -229,12 +275,13 @@ fn told(tool: &str, output: &str) -> Option<u64> {
     statuses.values().map(Value::as_u64).sum()
 }
 
-/// All three in turns, by `plimsoll compare`.
+/// All of a scene in turns, by `plimsoll compare`.
 fn compare(
     root: &Path,
     plimsoll: &Path,
     peers: &Path,
     origin: &Origin,
+    scene: &Scene,
     arguments: &Arguments,
 ) -> Result<Value, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -242,11 +289,13 @@ fn compare(
     let path = std::env::join_paths(directories).map_err(|error| error.to_string())?;
     let mut command = Command::new(plimsoll);
     command
-        .args(["compare", "--json", "--driver", "plimsoll,wrk,oha"])
+        .args(["compare", "--json", "-k", "--pin", "1", "--driver"])
+        .arg(format!("plimsoll,{}", scene.peers.join(",")))
         .args(["--trials", &arguments.trials.to_string()])
         .args(["--seconds", &arguments.seconds.to_string()])
         .args(["-c", &arguments.connections.to_string()])
-        .arg(origin.url())
+        .args(scene.is_http2.then_some("--http2"))
+        .arg(origin.url(scene))
         .env("PATH", path);
     println!("$ {}", step::shown(&command));
     let json = step::output(root, &mut command)?;
@@ -270,11 +319,16 @@ fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
                     .get("ratio")?
                     .as_f64()
             });
-            let ratio = found.ok_or_else(|| format!("{label} tells no {name}"))?;
+            let ratio = match found {
+                Some(ratio) => ratio,
+                // It prints no percentiles.
+                None if label == "h2load" && name != "rps" => continue,
+                None => return Err(format!("{label} tells no {name}").into()),
+            };
             let agrees = (ratio - 1.0).abs() <= WITHIN;
             let mark = if agrees { "agrees" } else { "APART" };
             lines.push(Line {
-                text: format!("plimsoll / {label:<5} {name:<7} {ratio:.3}  {mark}"),
+                text: format!("plimsoll / {label:<6} {name:<7} {ratio:.3}  {mark}"),
                 agrees,
             });
         }
@@ -293,6 +347,9 @@ mod tests {
         assert_eq!(told("plimsoll", r#"{"counts":{"ok":7}}"#), Some(7));
         let oha = r#"{"statusCodeDistribution":{"200":5,"503":1}}"#;
         assert_eq!(told("oha", oha), Some(6));
+        let h2load =
+            "finished in 3.00s\nrequests: 90 total, 90 started, 88 done, 87 succeeded, 1 failed\n";
+        assert_eq!(told("h2load", h2load), Some(87));
         assert_eq!(told("wrk", "usage: wrk"), None);
         assert_eq!(told("oha", "not JSON"), None);
     }

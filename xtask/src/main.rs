@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, sources, h2spec, smuggling.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -15,6 +15,7 @@ mod chaos_table;
 mod ci;
 mod h2spec;
 mod packages;
+mod planted;
 mod smuggling;
 mod sources;
 mod step;
@@ -50,8 +51,10 @@ enum Task {
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
     Sources(sources::Arguments),
-    /// Our generator beside wrk and oha: rates, percentiles and counts have to agree
+    /// Our generator beside wrk, oha and h2load: rates, percentiles and counts have to agree
     Agree(agree::Arguments),
+    /// Whether `compare` finds a planted difference, and none where there is none
+    Planted(planted::Arguments),
 }
 
 /// A failed task; its message has been, or is, shown.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::H2spec => h2spec::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
+        Task::Planted(arguments) => planted::run(&root, &arguments),
         Task::Sources(arguments) => sources::run(&root, &arguments),
     };
     match outcome {

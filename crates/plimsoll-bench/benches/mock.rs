@@ -118,7 +118,8 @@ fn serve(folder: &tempfile::TempDir) -> Engine {
         threads: 2,
         pin: false,
         listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            mode: None,
             shares_port: false,
             proxied_by: Vec::new(),
             is_last: false,
@@ -128,9 +129,11 @@ fn serve(folder: &tempfile::TempDir) -> Engine {
                 }),
                 tls: None,
                 http2: false,
+                http3: None,
             },
         }],
         limits: Limits::default(),
+        inherited: Arc::default(),
     };
     Engine::start(&plan, Arc::<Counters>::default()).unwrap()
 }
@@ -169,7 +172,7 @@ criterion_group! {
     config = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1000));
+        .measurement_time(Duration::from_secs(1));
     targets = routing, response_latency
 }
 criterion_main!(mock);

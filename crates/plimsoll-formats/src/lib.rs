@@ -37,6 +37,8 @@ mod records;
 
 pub mod grpc;
 
+pub mod site;
+
 #[cfg(test)]
 mod fixture;
 

@@ -13,6 +13,7 @@ use plimsoll_client::{
 use plimsoll_model::{Clock, Failure, FailureKind};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::{HeadError, Limits, ResponseHead, ResponseSink};
+use plimsoll_wire::tls::ClientConfig;
 use url::Url;
 
 /// Longest content that is looked at, in bytes.
@@ -44,7 +45,7 @@ pub enum ProbeError {
 /// Whether the server behind `url` answers: any response for `http`, a connection for `https`.
 pub(crate) fn answers(url: &Url, timeout: Duration) -> Result<(), ProbeError> {
     let asked = if url.scheme() == "https" {
-        wait_for(async { connect(&without_tls(url)?, timeout).await.map(drop) })
+        wait_for(async { connect(&without_tls(url)?, timeout, None).await.map(drop) })
     } else {
         ask(url, timeout).map(drop)
     };
@@ -69,15 +70,25 @@ pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> 
     }
 }
 
+/// What is asked for, and how.
+pub(crate) struct Asked<'a> {
+    pub(crate) url: &'a Url,
+    /// Fields beside those that every request has.
+    pub(crate) fields: &'a [(String, String)],
+    /// For `https`, which cannot be asked without.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// Of the whole; a profile is answered once it has been taken.
+    pub(crate) timeout: Duration,
+    /// Most bytes of content.
+    pub(crate) limit: u64,
+}
+
 /// The whole content of the answer, if its status is 200.
-///
-/// - `timeout`: of the whole; a profile is answered once it has been taken.
-/// - `limit`: most bytes of content.
-pub(crate) fn content(url: &Url, timeout: Duration, limit: u64) -> Result<Vec<u8>, ProbeError> {
-    if url.scheme() != "http" {
-        return Err(ProbeError::Scheme(url.scheme().to_owned()));
+pub(crate) fn content(asked: &Asked<'_>) -> Result<Vec<u8>, ProbeError> {
+    if asked.url.scheme() != "http" && asked.tls.is_none() {
+        return Err(ProbeError::Scheme(asked.url.scheme().to_owned()));
     }
-    match ask_for(url, timeout, limit)? {
+    match ask_for(asked)? {
         Answer {
             status: 200,
             content,
@@ -104,25 +115,32 @@ impl ResponseSink for Answer {
 }
 
 fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
-    ask_for(url, timeout, CONTENT_LIMIT)
+    ask_for(&Asked {
+        url,
+        fields: &[],
+        tls: None,
+        timeout,
+        limit: CONTENT_LIMIT,
+    })
 }
 
-fn ask_for(url: &Url, timeout: Duration, limit: u64) -> Result<Answer, ProbeError> {
-    let endpoint = Endpoint::try_from(url)?;
-    let closes = [("connection".to_owned(), "close".to_owned())];
+fn ask_for(asked: &Asked<'_>) -> Result<Answer, ProbeError> {
+    let (endpoint, timeout) = (Endpoint::try_from(asked.url)?, asked.timeout);
+    let mut fields = asked.fields.to_vec();
+    fields.push(("connection".to_owned(), "close".to_owned()));
     let request = Request::encode(
         "GET",
         endpoint.path_and_query(),
         endpoint.authority(),
-        &closes,
+        &fields,
         None,
     )?;
     let limits = Limits {
-        body_bytes: limit,
+        body_bytes: asked.limit,
         ..Limits::default()
     };
     wait_for(async {
-        let connection = connect(&endpoint, timeout).await?;
+        let connection = connect(&endpoint, timeout, asked.tls.clone()).await?;
         let begun = SystemClock.now();
         let mut answer = Answer::default();
         Http1::new(connection.stream, limits, begun)
@@ -140,9 +158,14 @@ fn ask_for(url: &Url, timeout: Duration, limit: u64) -> Result<Answer, ProbeErro
     })
 }
 
-async fn connect(endpoint: &Endpoint, timeout: Duration) -> Result<Connection, ProbeError> {
+async fn connect(
+    endpoint: &Endpoint,
+    timeout: Duration,
+    tls: Option<Arc<ClientConfig>>,
+) -> Result<Connection, ProbeError> {
     let plan = ConnectPlan::new(ConnectOptions {
         timeout: Some(timeout),
+        tls,
         ..ConnectOptions::default()
     })
     .expect("nothing was chosen that could contradict itself");

@@ -29,7 +29,7 @@ impl Default for Delay {
 }
 
 /// No answer is held back longer.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_hours(24);
 
 impl Delay {
     /// Whether there never is any.
@@ -41,7 +41,9 @@ impl Delay {
     pub fn sample(&self, rng: &mut Rng) -> Duration {
         match self {
             Self::Fixed(time) => *time,
-            Self::Uniform(least, most) => *least + (*most - *least).mul_f64(rng.f64_inclusive()),
+            Self::Uniform(least, most) => {
+                *least + most.saturating_sub(*least).mul_f64(rng.f64_inclusive())
+            }
             Self::LogNormal {
                 median,
                 sigma,

@@ -67,7 +67,10 @@ impl Fault {
     async fn happen(self, mut stream: Stream, reply: &Said) -> std::io::Result<()> {
         match self {
             Self::Reset => {
-                SockRef::from(stream.socket()).set_linger(Some(Duration::ZERO))?;
+                // Only TCP has resets; elsewhere the connection just ends.
+                if let Some(socket) = stream.socket() {
+                    SockRef::from(socket).set_linger(Some(Duration::ZERO))?;
+                }
                 return Ok(());
             }
             Self::Empty => {}

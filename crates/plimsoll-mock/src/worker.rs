@@ -1,5 +1,6 @@
 //! What one worker makes of a plan: responses that lie ready, and files that it has read.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,26 +80,22 @@ impl Worker {
             return Answer::now(self.sharing().options(asked));
         }
         let allowed = self.sharing().allows(asked);
-        match self.plan.find(asked) {
-            Some((set, number)) => {
-                let rule = &self.plan.sets[set].rules()[number];
-                if let Some((scenario, from, next)) = &rule.next {
-                    scenario.go(from.as_deref(), next, asked);
-                }
-                let chosen = Chosen {
-                    set,
-                    rule: number,
-                    turn: rule.turn(),
-                };
-                self.by_rule(chosen, asked, allowed)
+        if let Some((set, number)) = self.plan.find(asked) {
+            let rule = &self.plan.sets[set].rules()[number];
+            if let Some((scenario, from, next)) = &rule.next {
+                scenario.go(from.as_deref(), next, asked);
             }
-            None => {
-                let mut collections = self.plan.collections.iter();
-                match collections.find_map(|collection| collection.answer(asked)) {
-                    Some(said) => self.by_collection(said, allowed),
-                    None => self.by_folder(asked, allowed),
-                }
-            }
+            let chosen = Chosen {
+                set,
+                rule: number,
+                turn: rule.turn(),
+            };
+            return self.by_rule(chosen, asked, allowed);
+        }
+        let mut collections = self.plan.collections.iter();
+        match collections.find_map(|collection| collection.answer(asked)) {
+            Some(said) => self.by_collection(said, allowed),
+            None => self.by_folder(asked, allowed),
         }
     }
 
@@ -177,7 +174,7 @@ impl Worker {
         // No path of a request has a line feed in its beginning. Fields are those of the rule.
         let mut key = format!("\n{}\n{}", file.records, file.path.display());
         for (name, value) in fields {
-            key.push_str(&format!("\n{name}: {value:?}"));
+            write!(key, "\n{name}: {value:?}").expect("texts take everything");
         }
         let epoch = match self.files.known(&key) {
             Known::Answer(answer) => return self.or_missing(answer.as_deref(), allowed),

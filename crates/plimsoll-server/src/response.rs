@@ -10,6 +10,8 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
 
+use crate::file::FilePart;
+
 /// What an action answers with.
 ///
 /// The connection adds what is its own: `date`, `connection`, `transfer-encoding`, and `content-length`
@@ -38,6 +40,8 @@ pub enum ResponseBody {
     Empty,
     /// All of it.
     Bytes(Bytes),
+    /// What lies in a file; over HTTP/1 in the clear the kernel sends it by itself.
+    File(FilePart),
     /// Pieces as they come, with trailer fields if it has any.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>),
 }
@@ -50,6 +54,7 @@ impl fmt::Debug for ResponseBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::File(part) => write!(f, "File({})", part.length()),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -62,7 +67,33 @@ pub struct Prepared {
     /// Status line and fields of HTTP/1, without the empty line.
     pub(crate) lines: Vec<u8>,
     pub(crate) fields: HeaderMap,
-    pub(crate) content: Bytes,
+    pub(crate) content: Whole,
+}
+
+/// Content that is there as a whole.
+#[derive(Debug, Clone)]
+pub(crate) enum Whole {
+    Bytes(Bytes),
+    File(FilePart),
+}
+
+impl Whole {
+    /// Bytes of it.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(part) => part.length(),
+        }
+    }
+}
+
+impl From<Whole> for ResponseBody {
+    fn from(whole: Whole) -> Self {
+        match whole {
+            Whole::Bytes(bytes) => Self::Bytes(bytes),
+            Whole::File(part) => Self::File(part),
+        }
+    }
 }
 
 /// Fields that belong to the connection; actions that set them are not listened to.
@@ -124,12 +155,13 @@ impl Response {
     pub fn prepare(mut self) -> Rc<Prepared> {
         let built = self.built();
         let content = match std::mem::take(&mut built.content) {
-            ResponseBody::Bytes(bytes) => bytes,
-            ResponseBody::Empty | ResponseBody::Stream(_) => Bytes::new(),
+            ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
+            ResponseBody::File(part) => Whole::File(part),
+            ResponseBody::Empty | ResponseBody::Stream(_) => Whole::Bytes(Bytes::new()),
         };
         let mut fields = std::mem::take(&mut built.fields);
         if has_content(built.status) {
-            fields.insert(CONTENT_LENGTH, HeaderValue::from(content.len()));
+            fields.insert(CONTENT_LENGTH, HeaderValue::from(content.length()));
         } else {
             fields.remove(CONTENT_LENGTH);
         }
@@ -155,7 +187,7 @@ impl Response {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
-                content: ResponseBody::Bytes(prepared.content.clone()),
+                content: prepared.content.clone().into(),
             }));
         }
         match &mut self.0 {

@@ -43,6 +43,61 @@ pub fn poll_send(
     })
 }
 
+/// Writes as much of `bytes` as the socket takes; the kernel may hold them back until what follows at once
+/// is written too.
+#[inline]
+pub fn poll_send_more(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    poll_io(stream, Interest::WRITABLE, context, bytes.len(), || {
+        send(stream, bytes, SendFlags::NOSIGNAL | MORE)
+    })
+}
+
+#[cfg(target_os = "linux")]
+const MORE: SendFlags = SendFlags::MORE;
+
+#[cfg(not(target_os = "linux"))]
+const MORE: SendFlags = SendFlags::empty();
+
+/// Writes up to `count` bytes of `file` from `offset` on, as many as the socket takes, without copying
+/// them; returns how many that were, none where the file ends.
+///
+/// A part that is not in memory is read from the disk while the caller waits, so `count` should be bounded.
+/// Fails with `Unsupported` where the kernel cannot do it for this file, or at all.
+#[cfg(target_os = "linux")]
+pub fn poll_send_file(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    file: &std::fs::File,
+    offset: u64,
+    count: usize,
+) -> Poll<io::Result<usize>> {
+    // A transfer may end early for other reasons than a full socket: only being told so means that.
+    let result = ready!(poll_io(stream, Interest::WRITABLE, context, 0, || {
+        let mut offset = offset;
+        rustix::fs::sendfile(stream, file, Some(&mut offset), count)
+    }));
+    Poll::Ready(result.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::INVAL | Errno::NOSYS) => io::ErrorKind::Unsupported.into(),
+        _ => error,
+    }))
+}
+
+/// Fails with `Unsupported`.
+#[cfg(not(target_os = "linux"))]
+pub fn poll_send_file(
+    _stream: &TcpStream,
+    _context: &mut Context<'_>,
+    _file: &std::fs::File,
+    _offset: u64,
+    _count: usize,
+) -> Poll<io::Result<usize>> {
+    Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+}
+
 /// Transfers once the stream is ready.
 ///
 /// `try_io` takes `WouldBlock` to mean that the stream is ready no more. A transfer of less than was
@@ -151,6 +206,35 @@ mod tests {
         };
         let ((), received) = tokio::join!(sending, receiving);
         assert!(received == bytes);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_file_goes_out_behind_what_was_held_back_for_it() {
+        use std::io::Write;
+
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let (left, right) = pair().await;
+        let sent = poll_fn(|context| poll_send_more(&left, context, b"head ")).await;
+        assert_eq!(sent.unwrap(), 5);
+        let send = |offset, count| {
+            let (left, file) = (&left, &file);
+            poll_fn(move |context| poll_send_file(left, context, file, offset, count))
+        };
+        assert_eq!(send(2, 3).await.unwrap(), 3);
+        assert_eq!(send(8, 10).await.unwrap(), 2);
+        assert_eq!(send(10, 10).await.unwrap(), 0);
+        drop(left);
+        let mut received = Vec::new();
+        loop {
+            let piece = read(&right, 64).await.unwrap();
+            if piece.is_empty() {
+                break;
+            }
+            received.extend(piece);
+        }
+        assert_eq!(received, b"head 23489");
     }
 
     #[tokio::test]

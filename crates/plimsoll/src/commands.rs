@@ -14,6 +14,8 @@ mod profile;
 
 mod chaos;
 
+mod crawl;
+
 mod report;
 
 mod loadtest;
@@ -21,6 +23,8 @@ mod loadtest;
 mod origin;
 
 pub(crate) mod serving;
+
+mod serve;
 
 mod up;
 
@@ -45,7 +49,9 @@ pub(crate) enum Command {
     Loadtest(loadtest::Args),
     Profile(profile::Args),
     Chaos(Box<chaos::Args>),
+    Crawl(crawl::Args),
     Report(report::Args),
+    Serve(Box<serve::Args>),
     Up(up::Args),
     Mock(Box<mock::Args>),
     Schema(schema::Args),
@@ -67,7 +73,9 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Line(args) => line::run(*args),
         Command::Profile(args) => profile::run(&args),
         Command::Chaos(args) => chaos::run(&args),
+        Command::Crawl(args) => crawl::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Mock(args) => mock::run(&args),
         Command::Schema(args) => schema::run(&args),

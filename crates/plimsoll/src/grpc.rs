@@ -1,28 +1,21 @@
 //! `--grpc`: which method is called, with which messages, and how its server is asked about it.
 
+mod call;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use plimsoll_client::grpc::{GrpcReply, call, frame};
-use plimsoll_client::{
-    ConnectPlan, Connection, Connector, Endpoint, Http2, ReadBuffer, Stream, require_http2,
-};
+use plimsoll_client::grpc::frame;
+use plimsoll_client::{ConnectPlan, Endpoint};
 use plimsoll_formats::Template;
 use plimsoll_formats::grpc::{Descriptors, Method, MethodName, Reflection};
 use plimsoll_load::GrpcPlan;
-use plimsoll_model::{Clock, Failure, GrpcStatus, Protocol};
-use plimsoll_wire::SystemClock;
-use plimsoll_wire::h2::Settings;
+use plimsoll_model::GrpcStatus;
 
-use crate::flags::{Problems, RequestParts, Way};
+pub(crate) use crate::grpc::call::Caller;
+
+use crate::flags::{Problems, RequestParts};
 use crate::problem::{Failed, Problem};
-
-/// How long one answer of reflection may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Bytes of one answer of reflection at most.
-const MOST_OF_ANSWER: usize = 64 << 20;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "gRPC")]
@@ -177,13 +170,14 @@ pub(crate) fn reflect(
         })?;
     runtime
         .block_on(async {
-            let mut asking = Asking::connect(connect, endpoint, base, parts).await?;
+            let mut caller = Caller::connect(connect, endpoint, base, parts).await?;
             let mut reflection = Reflection::new(name.service());
             let mut services = Reflection::SERVICES.iter().peekable();
             let mut service = services.next().ok_or("there is nothing to ask")?;
             while let Some(request) = reflection.next_request() {
                 let method = format!("{service}/{}", Reflection::METHOD);
-                let reply = asking.call(&method, &request).await?;
+                let reply = caller.call(&method, &request).await;
+                let reply = reply.map_err(|error| format!("reflection failed: {error}"))?;
                 match (reply.status, reply.messages.as_slice()) {
                     (GrpcStatus::OK, [answer]) => {
                         reflection
@@ -214,73 +208,6 @@ pub(crate) fn reflect(
                 .map_err(|error| Problem::caused_by(&error).message)
         })
         .map_err(problem)
-}
-
-/// A connection that carries calls of reflection.
-struct Asking<'a> {
-    connect: &'a ConnectPlan,
-    base: &'a str,
-    parts: &'a RequestParts,
-    http: Http2<Stream>,
-    buffer: ReadBuffer,
-}
-
-impl<'a> Asking<'a> {
-    async fn connect(
-        connect: &'a Arc<ConnectPlan>,
-        endpoint: &Endpoint,
-        base: &'a str,
-        parts: &'a RequestParts,
-    ) -> Result<Self, String> {
-        let failed = |failure: &Failure| Problem::caused_by(failure).message;
-        let connector = Connector::new(Arc::clone(connect));
-        let connecting = connector.connect(endpoint, &SystemClock);
-        let connection: Connection = Box::pin(connecting)
-            .await
-            .map_err(|error| failed(&error.failure))?;
-        require_http2(&connection, endpoint).map_err(|failure| failed(&failure))?;
-        let http = Http2::new(connection.stream, Settings::default(), SystemClock.now());
-        Ok(Self {
-            connect,
-            base,
-            parts,
-            http,
-            buffer: ReadBuffer::new(),
-        })
-    }
-
-    async fn call(&mut self, method: &str, message: &[u8]) -> Result<GrpcReply, String> {
-        let endpoint =
-            Endpoint::parse(&url(self.base, &method)?).map_err(|error| error.to_string())?;
-        let mut parts = self.parts.clone();
-        parts.set_call(frame(&[message]).map_err(|error| error.to_string())?);
-        let way = Way {
-            connect: self.connect,
-            protocol: Protocol::Http2,
-        };
-        let request = parts
-            .encode(&endpoint, way)
-            .map_err(|error| error.to_string())?;
-        let request = request
-            .http2()
-            .ok_or("the request was not encoded for HTTP/2")?;
-        let deadline = SystemClock.now() + TIMEOUT;
-        let calling = call(
-            &mut self.http,
-            request,
-            MOST_OF_ANSWER,
-            deadline,
-            &self.buffer,
-            &SystemClock,
-        );
-        let reply = Box::pin(calling).await;
-        reply.map_err(|failure| {
-            format!(
-                "reflection failed: {}",
-                Problem::caused_by(&failure).message
-            )
-        })
-    }
 }
 
 #[cfg(test)]

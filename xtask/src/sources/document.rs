@@ -26,7 +26,7 @@ pub(super) fn render(
         "# Performance\n\nWhat the documents of earlier tools measure, measured again by `cargo xtask sources`: their figure, then \
          **ours**. Theirs are from their own machines, ours from the one below, so no two of a cell are a comparison; \
          [benchmarks](benchmarks.md) has those, each from one run with its peers.\n\n\
-         A cell without a figure of ours says *not run here because* or *out because*.\n\n",
+         A cell without a figure of ours says *not run here because* or *out because*; the reasons are below its table.\n\n",
     );
     set_up(&mut text, machine, full);
     signals(&mut text);
@@ -108,26 +108,60 @@ fn table_of(text: &mut String, plan: &Plan, table: &Table, found: &Found) -> Res
     write!(text, "### {}\n\n", table.title).expect(IN_MEMORY);
     writeln!(text, "| {} |", table.head.join(" | ")).expect(IN_MEMORY);
     writeln!(text, "|{}", "---|".repeat(table.head.len())).expect(IN_MEMORY);
+    let mut reasons: Vec<String> = Vec::new();
     for row in &table.row {
-        let cells = row
-            .cell
-            .iter()
-            .map(|cell| cell_of(plan, cell, found))
-            .collect::<Result<Vec<String>, Failure>>()?;
-        writeln!(text, "| {} | {} |", row.label, cells.join(" | ")).expect(IN_MEMORY);
+        write!(text, "| {} |", row.label).expect(IN_MEMORY);
+        for cell in &row.cell {
+            let theirs = &cell.theirs;
+            match ours(plan, cell, found)? {
+                Ours::Measured(figure) => write!(text, " {theirs}; **{figure}** |"),
+                Ours::Absent(why, reason) => {
+                    let known = reasons.iter().position(|known| *known == reason);
+                    let mark = mark(known.unwrap_or(reasons.len()));
+                    if known.is_none() {
+                        reasons.push(reason);
+                    }
+                    write!(text, " {theirs}; *{why}* ({mark}) |")
+                }
+            }
+            .expect(IN_MEMORY);
+        }
+        text.push('\n');
     }
     text.push('\n');
+    if !reasons.is_empty() {
+        for (number, reason) in reasons.iter().enumerate() {
+            let end = if number + 1 < reasons.len() { ";" } else { "." };
+            writeln!(text, "({}) {reason}{end}", mark(number)).expect(IN_MEMORY);
+        }
+        text.push('\n');
+    }
     Ok(())
 }
 
-/// `252,114; **38,100**`.
-fn cell_of(plan: &Plan, cell: &Cell, found: &Found) -> Result<String, Failure> {
-    let theirs = &cell.theirs;
+/// `a`, `b`, …: what a reason is called in its table.
+fn mark(number: usize) -> char {
+    let letter = u8::try_from(number).unwrap_or(u8::MAX).min(25);
+    char::from(b'a' + letter)
+}
+
+/// What stands beside a figure of theirs.
+enum Ours {
+    Measured(String),
+    /// Why there is nothing, and the reason.
+    Absent(&'static str, String),
+}
+
+const NOT_RUN: &str = "not run here because";
+
+const OUT: &str = "out because";
+
+fn ours(plan: &Plan, cell: &Cell, found: &Found) -> Result<Ours, Failure> {
     if let Some(reason) = &cell.not_run {
-        return Ok(format!("{theirs}; *not run here because* {reason}"));
+        return Ok(Ours::Absent(NOT_RUN, reason.clone()));
     }
     if let Some(reason) = &cell.out {
-        return Ok(format!("{theirs}; *out because* {reason}"));
+        return Ok(Ours::Absent(OUT, reason.clone()));
     }
     let (Some(run), Some(at)) = (&cell.run, &cell.at) else {
         return Err(format!("{}: a cell without a figure", plan.name).into());
@@ -138,14 +172,14 @@ fn cell_of(plan: &Plan, cell: &Cell, found: &Found) -> Result<String, Failure> {
     match result {
         Err(reason) => {
             let first = reason.lines().next().unwrap_or_default();
-            Ok(format!("{theirs}; *not run here because* {first}"))
+            Ok(Ours::Absent(NOT_RUN, first.to_owned()))
         }
         Ok(document) => {
             let value = document
                 .pointer(at)
                 .and_then(Value::as_f64)
                 .ok_or_else(|| format!("{}: {run} has no figure at {at}", plan.name))?;
-            Ok(format!("{theirs}; **{}**", figure(value, cell)))
+            Ok(Ours::Measured(figure(value, cell)))
         }
     }
 }
@@ -239,8 +273,9 @@ cell = [
         let text = document(Ok(serde_json::json!({"requests_per_second": 38123.4,
             "latency": {"p99_us": 12345.0}, "started": 1_234_567, "mean_ns": 800_000.0})));
         for part in [
-            "| 50,000 workers | 252,114/s; **38,123/s** | 393 ms; **12.3 ms** | 933 MiB; *out because* it is of another system |",
-            "| macOS | 1; *not run here because* this is Linux | 2; **1,234,567** | –; **125,000/s** |",
+            "| 50,000 workers | 252,114/s; **38,123/s** | 393 ms; **12.3 ms** | 933 MiB; *out because* (a) |",
+            "| macOS | 1; *not run here because* (b) | 2; **1,234,567** | –; **125,000/s** |",
+            "\n(a) it is of another system;\n(b) this is Linux.\n",
             "- `plimsoll loadtest --json -z 5s`",
             "X, 2 cores, 8.0 GB, L; plimsoll 0.1.",
             "- Two machines.",
@@ -253,9 +288,12 @@ cell = [
     fn a_run_that_failed_is_told_in_its_cells() {
         let text = document(Err("no namespace\nmore".to_owned()));
         assert!(
-            text.contains("252,114/s; *not run here because* no namespace |"),
+            text.contains(
+                "| 252,114/s; *not run here because* (a) | 393 ms; *not run here because* (a) |"
+            ),
             "{text}"
         );
+        assert!(text.contains("\n(a) no namespace;\n"), "{text}");
     }
 
     #[test]

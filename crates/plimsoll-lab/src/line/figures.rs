@@ -61,6 +61,7 @@ pub(super) fn sentence(line: &Line) -> String {
             "the generator was the limit at {}/s, so the line is not known; {up_to}",
             rate(at)
         ),
+        Ended::Interrupted => format!("{up_to}; interrupted before the line was found"),
         Ended::Most => format!("{up_to}, the highest rate that was allowed; the line is above it"),
         Ended::Nothing { lowest } => {
             format!("no line: even {}/s broke", rate(lowest))

@@ -101,6 +101,7 @@ impl<'a> Document<'a> {
         let (ended, boundary, at) = match line.found.ended {
             Ended::Line(boundary) => ("line", Some(boundary), None),
             Ended::Generator { rate } => ("generator", None, Some(rate)),
+            Ended::Interrupted => ("interrupted", None, None),
             Ended::Most => ("highest-rate-held", None, None),
             Ended::Nothing { lowest } => ("nothing-held", None, Some(lowest)),
         };

@@ -10,7 +10,7 @@ use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};
 use super::plan::LinePlan;
-use super::search::{Asked, search};
+use super::search::{Asked, Found, search};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +18,8 @@ pub enum LineError {
     /// A window could not be made.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The user asked to stop.
-    #[error("interrupted")]
+    /// The user asked to stop before a window was over.
+    #[error("interrupted before the first window was over")]
     Interrupted,
 }
 
@@ -38,6 +38,8 @@ pub enum Event<'a> {
 }
 
 /// Searches the load line; blocks until it is found or cannot be.
+///
+/// An interruption ends it with what the windows before it came to.
 ///
 /// - `target`: the processes behind the URL, if they are on this machine.
 pub fn line(
@@ -72,7 +74,17 @@ pub fn line(
         let seen = window.seen;
         windows.push(window);
         Ok(seen)
-    })?;
+    });
+    let found = match found {
+        Err(LineError::Interrupted) if !windows.is_empty() => {
+            let made: Vec<_> = windows
+                .iter()
+                .map(|window| (window.asked, window.seen.held))
+                .collect();
+            Found::so_far(&made)
+        }
+        found => found?,
+    };
     let name = target.map(|target| target.name().to_owned());
     let conditions = before.after(plan.facts.clone());
     Ok(Line::new(plan, found, windows, name, conditions))

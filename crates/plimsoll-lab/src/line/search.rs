@@ -95,6 +95,8 @@ pub enum Ended {
         /// That rate.
         lowest: f64,
     },
+    /// The user asked to stop before it was done.
+    Interrupted,
 }
 
 /// What the search found.
@@ -110,6 +112,28 @@ pub struct Found {
     pub connections: usize,
     /// Whether all of them were in use where windows broke, so that more might carry more.
     pub connections_full: bool,
+}
+
+impl Found {
+    /// What a search that was broken off has shown.
+    ///
+    /// - `windows`: each window that was made, and whether it held.
+    pub fn so_far(windows: &[(Asked, bool)]) -> Self {
+        let broken = windows.iter().filter(|(_, held)| !held);
+        let broken = broken
+            .map(|(asked, _)| asked.rate)
+            .fold(f64::INFINITY, f64::min);
+        let held = windows
+            .iter()
+            .filter(|(asked, held)| *held && asked.rate < broken);
+        Self {
+            ended: Ended::Interrupted,
+            held_up_to: held.map(|(asked, _)| asked.rate).reduce(f64::max),
+            gaps: Vec::new(),
+            connections: windows.last().map_or(0, |(asked, _)| asked.connections),
+            connections_full: false,
+        }
+    }
 }
 
 /// Rates below the line that are tried once, as shares of it.

@@ -1,15 +1,17 @@
 //! Profiles that a server takes of itself: `/debug/pprof/profile`, as Go's `net/http/pprof` has it.
 
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use plimsoll_load::Interrupt;
+use plimsoll_wire::tls::ClientConfig;
 use url::Url;
 
 use super::Profile;
 use super::pprof::{DecodeError, decode};
-use crate::probe::{self, ProbeError};
+use crate::probe::{self, Asked, ProbeError};
 
 /// Most that is read of an answer, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -43,20 +45,44 @@ pub enum FetchError {
     Interrupted,
 }
 
+/// A server that takes profiles of itself, and how it is asked.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Where it is.
+    pub url: Url,
+    /// Fields of the request, such as `authorization`.
+    pub fields: Vec<(String, String)>,
+    /// Whom to believe over `https`, which is not asked without.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
 /// Asks for a profile of so many whole seconds, and waits for it.
 ///
 /// A URL without a path stands for `/debug/pprof/profile` of its host; one with `seconds` in its query is
 /// asked as it is.
-pub fn fetch(url: &Url, duration: Duration, interrupt: &Interrupt) -> Result<Profile, FetchError> {
+pub fn fetch(
+    server: &Server,
+    duration: Duration,
+    interrupt: &Interrupt,
+) -> Result<Profile, FetchError> {
     /// How long an interrupt may go unnoticed.
     const STEP: Duration = Duration::from_millis(50);
 
-    let url = asked(url, duration);
-    let shown = url.to_string();
+    let server = Server {
+        url: asked(&server.url, duration),
+        ..server.clone()
+    };
+    let shown = server.url.to_string();
     let (sender, answer) = sync_channel(1);
     // It ends with its own timeout if nobody waits for it any more.
     thread::spawn(move || {
-        let content = probe::content(&url, duration + PATIENCE, LARGEST);
+        let content = probe::content(&Asked {
+            url: &server.url,
+            fields: &server.fields,
+            tls: server.tls,
+            timeout: duration + PATIENCE,
+            limit: LARGEST,
+        });
         sender.send(content).ok();
     });
     loop {

@@ -6,7 +6,7 @@
 //! [`folded`](Profile::folded) is the text that most other tools read.
 //!
 //! [`fetch`] asks a server for the profile that it takes of itself, [`pprof`] and [`firefox`] are the files
-//! of other tools.
+//! of other tools, [`store`] is how stores of profiles are told.
 //!
 //! How callers are found is said by [`CallGraph`]. The innermost function is right either way.
 
@@ -40,6 +40,8 @@ mod result;
 )]
 mod sampling;
 
+pub mod store;
+
 mod symbols;
 
 pub mod text;
@@ -48,7 +50,7 @@ use std::time::Duration;
 
 use plimsoll_load::Interrupt;
 
-pub use self::fetch::{FetchError, fetch};
+pub use self::fetch::{FetchError, Server, fetch};
 pub use self::pprof::DecodeError;
 pub use self::result::{Frame, FunctionShare, Origin, Profile, ThreadShare};
 

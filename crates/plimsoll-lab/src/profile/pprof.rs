@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -28,6 +28,8 @@ struct Document {
     function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
     #[prost(int64, tag = "10")]
     duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
@@ -101,7 +103,9 @@ struct Function {
 }
 
 /// The profile in that format, compressed; values are samples, and nanoseconds of processor time.
-pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
+///
+/// - `begun`: when it was begun.
+pub fn encode(profile: &Profile, begun: SystemTime) -> io::Result<Vec<u8>> {
     let mut strings = Strings::default();
     // The first one has to be empty.
     strings.number("");
@@ -123,6 +127,11 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
                 unit: nanoseconds,
             },
         ],
+        time_nanos: begun
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .ok()
+            .and_then(|since| i64::try_from(since.as_nanos()).ok())
+            .unwrap_or(0),
         duration_nanos: i64::try_from(profile.duration.as_nanos()).unwrap_or(i64::MAX),
         period_type: Some(ValueType {
             kind: cpu,
@@ -383,11 +392,14 @@ mod tests {
             ..Profile::default()
         };
         let mut bytes = Vec::new();
-        GzDecoder::new(&encode(&profile).unwrap()[..])
-            .read_to_end(&mut bytes)
-            .unwrap();
+        GzDecoder::new(
+            &encode(&profile, SystemTime::UNIX_EPOCH + Duration::from_secs(7)).unwrap()[..],
+        )
+        .read_to_end(&mut bytes)
+        .unwrap();
         let read = Document::decode(&bytes[..]).unwrap();
         assert_eq!(read.string_table[0], "");
+        assert_eq!(read.time_nanos, 7_000_000_000);
         let [sample] = &read.sample[..] else {
             panic!("one stack is one sample");
         };
@@ -455,6 +467,7 @@ mod tests {
             ],
             function: vec![Function { id: 1, name: 5 }, Function { id: 2, name: 6 }],
             string_table: texts.map(str::to_owned).into(),
+            time_nanos: 0,
             duration_nanos: 1_000_000_000,
             period_type: Some(ValueType { kind: 3, unit: 4 }),
             period: 10_000_000,

@@ -81,7 +81,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         }
     }
     let records = table.text("csv_records_key");
-    let content = content(&mut table, &making, records);
+    let made = content(&mut table, &making, records);
     if let Some(value) = table.take("redirect") {
         match location(&value, &making) {
             Some(Field::Always(value)) => fields.push((LOCATION, value)),
@@ -94,16 +94,13 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
     let pace = pace(&mut table);
     let fault = table.take("fault").and_then(|value| {
         let name = as_text(&value)?;
-        match Fault::named(name) {
-            Some(fault) => Some(fault),
-            None => {
-                let known = Fault::ALL.map(Fault::name).join(", ");
-                value.wrong_with(
-                    format!("`{name}` is no fault"),
-                    Some(format!("known are {known}")),
-                )
-            }
+        let fault = Fault::named(name);
+        if fault.is_none() {
+            let known = Fault::ALL.map(Fault::name).join(", ");
+            let hint = format!("known are {known}");
+            value.wrong_with::<()>(format!("`{name}` is no fault"), Some(hint));
         }
+        fault
     });
     let has_content = ["file_path", "text", "json"]
         .iter()
@@ -138,7 +135,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
     Some(Reply {
         status,
         fields,
-        content: content?,
+        content: made?,
         written_fields,
         delay: delay?,
         chance: making.chance,

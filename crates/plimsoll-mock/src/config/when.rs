@@ -202,8 +202,8 @@ fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
     } else {
         text.to_owned()
     };
-    let test = TextTest::new(operator, compared).map_err(|error| regex_message(&error));
-    value.check(test).map(Condition::Path)
+    let compiled = TextTest::new(operator, compared).map_err(|error| regex_message(&error));
+    value.check(compiled).map(Condition::Path)
 }
 
 /// Without the drawing of where it is, which is of several lines.

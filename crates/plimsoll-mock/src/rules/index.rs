@@ -75,7 +75,7 @@ impl RuleIndex {
                 }
                 // Every path begins with a slash.
                 Lookup::Starts(_) | Lookup::Contains(_) | Lookup::Other => {
-                    index.others.push(number)
+                    index.others.push(number);
                 }
             }
         }

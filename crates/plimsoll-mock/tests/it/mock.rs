@@ -90,7 +90,8 @@ impl Served {
             threads: 1,
             pin: false,
             listeners: vec![ListenerPlan {
-                address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+                mode: None,
                 shares_port: false,
                 proxied_by: Vec::new(),
                 is_last: false,
@@ -98,9 +99,11 @@ impl Served {
                     action: make(&shared),
                     tls: None,
                     http2: true,
+                    http3: None,
                 },
             }],
             limits: Limits::default(),
+            inherited: Arc::default(),
         };
         let engine = Engine::start(&plan, Arc::<Counters>::default()).unwrap();
         Self {

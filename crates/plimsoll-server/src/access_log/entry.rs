@@ -198,10 +198,12 @@ impl Entry {
                         built.content = ResponseBody::Stream(Box::pin(counted));
                     }
                     content => {
-                        if let ResponseBody::Bytes(bytes) = &content
-                            && has_content
-                        {
-                            self.bytes = bytes.len() as u64;
+                        if has_content {
+                            self.bytes = match &content {
+                                ResponseBody::Bytes(bytes) => bytes.len() as u64,
+                                ResponseBody::File(part) => part.length(),
+                                ResponseBody::Empty | ResponseBody::Stream(_) => 0,
+                            };
                         }
                         self.is_whole = true;
                         built.content = content;
@@ -211,7 +213,7 @@ impl Entry {
             }
             Kind::Prepared(prepared) => {
                 if has_content {
-                    self.bytes = prepared.content.len() as u64;
+                    self.bytes = prepared.content.length();
                 }
                 self.is_whole = true;
                 Response(Kind::Prepared(prepared))

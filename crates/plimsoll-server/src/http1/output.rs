@@ -5,12 +5,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use plimsoll_wire::poll_send_file;
 use tokio::io::AsyncWrite;
 
+use crate::file::FilePart;
+use crate::response::Whole;
 use crate::stream::Stream;
 
 /// Capacity that an idle connection may keep.
 const KEPT: usize = 4 * 1024;
+
+/// Bytes of a file that one connection sends before others have their turn; what is not in memory is read
+/// meanwhile.
+const TURN: usize = 512 * 1024;
 
 /// Bytes of its own, then one piece of content from where it lies.
 #[derive(Debug, Default)]
@@ -18,36 +25,60 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     sent: usize,
     tail: Bytes,
+    /// What follows the tail from a file.
+    file: Option<Box<FileTail>>,
     must_flush: bool,
     was_full: bool,
     /// Bytes sent since somebody asked.
     progress: usize,
 }
 
+/// Content of a file on its way.
+#[derive(Debug)]
+struct FileTail {
+    part: FilePart,
+    /// The kernel cannot send it by itself, so it is read first.
+    by_pieces: bool,
+    /// What was read, of which so many bytes are sent.
+    piece: Vec<u8>,
+    sent: usize,
+}
+
 impl Output {
     pub(super) fn is_empty(&self) -> bool {
-        self.sent == self.bytes.len() && self.tail.is_empty() && !self.must_flush
+        self.sent == self.bytes.len() && !self.has_tail() && !self.must_flush
     }
 
-    /// Bytes that wait.
+    /// Bytes that wait in memory.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.sent + self.tail.len()
     }
 
     /// Where to append, as long as there is no tail.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
-        debug_assert!(self.tail.is_empty(), "the tail comes last");
+        debug_assert!(!self.has_tail(), "the tail comes last");
         &mut self.bytes
     }
 
     pub(super) fn has_tail(&self) -> bool {
-        !self.tail.is_empty()
+        !self.tail.is_empty() || self.file.is_some()
     }
 
     /// Sends `content` after everything else.
-    pub(super) fn tail(&mut self, content: Bytes) {
-        debug_assert!(self.tail.is_empty(), "there is one tail at a time");
-        self.tail = content;
+    pub(super) fn tail(&mut self, content: Whole) {
+        debug_assert!(!self.has_tail(), "there is one tail at a time");
+        match content {
+            Whole::Bytes(bytes) => self.tail = bytes,
+            Whole::File(part) if part.is_empty() => {}
+            Whole::File(part) => {
+                self.file = Some(Box::new(FileTail {
+                    part,
+                    by_pieces: false,
+                    piece: Vec::new(),
+                    sent: 0,
+                }));
+            }
+        }
     }
 
     /// Adds what of the gathered answers the socket did not take.
@@ -82,7 +113,11 @@ impl Output {
     ) -> Poll<io::Result<()>> {
         while self.sent < self.bytes.len() {
             let rest = &self.bytes[self.sent..];
-            let sent = ready!(Pin::new(&mut *stream).poll_write(cx, rest))?;
+            let sent = ready!(if self.file.is_some() {
+                stream.poll_write_more(cx, rest)
+            } else {
+                Pin::new(&mut *stream).poll_write(cx, rest)
+            })?;
             self.took(sent)?;
             self.sent += sent;
         }
@@ -92,6 +127,11 @@ impl Output {
             let sent = ready!(Pin::new(&mut *stream).poll_write(cx, &self.tail))?;
             self.took(sent)?;
             self.tail = self.tail.slice(sent..);
+        }
+        if let Some(file) = &mut self.file {
+            let sent = ready!(file.poll_send(stream, cx, &mut self.progress));
+            self.file = None;
+            sent?;
         }
         ready!(Pin::new(stream).poll_flush(cx))?;
         self.must_flush = false;
@@ -108,4 +148,59 @@ impl Output {
         self.progress += sent;
         Ok(())
     }
+}
+
+impl FileTail {
+    /// Sends all of it, a turn at a time; `progress` grows with what is sent.
+    fn poll_send(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+        progress: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        let mut turn = TURN;
+        while self.sent < self.piece.len() || !self.part.is_empty() {
+            if turn == 0 {
+                return poll_yield(cx);
+            }
+            let by_kernel = stream.in_the_clear().filter(|_| !self.by_pieces);
+            let sent = if let Some(socket) = by_kernel {
+                let left = usize::try_from(self.part.length()).unwrap_or(usize::MAX);
+                let (file, offset) = (self.part.file(), self.part.offset());
+                let count = left.min(turn);
+                match ready!(poll_send_file(socket, cx, file, offset, count)) {
+                    Ok(sent) => {
+                        self.part.advance(sent);
+                        sent
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                        self.by_pieces = true;
+                        continue;
+                    }
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            } else {
+                if self.sent == self.piece.len() {
+                    self.part.read_piece(&mut self.piece)?;
+                    self.sent = 0;
+                }
+                let rest = &self.piece[self.sent..];
+                let sent = ready!(Pin::new(&mut *stream).poll_write(cx, rest))?;
+                self.sent += sent;
+                sent
+            };
+            if sent == 0 {
+                // The file is shorter than it was when its length was told.
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            *progress += sent;
+            turn = turn.saturating_sub(sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Has the task go on once others had their turn and sockets were looked at.
+fn poll_yield(cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    std::pin::pin!(tokio::task::yield_now()).poll(cx).map(Ok)
 }

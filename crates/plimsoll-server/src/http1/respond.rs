@@ -1,12 +1,13 @@
 //! From outcomes to the bytes of responses.
 
+use bytes::Bytes;
 use http::StatusCode;
 use plimsoll_wire::h1::{BodyLength, RequestDecoder, RequestError, ResponseWriter};
 
 use super::{Asked, End, Http1, LARGE, Next};
 use crate::action::{Outcome, Refusal};
 use crate::request::{Content, Version};
-use crate::response::{Kind, Response, ResponseBody, has_content, write_fields};
+use crate::response::{Kind, Response, ResponseBody, Whole, has_content, write_fields};
 
 impl Http1 {
     /// Does what is not a response.
@@ -55,27 +56,29 @@ impl Http1 {
         date: &[u8],
     ) {
         let persists = self.persists(asked);
-        let (status, bytes) = match response.0 {
+        let (status, whole) = match response.0 {
             Kind::Prepared(prepared) => {
                 out.extend_from_slice(&prepared.lines);
                 (prepared.status, prepared.content.clone())
             }
             Kind::Built(built) => {
                 let status = checked(built.status);
-                let bytes = match built.content {
-                    ResponseBody::Bytes(bytes) => bytes,
-                    ResponseBody::Empty | ResponseBody::Stream(_) => bytes::Bytes::new(),
+                let whole = match built.content {
+                    ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
+                    ResponseBody::File(part) => Whole::File(part),
+                    ResponseBody::Empty | ResponseBody::Stream(_) => Whole::Bytes(Bytes::new()),
                 };
                 let mut fields = built.fields;
                 let mut head = ResponseWriter::new(out, status.as_u16());
                 if fields.remove(http::header::CONTENT_LENGTH).is_some() || has_content(status) {
-                    head.content_length(bytes.len() as u64);
+                    head.content_length(whole.length());
                 }
                 write_fields(&mut head, &fields);
-                (status, bytes)
+                (status, whole)
             }
         };
         out.extend_from_slice(date);
+        self.write_alternative(out);
         Self::write_persistence(persists, asked, out);
         out.extend_from_slice(b"\r\n");
         self.count(status, asked.version, content);
@@ -85,10 +88,17 @@ impl Http1 {
         if asked.is_head || !has_content(status) {
             return;
         }
-        if bytes.len() < LARGE {
-            out.extend_from_slice(&bytes);
-        } else {
-            self.output.tail(bytes);
+        match whole {
+            Whole::Bytes(bytes) if bytes.len() < LARGE => out.extend_from_slice(&bytes),
+            whole => self.output.tail(whole),
+        }
+    }
+
+    /// Tells where HTTP/3 is spoken.
+    #[inline]
+    pub(super) fn write_alternative(&self, out: &mut Vec<u8>) {
+        if let Some(alternative) = &self.alternative {
+            out.extend_from_slice(&alternative.line);
         }
     }
 

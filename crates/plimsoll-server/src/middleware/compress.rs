@@ -26,7 +26,9 @@ use http_body::{Body, Frame};
 use crate::action::{Action, Answer};
 use crate::middleware::compress::encoder::Encoder;
 use crate::request::Request;
-use crate::response::{Built, Kind, Prepared, Response, ResponseBody, StreamError, has_content};
+use crate::response::{
+    Built, Kind, Prepared, Response, ResponseBody, StreamError, Whole, has_content,
+};
 
 /// What is compressed, and how.
 #[derive(Debug, Clone)]
@@ -62,6 +64,24 @@ impl Coding {
             Self::Gzip => "gzip",
         }
     }
+}
+
+/// The one of `codings` that the client likes best, the first of those it likes equally; `None` if it likes the
+/// content as it is better.
+///
+/// - `values`: of its `accept-encoding` fields.
+pub fn preferred_coding<'v>(
+    codings: &[Coding],
+    values: impl Iterator<Item = &'v [u8]>,
+) -> Option<Coding> {
+    accept::choose(codings, values)
+}
+
+/// `content` compressed in one go, at the level that is used for responses on their way.
+pub fn compress(coding: Coding, content: &[u8]) -> Bytes {
+    let mut encoder = Encoder::new(coding);
+    encoder.write(content);
+    encoder.finish()
 }
 
 impl Default for Compress {
@@ -174,7 +194,7 @@ fn compressed(
 ) -> Response {
     match response.0 {
         Kind::Prepared(prepared) => {
-            let length = prepared.content.len() as u64;
+            let length = prepared.content.length();
             if !compress.covers(prepared.status, &prepared.fields, Some(length)) {
                 return Response(Kind::Prepared(prepared));
             }
@@ -188,13 +208,13 @@ fn compressed(
             let built = Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
-                content: ResponseBody::Bytes(prepared.content.clone()),
+                content: prepared.content.clone().into(),
             };
-            let may_keep = kept.borrow().len() < MOST_KEPT;
-            if !may_keep {
-                return encoded(coding, is_head, built);
-            }
-            let ready = whole(coding, built, &prepared.content).prepare();
+            let content = match &prepared.content {
+                Whole::Bytes(bytes) if kept.borrow().len() < MOST_KEPT => bytes,
+                _ => return encoded(coding, is_head, built),
+            };
+            let ready = whole(coding, built, content).prepare();
             kept.borrow_mut().insert(key, (prepared, Rc::clone(&ready)));
             Response(Kind::Prepared(ready))
         }
@@ -202,6 +222,7 @@ fn compressed(
             let length = match &built.content {
                 ResponseBody::Empty => Some(0),
                 ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+                ResponseBody::File(part) => Some(part.length()),
                 ResponseBody::Stream(body) => body.size_hint().exact(),
             };
             if !compress.covers(built.status, &built.fields, length) {
@@ -271,6 +292,7 @@ fn encoded(coding: Coding, is_head: bool, mut built: Built) -> Response {
         // The length would be that of the compressed content, which nobody wants to know.
         _ if is_head => Source::Bytes(Bytes::new()),
         ResponseBody::Stream(body) => Source::Stream(body),
+        ResponseBody::File(part) => Source::Stream(Box::pin(part)),
         ResponseBody::Bytes(bytes) => Source::Bytes(bytes),
         ResponseBody::Empty => Source::Bytes(Bytes::new()),
     };

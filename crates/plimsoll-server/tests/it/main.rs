@@ -4,9 +4,13 @@
 
 mod allocations;
 
+mod files;
+
 mod http1;
 
 mod http2;
+
+mod http3;
 
 mod life;
 
@@ -17,6 +21,8 @@ mod middleware;
 mod proxied;
 
 mod server;
+
+mod sockets;
 
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

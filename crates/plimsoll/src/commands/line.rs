@@ -317,6 +317,7 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
     let reached = match line.found.ended {
         Ended::Line(boundary) => boundary.rate,
         Ended::Nothing { .. } => return Ok(Exit::Objective),
+        Ended::Interrupted => return Ok(Exit::Interrupted),
         Ended::Generator { .. } | Ended::Most => line.found.held_up_to.unwrap_or(0.0),
     };
     match at_least {

@@ -1,22 +1,27 @@
 //! `plimsoll profile`: where the processor time of running processes goes.
 
+mod server;
+
+mod store;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use crate::commands::profile::server::ServerArgs;
+use crate::commands::profile::store::StoreArgs;
+use crate::exit::Exit;
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+use crate::{signals, terminal};
 use plimsoll_lab::profile::{
-    CallGraph, FetchError, Profile, ProfileError, ProfilePlan, fetch, firefox, flame, pprof, take,
-    text,
+    CallGraph, FetchError, Profile, ProfileError, ProfilePlan, Server, fetch, firefox, flame,
+    pprof, take, text,
 };
 use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
-use url::Url;
-
-use crate::exit::Exit;
-use crate::problem::{Failed, Problem};
-use crate::{signals, terminal};
 
 /// Shows where the processor time of running processes goes
 ///
@@ -53,9 +58,9 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
     frequency: u64,
 
-    /// A profile every so often until the duration is over, each in a folder of its own in --out:
-    /// 0001, 0002, …
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "out")]
+    /// A profile every so often until the duration is over, each in a folder of its own in --out
+    /// (0001, 0002, …) and to --push
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     every: Option<Duration>,
 
     /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
@@ -78,6 +83,12 @@ pub(crate) struct Args {
     /// Folder of an earlier profile; difference.svg shows what has changed since
     #[arg(long, value_name = "DIR", requires = "out")]
     before: Option<PathBuf>,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 /// As perf names them.
@@ -108,28 +119,26 @@ const DIFFERENCE: &str = "difference.svg";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
+    let store = args.store.compile(&mut problems);
+    let server = args.server.compile(args.url.as_deref(), &mut problems);
     let mut checked = |problem| problems.push(problem);
     let command = args.spawn.as_deref().map(words).transpose();
     let command = command.map_err(&mut checked).ok().flatten();
     let before = args.before.as_deref().map(earlier).transpose();
     let before = before.map_err(&mut checked).ok().flatten();
-    let url = args.url.as_deref().map(server).transpose();
-    let url = url.map_err(&mut checked).ok().flatten();
+    if args.every.is_some() && args.out.is_none() && args.store.push.is_none() {
+        checked(Problem::with("--every", "needs --out or --push"));
+    }
     if args.every.is_some_and(|every| every < SHORTEST) {
         checked(Problem::with("--every", "must be at least 100ms"));
     }
-    if !problems.is_empty() {
-        return Err(Failed {
-            exit: Exit::Usage,
-            problems,
-        });
-    }
+    problems.unless_any(Some(()))?;
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let name = if let Some(url) = &url {
-        url.to_string()
+    let name = if let Some(server) = &server {
+        server.url.to_string()
     } else if let Some(words) = &command {
         words[0].clone()
     } else {
@@ -155,8 +164,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         let left = end.saturating_duration_since(SystemClock.now());
         plan.duration = args.every.map_or(left, |every| every.min(left));
         let begun = SystemClock.wall();
-        let profile = match &url {
-            Some(url) => asked(url, plan.duration, &interrupt)?,
+        let profile = match &server {
+            Some(server) => asked(server, plan.duration, &interrupt)?,
             None => match take(&plan, &interrupt) {
                 // It ended between two profiles.
                 Err(ProfileError::NoProcess(_)) if number > 1 => break,
@@ -169,7 +178,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
                 Some(_) => out.join(format!("{number:04}")),
                 None => out.clone(),
             };
-            write(&profile, &folder, &name, before.as_deref())?;
+            write(&profile, &folder, &name, begun, before.as_deref())?;
+        }
+        if let Some(store) = &store {
+            store.take(&profile, begun)?;
         }
         if let Some(file) = &args.firefox {
             let json = firefox::encode(&profile, &name, begun);
@@ -206,20 +218,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })
 }
 
-fn server(text: &str) -> Result<Url, Problem> {
-    match Url::parse(text) {
-        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(url),
-        Ok(url) if url.scheme() == "https" => Err(Problem::with(
-            "URL",
-            "profiles are fetched over http, not https",
-        )),
-        _ => Err(Problem::with("URL", format!("`{text}` is not an http URL"))),
-    }
-}
-
 /// The profile that a server takes of itself.
-fn asked(url: &Url, duration: Duration, interrupt: &Interrupt) -> Result<Profile, Failed> {
-    fetch(url, duration, interrupt).map_err(|error| Failed {
+fn asked(server: &Server, duration: Duration, interrupt: &Interrupt) -> Result<Profile, Failed> {
+    fetch(server, duration, interrupt).map_err(|error| Failed {
         exit: match error {
             FetchError::Interrupted => Exit::Interrupted,
             FetchError::Answer { .. } | FetchError::Content { .. } => Exit::CouldNotRun,
@@ -255,7 +256,13 @@ fn start(argv: Vec<String>) -> Result<Process, Failed> {
     .map_err(|error| Problem::with("--spawn", error.to_string()).could_not_run())
 }
 
-fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Result<(), Failed> {
+fn write(
+    profile: &Profile,
+    out: &Path,
+    name: &str,
+    begun: SystemTime,
+    before: Option<&str>,
+) -> Result<(), Failed> {
     let cannot = |what: &str, error: &dyn std::fmt::Display| {
         Problem::with("--out", format!("cannot write {what}: {error}")).could_not_run()
     };
@@ -267,7 +274,7 @@ fn write(profile: &Profile, out: &Path, name: &str, before: Option<&str>) -> Res
     };
     fs::create_dir_all(out).map_err(|error| cannot(&out.display().to_string(), &error))?;
     let folded = profile.folded();
-    save(PPROF, pprof::encode(profile))?;
+    save(PPROF, pprof::encode(profile, begun))?;
     // Nothing cannot be drawn.
     if !folded.is_empty() {
         save(SVG, flame::svg(profile, name))?;

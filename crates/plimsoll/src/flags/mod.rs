@@ -6,9 +6,8 @@ mod request;
 
 mod connection;
 
-mod serving;
+pub(crate) mod serving;
 
 pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
-pub(crate) use self::serving::{Preferred, ServingArgs, quoted_path};

@@ -1,8 +1,13 @@
 //! The instruments as people call them: the line, merged results, drivers by name.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use insta::assert_snapshot;
 use plimsoll_testkit::{Origin, Script, Step, TokenBucket};
+use serde_json::Value;
 
+use crate::load::interrupt;
 use crate::plimsoll::{command, files_in, plimsoll, run};
 
 /// An origin that refuses what is more than `per_second`.
@@ -60,6 +65,43 @@ fn a_line_is_printed_and_written() {
     assert!(said.stderr.contains("/s broke: p99 "), "{said}");
     let again = plimsoll(&arguments).exits(2);
     assert!(again.stderr.contains("exists already"), "{again}");
+}
+
+#[test]
+fn a_line_that_is_interrupted_prints_what_it_has() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let arguments = [
+        "line",
+        "--json",
+        "--window",
+        "200ms",
+        "--warm-up",
+        "0s",
+        "--rounds",
+        "1000",
+        "--first",
+        "50",
+        "--objective",
+        "http_reqs:rate<120",
+        &url,
+    ];
+    let mut child = command(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = told.next().unwrap().unwrap();
+    assert!(first.contains("50/s held"), "{first}");
+    interrupt(child.id());
+    told.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(line["ended"], "interrupted");
+    assert!(line["held_up_to_per_second"].as_f64().unwrap() >= 50.0);
+    assert!(!line["windows"].as_array().unwrap().is_empty());
 }
 
 #[test]

@@ -19,9 +19,13 @@ mod load;
 #[cfg(target_os = "linux")]
 mod profile;
 
+mod profile_store;
+
 mod up;
 
 mod sessions;
+
+mod site;
 
 mod sources;
 

@@ -126,8 +126,11 @@ fn what_no_server_gives() {
     let origin = Origin::hello();
     let said = plimsoll(&["profile", &origin.url("/x"), "-z", "1s"]).exits(3);
     assert!(said.stderr.contains("no profile in the format"), "{said}");
-    assert_snapshot!(plimsoll(&["profile", "https://h/"]), @"
-    error: URL: profiles are fetched over http, not https
+    assert_snapshot!(plimsoll(&["profile", "ftp://h/", "-H", "a", "--every", "1ms"]), @"
+    error: -H: `a` is not of the form `Name: value`
+    error: URL: `ftp://h/` is not an http or https URL
+    error: --every: needs --out or --push
+    error: --every: must be at least 100ms
     exit 2
     ");
     let both = plimsoll(&["profile", "http://h/", "--pid", "1"]).exits(2);

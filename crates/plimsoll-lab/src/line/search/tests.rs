@@ -218,6 +218,23 @@ fn connections_are_doubled_while_they_are_the_limit() {
 }
 
 #[test]
+fn what_was_found_before_an_interruption_is_kept() {
+    let window = |rate: f64, held| {
+        let asked = Asked {
+            rate,
+            connections: 8,
+            purpose: Purpose::Bracket,
+        };
+        (asked, held)
+    };
+    let found = Found::so_far(&[window(1.0, true), window(2.0, true), window(4.0, false)]);
+    assert_eq!(found.ended, Ended::Interrupted);
+    assert_eq!((found.held_up_to, found.connections), (Some(2.0), 8));
+    let found = Found::so_far(&[window(1.0, false), window(2.0, true)]);
+    assert_eq!(found.held_up_to, None);
+}
+
+#[test]
 fn the_ends_of_the_range() {
     let most = SearchPlan {
         most: 1_000.0,

@@ -64,7 +64,10 @@ fn fields(response: &Response) -> &HeaderMap {
 
 fn bytes(response: &Response) -> Option<&Bytes> {
     match &response.0 {
-        Kind::Prepared(prepared) => Some(&prepared.content),
+        Kind::Prepared(prepared) => match &prepared.content {
+            Whole::Bytes(bytes) => Some(bytes),
+            Whole::File(_) => None,
+        },
         Kind::Built(built) => match &built.content {
             ResponseBody::Bytes(bytes) => Some(bytes),
             _ => None,

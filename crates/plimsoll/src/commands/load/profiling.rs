@@ -8,7 +8,9 @@ use std::time::Duration;
 use plimsoll_lab::profile::{ProfileError, ProfilePlan, flame, pprof, take};
 use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, RunPlan};
+use plimsoll_model::Clock as _;
 use plimsoll_report::files::{NamedFile, PROFILE_FOLDED, PROFILE_PPROF, PROFILE_SVG};
+use plimsoll_wire::SystemClock;
 
 use crate::problem::Problem;
 
@@ -75,6 +77,7 @@ impl Profiling {
 }
 
 fn files(plan: &ProfilePlan, name: &str, over: &Interrupt) -> Result<Vec<NamedFile>, Failure> {
+    let begun = SystemClock.wall();
     let profile = take(plan, over).map_err(Failure::Profile)?;
     let folded = profile.folded();
     // Nothing cannot be drawn.
@@ -89,7 +92,7 @@ fn files(plan: &ProfilePlan, name: &str, over: &Interrupt) -> Result<Vec<NamedFi
         (PROFILE_FOLDED, folded.into_bytes()),
         (
             PROFILE_PPROF,
-            pprof::encode(&profile).map_err(Failure::Encode)?,
+            pprof::encode(&profile, begun).map_err(Failure::Encode)?,
         ),
     ])
 }

@@ -1,0 +1,152 @@
+//! `_headers`, in the dialects of Netlify and Cloudflare.
+
+use crate::Remark;
+use crate::request::is_token;
+use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host};
+
+/// What is said of paths, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderRule {
+    /// Counted from 1.
+    pub line: usize,
+    /// A path with its slash, in which `:name` and `*` stand for any.
+    pub path: String,
+    /// The host that it is for, if not for any.
+    pub host: Option<String>,
+    /// Names in lower case with their values; those that were given several times are joined.
+    pub fields: Vec<(String, String)>,
+    /// Names in lower case that are not to be sent.
+    pub unset: Vec<String>,
+}
+
+/// Rules that Cloudflare takes.
+const MOST: usize = 100;
+
+/// Reads the rules.
+pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
+    let mut parsed: Lenient<HeaderRule> = Lenient::default();
+    // Below a path that is wrong, or too many, nothing is kept.
+    let mut is_open = false;
+    let mut has_begun = false;
+    for (line, number) in text.lines().zip(1..) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.chars().count() > MOST_IN_LINE {
+            let message = format!("the line has more than {MOST_IN_LINE} characters");
+            parsed.remarks.push(Remark::line(number, message));
+            continue;
+        }
+        if line.starts_with('/') || split_host(line).is_some() {
+            has_begun = true;
+            let rule = match path(line, dialect) {
+                Ok(_) if dialect == Dialect::Cloudflare && parsed.entries.len() == MOST => {
+                    Err(format!("there are {MOST} rules already"))
+                }
+                Ok((host, path)) => Ok(HeaderRule {
+                    line: number,
+                    path,
+                    host,
+                    fields: Vec::new(),
+                    unset: Vec::new(),
+                }),
+                Err(message) => Err(message),
+            };
+            is_open = rule.is_ok();
+            parsed.take(number, rule);
+            continue;
+        }
+        let mistake = if !has_begun {
+            Some("stands before any path".to_owned())
+        } else if !is_open {
+            None
+        } else if let Some(rule) = parsed.entries.last_mut() {
+            field(rule, line, dialect).err()
+        } else {
+            None
+        };
+        parsed
+            .remarks
+            .extend(mistake.map(|message| Remark::line(number, message)));
+    }
+    parsed
+        .entries
+        .retain(|rule| !rule.fields.is_empty() || !rule.unset.is_empty());
+    parsed
+}
+
+fn path(line: &str, dialect: Dialect) -> Result<(Option<String>, String), String> {
+    let (host, path) = match split_host(line) {
+        Some((host, path)) => (Some(host), path),
+        None => (None, line.to_owned()),
+    };
+    if dialect == Dialect::Cloudflare {
+        if path.matches('*').count() > 1 {
+            return Err("has more than one `*`".to_owned());
+        }
+        if host.as_deref().is_some_and(|host| host.contains(':')) {
+            return Err("a host is given without its port".to_owned());
+        }
+    } else if host.is_some() {
+        return Err("is a path of any host".to_owned());
+    }
+    if path.contains(char::is_whitespace) {
+        return Err(format!("`{path}` is not a path"));
+    }
+    Ok((host, path))
+}
+
+fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), String> {
+    if dialect == Dialect::Cloudflare
+        && let Some(name) = line.strip_prefix('!')
+    {
+        let name = name.trim();
+        if !is_token(name) {
+            return Err(format!("`{name}` is no name of a header field"));
+        }
+        rule.unset.push(name.to_ascii_lowercase());
+        return Ok(());
+    }
+    let Some((name, value)) = line.split_once(':') else {
+        return Err("is neither a path nor a header field".to_owned());
+    };
+    let (name, value) = (name.trim(), value.trim());
+    if !is_token(name) {
+        return Err(format!("`{name}` is no name of a header field"));
+    }
+    if value.is_empty() {
+        return Err(format!("`{name}` has no value"));
+    }
+    if value
+        .bytes()
+        .any(|byte| byte.is_ascii_control() && byte != b'\t')
+    {
+        return Err(format!("the value of `{name}` has a control character"));
+    }
+    let name = name.to_ascii_lowercase();
+    if OF_THE_SERVER.contains(&name.as_str()) {
+        return Err(format!("`{name}` is set by the server and cannot be given"));
+    }
+    match rule.fields.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, joined)) => {
+            joined.push_str(", ");
+            joined.push_str(value);
+        }
+        None => rule.fields.push((name, value.to_owned())),
+    }
+    Ok(())
+}
+
+/// Fields that tell how content is framed or what it is, which is not for a file to say.
+const OF_THE_SERVER: [&str; 9] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "date",
+    "keep-alive",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];

@@ -1,0 +1,173 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Entries as `show` writes them, then remarks with their lines.
+fn told<T>(parsed: &Lenient<T>, show: impl Fn(&T) -> String) -> Vec<String> {
+    let entries = parsed.entries.iter().map(show);
+    let remarks = parsed.remarks.iter();
+    let remarks = remarks.map(|remark| format!("{} {}", remark.place, remark.message));
+    entries.chain(remarks).collect()
+}
+
+#[test]
+fn short_links_are_kept_and_mistakes_numbered() {
+    let text = "# links\r\n\ngh https://github.com/x\r\n/talk/ http://a.example/?q=1#f\n\
+                one\na b c\n/ https://x.example\nrel /there\ngh https://b.example/\n\
+                ü https://c.example/\nbad https://c.example/ü\nmail mailto:a@b.example\n";
+    let parsed = parse_aliases(text);
+    let told = told(&parsed, |alias| format!("{} {}", alias.name, alias.url));
+    assert_eq!(
+        told,
+        [
+            "talk http://a.example/?q=1#f",
+            "gh https://b.example/",
+            "ü https://c.example/",
+            ":5 is not an alias and a URL",
+            ":6 is not an alias and a URL",
+            ":7 the alias is empty",
+            ":8 `/there` is not a URL such as https://example.org/",
+            ":11 the URL has a character that must be written as %XX",
+            ":12 `mailto:a@b.example` is not a URL such as https://example.org/",
+            ":3 `gh` is given again in line 9",
+        ]
+    );
+}
+
+fn redirects(text: &str, dialect: Dialect) -> Vec<String> {
+    told(&parse_redirects(text, dialect), |rule| {
+        let host = rule.host.as_deref().unwrap_or_default();
+        let query: Vec<_> = rule
+            .query
+            .iter()
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        let force = if rule.is_forced { "!" } else { "" };
+        format!(
+            "{host}{}{} {} {}{force}",
+            rule.from,
+            query.concat(),
+            rule.to,
+            rule.status
+        )
+    })
+}
+
+#[test]
+fn redirects_as_netlify_has_them() {
+    let text = "# comment\n/news/* /blog/:splat # trailing\n/p/:id  /posts/:id 301\n/old /new 301!\n\
+                /store id=:id /buy/:id 301\n/* /index.html 200\n/api/* https://api.example/:splat 200\n\
+                /a /b 307\nhttps://Old.example/* https://new.example/:splat\n/app/* 200\n/x\n/y /z nope\n\
+                /.netlify/x /y\nrelative /y\n/de/* /en/:splat 302 Country=de\n/*/x /y\n/gone /404.html 404\n";
+    assert_eq!(
+        redirects(text, Dialect::Netlify),
+        [
+            "/news/* /blog/:splat 301",
+            "/p/:id /posts/:id 301",
+            "/old /new 301!",
+            "/store id=:id /buy/:id 301",
+            "/* /index.html 200",
+            "old.example/* https://new.example/:splat 301",
+            "/app/* /app/:splat 200",
+            "/gone /404.html 404",
+            ":7 content of other servers is not fetched; redirect to them",
+            ":8 307 is not supported by Netlify; use 302 or 308",
+            ":11 has no target",
+            ":12 `nope` is no status",
+            ":13 paths below /.netlify are not to be redirected",
+            ":14 `relative` is neither a path nor a URL",
+            ":15 `Country=de`: rules for some visitors only are not applied",
+            ":16 `*` stands for the rest, so nothing may follow it",
+        ]
+    );
+}
+
+#[test]
+fn redirects_as_cloudflare_has_them() {
+    let text = "/news/* /blog//:splat\nold /new#frag # trailing\n/a /b 307\n/p/:id /q/:id 301\n/after /x\n\
+                /old /again\n/old2 /new 301!\n/store id=:id /buy/:id 301\n/* /index.html 200\n/*/b/* /c\n\
+                https://a.example/x /y\n/u http://a.example/\n/v https://a.example/ 200\n/w https://a.example/\n";
+    assert_eq!(
+        redirects(text, Dialect::Cloudflare),
+        [
+            "/old /new#frag 302!",
+            "/a /b 307!",
+            "/after /x 302!",
+            "/w https://a.example/ 302!",
+            "/news/* /blog/:splat 302!",
+            "/p/:id /q/:id 301!",
+            ":7 `301!` is no status; there are 200, 301, 302, 303, 307 and 308",
+            ":8 is not a path, a target and, if wanted, a status",
+            ":9 leads to itself",
+            ":10 has more than one `*`",
+            ":11 `https://a.example/x`: only paths can be redirected",
+            ":12 `http://a.example/` is neither a path nor a URL with https://",
+            ":13 content of other servers is not fetched; redirect to them",
+            ":6 `/old` has a rule already",
+        ]
+    );
+    let many: Vec<_> = (0..150).map(|number| format!("/{number}/* /x")).collect();
+    let parsed = parse_redirects(&many.join("\n"), Dialect::Cloudflare);
+    assert_eq!((parsed.entries.len(), parsed.remarks.len()), (100, 50));
+    let long = format!("/{} /b\n", "x".repeat(2000));
+    assert_eq!(parse_redirects(&long, Dialect::Cloudflare).remarks.len(), 1);
+}
+
+fn headers(text: &str, dialect: Dialect) -> Vec<String> {
+    told(&parse_header_rules(text, dialect), |rule| {
+        let host = rule.host.as_deref().unwrap_or_default();
+        format!("{host}{} {:?} -{:?}", rule.path, rule.fields, rule.unset)
+    })
+}
+
+#[test]
+fn header_rules_in_both_dialects() {
+    let text = "X-Early: 1\n# all\n/*\n  X-Frame-Options: DENY\n  Link: </a>; rel=x\n  link: </b>\n\
+                \n/a/:id\n  no colon\n  : empty\n  Empty:\n  Content-Length: 5\n  ! X-Frame-Options\n\
+                https://Pages.example/*\n  x-host: 1\n/empty\n";
+    assert_eq!(
+        headers(text, Dialect::Cloudflare),
+        [
+            "/* [(\"x-frame-options\", \"DENY\"), (\"link\", \"</a>; rel=x, </b>\")] -[]",
+            "/a/:id [] -[\"x-frame-options\"]",
+            "pages.example/* [(\"x-host\", \"1\")] -[]",
+            ":1 stands before any path",
+            ":9 is neither a path nor a header field",
+            ":10 `` is no name of a header field",
+            ":11 `Empty` has no value",
+            ":12 `content-length` is set by the server and cannot be given",
+        ]
+    );
+    let netlify = headers(text, Dialect::Netlify);
+    assert!(
+        netlify.contains(&":13 is neither a path nor a header field".to_owned()),
+        "{netlify:?}"
+    );
+    assert!(
+        netlify.contains(&":14 is a path of any host".to_owned()),
+        "{netlify:?}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn every_line_is_kept_or_told_or_empty(lines in proptest::collection::vec("[ /a:*#!=0-9.h]{0,14}", 0..12)) {
+        let text = lines.join("\n");
+        let count = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+        for dialect in [Dialect::Netlify, Dialect::Cloudflare] {
+            let parsed = parse_redirects(&text, dialect);
+            prop_assert_eq!(parsed.entries.len() + parsed.remarks.len(), count);
+            parse_header_rules(&text, dialect);
+        }
+        parse_aliases(&text);
+    }
+
+    #[test]
+    fn any_text_is_read(text in "\\PC{0,200}") {
+        for dialect in [Dialect::Netlify, Dialect::Cloudflare] {
+            parse_redirects(&text, dialect);
+            parse_header_rules(&text, dialect);
+        }
+        parse_aliases(&text);
+    }
+}

@@ -1,0 +1,72 @@
+//! Pages that were asked for lately, kept by one worker within bounds.
+
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+
+use lru::LruCache;
+
+use crate::page::{Ledger, Page};
+
+/// Pages that one worker keeps; each may hold a file open for each of its forms.
+const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("it is above zero");
+
+/// What is kept goes by the path as it was asked for, so that a hit decodes nothing.
+pub(crate) struct PageCache {
+    pages: LruCache<Box<str>, Kept>,
+    bytes: u64,
+    ledger: Ledger,
+}
+
+struct Kept {
+    page: Rc<Page>,
+    generation: u64,
+}
+
+/// A page that is kept.
+pub(crate) enum Hit {
+    /// Nothing has changed since it was looked at.
+    Fresh(Rc<Page>),
+    /// Whether it is still what its file holds has to be looked at.
+    Stale(Rc<Page>),
+}
+
+impl PageCache {
+    /// - `bytes`: what the pages may hold in memory together.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self {
+            pages: LruCache::new(MOST),
+            bytes,
+            ledger: Ledger::default(),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, path: &str, generation: u64) -> Option<Hit> {
+        let kept = self.pages.get(path)?;
+        let page = Rc::clone(&kept.page);
+        Some(if kept.generation == generation {
+            Hit::Fresh(page)
+        } else {
+            Hit::Stale(page)
+        })
+    }
+
+    /// - `generation`: from before the page was loaded.
+    pub(crate) fn put(&mut self, path: &str, page: Rc<Page>, generation: u64) {
+        self.pages.put(path.into(), Kept { page, generation });
+        // Forms that were made since the last time count too.
+        while self.ledger.get() > self.bytes && self.pages.pop_lru().is_some() {}
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+    }
+
+    pub(crate) fn remove(&mut self, path: &str) {
+        self.pages.pop(path);
+    }
+}

@@ -1,0 +1,51 @@
+//! Sites: files of a directory, with conditions, ranges and compression, and redirects.
+//!
+//! [`FILES`] is the action that routes of a server's configuration name. A site is a tree of files, looked up by a
+//! [`Layout`]; what was asked for lately is kept, ready to be sent, by each worker, and looked at again only when
+//! the kernel tells of a change. Everything is opened beneath the root.
+//!
+//! It answers requests and nothing else: listening, TLS and limits are the server's.
+
+mod path;
+
+mod tree;
+
+mod directory;
+
+mod changes;
+
+mod resolve;
+
+mod media;
+
+mod conditions;
+
+mod ranges;
+
+mod page;
+
+mod cache;
+
+mod listing;
+
+mod fetch;
+
+mod links;
+
+mod rules;
+
+mod rule_files;
+
+mod events;
+
+pub mod crawl;
+
+mod files;
+
+mod config;
+
+pub use crate::config::{FILES, directory};
+pub use crate::events::{SiteEvent, on_event};
+pub use crate::files::SitePlan;
+pub use crate::links::{LinkPlace, LinkSource, load_links};
+pub use crate::resolve::{Layout, TrailingSlash};

@@ -1,0 +1,123 @@
+//! What lies in a directory, as a page or as JSON.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use plimsoll_server::{Request, Response, ResponseBody};
+use serde_json::json;
+
+use crate::path::escaped;
+use crate::tree::Listed;
+
+/// A listing of `directory`, as JSON for whoever accepts that but not HTML.
+pub(crate) fn respond(
+    request: &Request<'_>,
+    directory: &str,
+    mut entries: Vec<Listed>,
+) -> Response {
+    entries.sort_by(|one, other| {
+        (!one.is_directory, &one.name).cmp(&(!other.is_directory, &other.name))
+    });
+    let accept = request.header("accept").unwrap_or_default();
+    let accept = String::from_utf8_lossy(accept).to_ascii_lowercase();
+    let wants_json = accept.contains("application/json") && !accept.contains("text/html");
+    let (kind, text) = if wants_json {
+        ("application/json", as_json(&entries))
+    } else {
+        ("text/html; charset=utf-8", as_html(directory, &entries))
+    };
+    Response::new(StatusCode::OK)
+        .with_field(CONTENT_TYPE, HeaderValue::from_static(kind))
+        .with_field(CACHE_CONTROL, HeaderValue::from_static("no-cache"))
+        .with_field(VARY, HeaderValue::from_static("accept"))
+        .with_body(ResponseBody::Bytes(Bytes::from(text)))
+}
+
+fn as_json(entries: &[Listed]) -> String {
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            json!({
+                "name": entry.name,
+                "type": if entry.is_directory { "directory" } else { "file" },
+                "size_bytes": (!entry.is_directory).then_some(entry.length),
+                "modified": entry.modified.and_then(date),
+            })
+        })
+        .collect();
+    format!("{}\n", json!(entries))
+}
+
+fn as_html(directory: &str, entries: &[Listed]) -> String {
+    let title = escape(&format!("/{directory}"));
+    let mut rows = String::new();
+    if !directory.is_empty() {
+        rows.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
+    }
+    for entry in entries {
+        let slash = if entry.is_directory { "/" } else { "" };
+        // Relative to the directory, and never taken for a scheme.
+        let link = format!("./{}{slash}", escaped(&entry.name));
+        let size = if entry.is_directory {
+            String::new()
+        } else {
+            entry.length.to_string()
+        };
+        let modified = entry.modified.and_then(date).unwrap_or_default();
+        writeln!(
+            rows,
+            "<tr><td><a href=\"{}\">{}{slash}</a></td><td>{size}</td><td>{modified}</td></tr>",
+            escape(&link),
+            escape(&entry.name),
+        )
+        .expect("a String takes whatever is written");
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>body{{font-family:system-ui,sans-serif;margin:2em}}td{{padding:.1em 1.5em .1em 0}}\
+         td+td{{text-align:right;font-variant-numeric:tabular-nums}}</style>\n\
+         <h1>{title}</h1>\n<table>\n{rows}</table>\n</html>\n"
+    )
+}
+
+fn date(seconds: u64) -> Option<String> {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    // The year 9999 is the last that has a form.
+    (seconds < 253_402_300_800).then(|| humantime::format_rfc3339_seconds(time).to_string())
+}
+
+/// Text within a page or an attribute.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_out() {
+        let entries = [Listed {
+            name: "<a\"&javascript:x".to_owned(),
+            is_directory: false,
+            length: 5,
+            modified: Some(0),
+        }];
+        let html = as_html("x", &entries);
+        let link = "<a href=\"./%3Ca%22&amp;javascript:x\">&lt;a&quot;&amp;javascript:x</a>";
+        assert!(html.contains(link), "{html}");
+        assert!(
+            html.contains("<td>5</td><td>1970-01-01T00:00:00Z</td>"),
+            "{html}"
+        );
+        let json = as_json(&entries);
+        assert!(json.contains("\"size_bytes\":5"), "{json}");
+    }
+}

@@ -1,0 +1,271 @@
+//! `_redirects` and `_headers`, compiled: which rule holds for a request, and what it says. Pure.
+
+mod loops;
+
+mod pattern;
+
+use std::collections::HashMap;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use plimsoll_formats::Remark;
+use plimsoll_formats::site::{Dialect, HeaderRule, Lenient, RedirectRule};
+
+use crate::rules::pattern::Pattern;
+
+/// The rules of a site.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    redirects: Vec<Redirect>,
+    /// Of those for one path, the first for each.
+    statics: HashMap<String, usize>,
+    /// The others, by their places.
+    dynamics: Vec<usize>,
+    headers: Vec<Headers>,
+    dialect: Dialect,
+}
+
+#[derive(Debug)]
+struct Redirect {
+    rule: RedirectRule,
+    pattern: Pattern,
+}
+
+#[derive(Debug)]
+struct Headers {
+    host: Option<String>,
+    pattern: Pattern,
+    fields: Vec<(HeaderName, String)>,
+    unset: Vec<HeaderName>,
+}
+
+/// What a request is matched by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Without its port.
+    pub(crate) host: &'a str,
+    /// Decoded, with its slash.
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+}
+
+/// What a rule comes to for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// 200 and 404 answer with what is at the target.
+    pub(crate) status: u16,
+    /// With the query of the request, if it has none of its own.
+    pub(crate) to: String,
+}
+
+/// Hops that a chain of redirects may have.
+const MOST_HOPS: usize = 20;
+
+impl Rules {
+    /// Compiles what was read; rules that lead back to themselves, or cannot be compiled, are left out and told.
+    ///
+    /// - `exists`: whether there is a file at a path; such a path leads no further where files come first.
+    pub(crate) fn compile(
+        redirects: Lenient<RedirectRule>,
+        headers: Lenient<HeaderRule>,
+        dialect: Dialect,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> (Self, Vec<Remark>, Vec<Remark>) {
+        let (mut of_redirects, mut of_headers) = (redirects.remarks, headers.remarks);
+        let mut rules = Self {
+            redirects: Vec::new(),
+            statics: HashMap::new(),
+            dynamics: Vec::new(),
+            headers: Vec::new(),
+            dialect,
+        };
+        for rule in redirects.entries {
+            match Pattern::new(&rule.from, dialect, pattern::For::Redirects) {
+                Ok(pattern) => rules.redirects.push(Redirect { rule, pattern }),
+                Err(message) => of_redirects.push(Remark::line(rule.line, message)),
+            }
+        }
+        rules.index();
+        for (line, chain) in loops::find(&rules, exists) {
+            let message = format!("leads back to itself: {}", chain.join(" → "));
+            of_redirects.push(Remark::line(line, message));
+            rules
+                .redirects
+                .retain(|redirect| redirect.rule.line != line);
+        }
+        rules.index();
+        for rule in headers.entries {
+            let line = rule.line;
+            match Headers::new(rule, dialect) {
+                Ok(headers) => rules.headers.push(headers),
+                Err(message) => of_headers.push(Remark::line(line, message)),
+            }
+        }
+        (rules, of_redirects, of_headers)
+    }
+
+    fn index(&mut self) {
+        self.statics.clear();
+        self.dynamics.clear();
+        for (at, Redirect { rule, .. }) in self.redirects.iter().enumerate() {
+            let is_plain = rule.is_static() && rule.host.is_none() && rule.query.is_empty();
+            if is_plain {
+                let key = key(&rule.from, self.dialect).to_owned();
+                self.statics.entry(key).or_insert(at);
+            } else {
+                self.dynamics.push(at);
+            }
+        }
+    }
+
+    /// How many redirects there are.
+    #[cfg(test)]
+    pub(crate) fn redirects(&self) -> usize {
+        self.redirects.len()
+    }
+
+    /// The first redirect that holds.
+    ///
+    /// - `is_there`: there is a file at the path.
+    pub(crate) fn redirect(&self, asked: Asked<'_>, is_there: bool) -> Option<Told> {
+        let allowed = |at: usize| !is_there || self.redirects[at].rule.is_forced;
+        let single = self.statics.get(key(asked.path, self.dialect)).copied();
+        let single = single.filter(|at| allowed(*at));
+        for at in self.dynamics.iter().copied().filter(|at| allowed(*at)) {
+            if single.is_some_and(|single| single < at) {
+                break;
+            }
+            if let Some(told) = self.redirects[at].told(asked) {
+                return Some(told);
+            }
+        }
+        self.redirects[single?].told(asked)
+    }
+
+    /// Whether a redirect may take the place of a file.
+    pub(crate) fn has_forced(&self) -> bool {
+        self.redirects
+            .iter()
+            .any(|redirect| redirect.rule.is_forced)
+    }
+
+    /// Whether what is said depends on the host.
+    pub(crate) fn depends_on_host(&self) -> bool {
+        self.headers.iter().any(|headers| headers.host.is_some())
+    }
+
+    /// Changes what the server would say of a path.
+    pub(crate) fn apply(&self, asked: Asked<'_>, fields: &mut HeaderMap) {
+        let mut set = Vec::new();
+        for headers in &self.headers {
+            let is_host = |host: &String| host.eq_ignore_ascii_case(asked.host);
+            if !headers.host.as_ref().is_none_or(is_host) {
+                continue;
+            }
+            let Some(captured) = headers.pattern.captures(asked.path) else {
+                continue;
+            };
+            for name in &headers.unset {
+                fields.remove(name);
+            }
+            for (name, value) in &headers.fields {
+                let value = pattern::filled(value, &captured, false);
+                let Ok(value) = HeaderValue::from_str(&value) else {
+                    continue;
+                };
+                // The first takes the place of what the server says, later ones stand beside it.
+                if set.contains(name) {
+                    fields.append(name, value);
+                } else {
+                    fields.insert(name, value);
+                    set.push(name.clone());
+                }
+            }
+        }
+    }
+}
+
+/// A path as it is compared: for Netlify a slash at the end makes no difference.
+fn key(path: &str, dialect: Dialect) -> &str {
+    match dialect {
+        Dialect::Netlify if path.len() > 1 => path.strip_suffix('/').unwrap_or(path),
+        _ => path,
+    }
+}
+
+impl Redirect {
+    fn told(&self, asked: Asked<'_>) -> Option<Told> {
+        let rule = &self.rule;
+        let is_host = |host: &String| host.eq_ignore_ascii_case(asked.host);
+        if !rule.host.as_ref().is_none_or(is_host) {
+            return None;
+        }
+        let mut captured = self.pattern.captures(asked.path)?;
+        for (name, wanted) in &rule.query {
+            let value = parameter(asked.query?, name)?;
+            match wanted.strip_prefix(':') {
+                Some(place) => captured.push((place.to_owned(), value)),
+                None if value == *wanted => {}
+                None => return None,
+            }
+        }
+        let mut to = pattern::filled(&rule.to, &captured, true);
+        if to.starts_with('/') {
+            // Two slashes would name another host.
+            to = format!("/{}", to.trim_start_matches('/'));
+        }
+        if rule.query.is_empty()
+            && let Some(query) = asked.query
+            && !to.contains('?')
+        {
+            let (path, fragment) = match to.split_once('#') {
+                Some((path, fragment)) => (path, Some(fragment)),
+                None => (&*to, None),
+            };
+            let fragment = fragment.map(|fragment| format!("#{fragment}"));
+            to = format!("{path}?{query}{}", fragment.unwrap_or_default());
+        }
+        Some(Told {
+            status: rule.status,
+            to,
+        })
+    }
+}
+
+/// The value of a parameter, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&');
+    pairs.find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = value.replace('+', " ");
+        let decoded = percent_encoding::percent_decode_str(&value).decode_utf8();
+        (key == name)
+            .then(|| decoded.map(Into::into).ok())
+            .flatten()
+    })
+}
+
+impl Headers {
+    fn new(rule: HeaderRule, dialect: Dialect) -> Result<Self, String> {
+        let name = |name: &str| {
+            HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| format!("`{name}` is no name of a header field"))
+        };
+        let fields = rule
+            .fields
+            .into_iter()
+            .map(|(key, value)| Ok((name(&key)?, value)));
+        Ok(Self {
+            host: rule.host,
+            pattern: Pattern::new(&rule.path, dialect, pattern::For::Headers)?,
+            fields: fields.collect::<Result<_, String>>()?,
+            unset: rule
+                .unset
+                .iter()
+                .map(|key| name(key))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! Sites over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod conditions;
+
+mod crawl;
+
+mod files;
+
+mod life;
+
+mod redirects;
+
+mod server;

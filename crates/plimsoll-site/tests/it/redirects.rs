@@ -1,0 +1,189 @@
+//! Rules and short links.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use plimsoll_testkit::eventually;
+
+use crate::server::Site;
+
+fn location(site: &Site, path: &str) -> (u16, Option<String>) {
+    let answer = site.get(path);
+    (answer.status, answer.field("location"))
+}
+
+fn to(status: u16, location: &str) -> (u16, Option<String>) {
+    (status, Some(location.to_owned()))
+}
+
+#[test]
+fn rules_answer_and_follow_their_file() {
+    let files: &[(&str, &[u8])] = &[
+        ("index.html", b"top"),
+        ("old", b"file"),
+        ("app.html", b"app"),
+        ("_redirects", b"/old /new\n/gone /app 404\n/app/* /app.html 200\n/moved/* /new/:splat\n/forced /f 302!\n/x\n"),
+        ("_headers", b"/*\n X-All: 1\n/app/*\n Cache-Control: max-age=5\n"),
+        ("forced", b"file"),
+    ];
+    let site = Site::new(files, "dialect = \"netlify\"");
+    assert_eq!(site.get("/old").body, b"file");
+    assert_eq!(location(&site, "/moved/a?b=c"), to(301, "/new/a?b=c"));
+    assert_eq!(location(&site, "/forced"), to(302, "/f"));
+    let gone = site.get("/gone");
+    assert_eq!((gone.status, gone.text()), (404, "app"));
+    for path in ["/app/1", "/app/2"] {
+        let page = site.get(path);
+        assert_eq!((page.status, page.text()), (200, "app"));
+        assert_eq!(page.field("x-all").as_deref(), Some("1"));
+    }
+    assert_eq!(site.get("/").field("x-all").as_deref(), Some("1"));
+    assert_eq!(site.get("/_redirects").status, 404);
+    fs::write(
+        site.root().join("_redirects"),
+        "/moved/* /newer/:splat 302\n",
+    )
+    .unwrap();
+    fs::write(site.root().join("_headers"), "/*\n X-All: 2\n").unwrap();
+    eventually(|| location(&site, "/moved/a") == to(302, "/newer/a"));
+    eventually(|| site.get("/").field("x-all").as_deref() == Some("2"));
+    assert_eq!(site.get("/forced").body, b"file");
+
+    let site = Site::new(files, "dialect = \"cloudflare\"");
+    assert_eq!(location(&site, "/old"), to(302, "/new"));
+    let site = Site::new(files, "");
+    assert_eq!(site.get("/moved/a").status, 404);
+}
+
+#[test]
+fn short_links_come_from_a_file_and_follow_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = directory.path().join("links.txt");
+    fs::write(&list, "# links\ngh https://a.example/x\r\nbad\nindex.html https://a.example/\na/b https://b.example/\n").unwrap();
+    let keys = format!(
+        "redirects = {:?}, redirect_status = 302",
+        list.to_str().unwrap()
+    );
+    let site = Site::new(&[("index.html", b"top")], &keys);
+    eventually(|| location(&site, "/gh") == to(302, "https://a.example/x"));
+    assert_eq!(location(&site, "/gh/"), to(302, "https://a.example/x"));
+    assert_eq!(location(&site, "/a%2Fb").0, 400);
+    assert_eq!(location(&site, "/a/b"), to(302, "https://b.example/"));
+    assert_eq!(location(&site, "/GH").0, 404);
+    // Files come first.
+    assert_eq!(site.get("/index.html").body, b"top");
+    fs::write(&list, "gh https://a.example/other-page\n").unwrap();
+    eventually(|| location(&site, "/gh") == to(302, "https://a.example/other-page"));
+    assert_eq!(site.get("/a/b").status, 404);
+    // What is no list leaves the last one in place.
+    fs::write(&list, "<!doctype html>\n").unwrap();
+    let before = site.engine.counters().snapshot().answered();
+    eventually(|| {
+        assert_eq!(
+            location(&site, "/gh"),
+            to(302, "https://a.example/other-page")
+        );
+        site.engine.counters().snapshot().answered() > before + 20
+    });
+}
+
+/// Answers each connection with what is set, and keeps the heads that came.
+struct Upstream {
+    url: String,
+    answer: Arc<Mutex<String>>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Upstream {
+    fn start(answer: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = Self {
+            url: format!("http://{}/links?key=1", listener.local_addr().unwrap()),
+            answer: Arc::new(Mutex::new(answer.to_owned())),
+            heads: Arc::default(),
+        };
+        let (answer, heads) = (Arc::clone(&upstream.answer), Arc::clone(&upstream.heads));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let reader = BufReader::new(stream.try_clone().unwrap());
+                let lines = reader.lines().map_while(Result::ok);
+                let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+                heads.lock().unwrap().push(head.join("\n"));
+                let answer = answer.lock().unwrap().clone();
+                stream.write_all(answer.as_bytes()).ok();
+            }
+        });
+        upstream
+    }
+
+    fn answers(&self, answer: &str) {
+        answer.clone_into(&mut self.answer.lock().unwrap());
+    }
+
+    fn asked(&self) -> usize {
+        self.heads.lock().unwrap().len()
+    }
+}
+
+fn ok(fields: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn short_links_come_from_a_url_and_the_last_good_list_stays() {
+    let upstream = Upstream::start(&ok("etag: \"1\"\r\n", "gh https://a.example/1\n"));
+    let keys = format!("redirects = [{:?}], refresh = \"10ms\"", upstream.url);
+    let site = Site::new(&[], &keys);
+    eventually(|| location(&site, "/gh") == to(308, "https://a.example/1"));
+    let kept = |answer: &str| {
+        upstream.answers(answer);
+        let asked = upstream.asked();
+        eventually(|| upstream.asked() > asked + 1);
+        assert_eq!(location(&site, "/gh"), to(308, "https://a.example/1"));
+    };
+    kept("HTTP/1.1 304 Not Modified\r\n\r\n");
+    let head = upstream.heads.lock().unwrap().last().unwrap().clone();
+    assert!(head.starts_with("GET /links?key=1 HTTP/1.1"), "{head}");
+    assert!(head.contains("if-none-match: \"1\""), "{head}");
+    kept("HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n");
+    kept(&ok(
+        "content-type: text/html\r\n",
+        "gh https://evil.example/\n",
+    ));
+    kept(&ok("", "<!doctype html><title>Sign in</title>\n"));
+    kept(&ok("", ""));
+    kept("HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n");
+    kept("nonsense");
+    upstream.answers(&ok("", "gh https://a.example/2\n"));
+    eventually(|| location(&site, "/gh") == to(308, "https://a.example/2"));
+}
+
+#[test]
+fn an_unknown_path_asks_nobody() {
+    let upstream = Upstream::start(&ok("", "gh https://a.example/1\n"));
+    let keys = format!("redirects = [{:?}], refresh = \"1h\"", upstream.url);
+    let site = Site::new(&[], &keys);
+    eventually(|| location(&site, "/gh").0 == 308);
+    for number in 0..50 {
+        assert_eq!(site.get(&format!("/unknown/{number}")).status, 404);
+    }
+    assert_eq!(upstream.asked(), 1);
+}
+
+#[test]
+fn a_link_to_itself_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let list = directory.path().join("links.txt");
+    fs::write(&list, "self http://a/self\nother http://a/else\n").unwrap();
+    let keys = format!("redirects = {:?}", list.to_str().unwrap());
+    let site = Site::new(&[], &keys);
+    eventually(|| location(&site, "/other") == to(308, "http://a/else"));
+    assert_eq!(site.get("/self").status, 404);
+}

@@ -1,0 +1,184 @@
+//! `plimsoll crawl`: what a site consists of, found by its links.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_model::parse_duration;
+use plimsoll_site::crawl::{CrawlError, CrawlPlan, Crawled, crawl, json_list};
+use plimsoll_site::{LinkPlace, load_links};
+use url::Url;
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Finds what a site consists of, by its links, and which of them lead nowhere.
+///
+/// Prints the URLs, one a line, as `load --from` takes them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to begin; `-` or nothing reads it from standard input.
+    #[arg(value_name = "URL", default_value = "-")]
+    url: String,
+
+    /// Requests under way at a time.
+    #[arg(short = 'c', long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
+    connections: u16,
+
+    /// Things that are asked for at most.
+    #[arg(long, value_name = "N", default_value = "10000")]
+    most: usize,
+
+    /// How long each of them may take.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    timeout: Duration,
+
+    /// Leave out what robots.txt disallows.
+    #[arg(long)]
+    robots: bool,
+
+    /// Exit with 1 if a link leads nowhere.
+    #[arg(long)]
+    fail_on_broken: bool,
+
+    /// Print the paths as a JSON array, sorted, without the slash that each begins with.
+    #[arg(long)]
+    json: bool,
+
+    /// Short links, from a file or a URL, whose aliases are written to redirects.json.
+    #[arg(long, value_name = "FILE|URL", requires = "out")]
+    redirects: Option<String>,
+
+    /// Write paths.json, urls.txt and, with --redirects, redirects.json into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let start = start(&args.url)?;
+    let plan = CrawlPlan {
+        start,
+        concurrency: args.connections.into(),
+        most: args.most,
+        timeout: args.timeout,
+        robots: args.robots,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(format!("cannot start: {error}")).could_not_run())?;
+    let crawled = runtime.block_on(crawl(&plan)).map_err(|error| {
+        let problem = Problem::caused_by(&error);
+        match error {
+            CrawlError::Scheme(_) => problem.usage(),
+            CrawlError::Prepare(_) | CrawlError::Start { .. } => problem.could_not_run(),
+        }
+    })?;
+    let urls = urls(&crawled);
+    if let Some(folder) = &args.out {
+        write(folder, "paths.json", &json_list(&crawled.paths()))?;
+        write(folder, "urls.txt", &urls)?;
+        if let Some(links) = &args.redirects {
+            write(folder, "redirects.json", &json_list(&aliases(links)?))?;
+        }
+    }
+    let text = if args.json {
+        json_list(&crawled.paths())
+    } else {
+        urls
+    };
+    terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    tell(&crawled, args.most);
+    Ok(
+        if args.fail_on_broken && crawled.broken().next().is_some() {
+            Exit::Objective
+        } else {
+            Exit::Fine
+        },
+    )
+}
+
+/// The URL, from the command line or the first line of standard input.
+fn start(given: &str) -> Result<Url, Failed> {
+    let mut line = String::new();
+    let text = if given == "-" {
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        line.trim()
+    } else {
+        given
+    };
+    let with_scheme = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
+    Url::parse(&with_scheme)
+        .map_err(|error| Problem::with("URL", format!("`{text}` is no URL: {error}")).usage())
+}
+
+/// What answers, one a line.
+fn urls(crawled: &Crawled) -> String {
+    let fine = crawled.found.iter().filter(|(_, url)| !url.is_broken());
+    fine.map(|(url, _)| format!("{url}\n")).collect()
+}
+
+/// The aliases of a list, sorted.
+fn aliases(place: &str) -> Result<Vec<String>, Failed> {
+    let place = if place.starts_with("http://") || place.starts_with("https://") {
+        let url = Url::parse(place)
+            .map_err(|error| Problem::with("--redirects", error.to_string()).usage())?;
+        LinkPlace::Url(url)
+    } else {
+        LinkPlace::File(PathBuf::from(place))
+    };
+    let links = load_links(&place).map_err(|reason| {
+        Problem::with("--redirects", format!("{place}: {reason}")).could_not_run()
+    })?;
+    let remarks: Vec<_> = links
+        .remarks
+        .iter()
+        .map(|remark| Problem::new(format!("{place}{}: {}", remark.place, remark.message)))
+        .collect();
+    terminal::print_warnings(&remarks);
+    let mut names: Vec<_> = links.entries.into_iter().map(|alias| alias.name).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failed> {
+    let path = folder.join(name);
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+    written.map_err(|error| {
+        Problem::new(format!("cannot write {}: {error}", path.display())).could_not_run()
+    })
+}
+
+/// What leads nowhere, each with the pages that link to it, and how much there was.
+fn tell(crawled: &Crawled, most: usize) {
+    let broken: Vec<_> = crawled
+        .broken()
+        .map(|(url, found)| {
+            let status = found.status.map(|status| status.to_string());
+            let reason = status.or_else(|| found.failure.clone()).unwrap_or_default();
+            let problem = Problem::new(format!("{url}: {reason}"));
+            if found.referrers.is_empty() {
+                return problem;
+            }
+            let referrers: Vec<_> = found.referrers.iter().map(String::as_str).collect();
+            problem.hint(format!("linked from {}", referrers.join(", ")))
+        })
+        .collect();
+    terminal::print_warnings(&broken);
+    if crawled.is_cut_short {
+        let message = format!("there is more than the {most} things that were asked for");
+        terminal::print_warnings(&[Problem::new(message).hint("--most takes more")]);
+    }
+    let count = crawled.found.len();
+    terminal::print_notes(&[Problem::new(format!(
+        "{count} URLs, {} broken",
+        broken.len()
+    ))]);
+}

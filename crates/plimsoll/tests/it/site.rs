@@ -1,0 +1,141 @@
+//! `plimsoll serve` and `plimsoll crawl` as a user meets them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use plimsoll_testkit::{MaterialFiles, eventually};
+use serde_json::{Value, json};
+
+use crate::plimsoll::{command, plimsoll};
+
+/// The program, serving a directory.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    fn start(arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
+        all.extend(arguments);
+        let mut child = command(&all)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_default();
+        Self {
+            url: url.to_owned(),
+            child,
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn site() -> MaterialFiles {
+    let files = MaterialFiles::new();
+    fs::create_dir(files.path("public")).unwrap();
+    files.write(
+        "public/index.html",
+        "<a href=about>a</a><a href=missing>m</a>",
+    );
+    files.write("public/about.html", "about");
+    files.write("links.txt", "gh https://a.example/\nnonsense\n");
+    files
+}
+
+#[test]
+fn a_directory_is_served_crawled_and_loaded() {
+    let files = site();
+    let public = files.path("public");
+    let links = files.path("links.txt");
+    let (public, links) = (public.to_string_lossy(), links.to_string_lossy());
+    let serving = Serving::start(&[&public, "--redirects", &links]);
+    let url = &serving.url;
+    let check = |path: &str, condition: &str| {
+        let url = format!("{url}{path}");
+        plimsoll(&["check", &url, "--expect", condition]).code == Some(0)
+    };
+    assert!(check("about", "body == about"));
+    eventually(|| check("gh", "header.location == 'https://a.example/'"));
+    let out = files.path("out");
+    let folder = out.to_string_lossy();
+    let said = plimsoll(&["crawl", url, "--out", &folder, "--redirects", &links]).exits(0);
+    assert_eq!(said.stdout, format!("{url}\n{url}about\n"));
+    assert!(said.stderr.contains("missing: 404"), "{said}");
+    assert!(
+        said.stderr.contains(&format!("linked from {url}")),
+        "{said}"
+    );
+    assert!(
+        said.stderr
+            .contains("links.txt:2: is not an alias and a URL"),
+        "{said}"
+    );
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(out.join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(read("paths.json"), json!(["", "about"]));
+    assert_eq!(read("redirects.json"), json!(["gh"]));
+    let said = plimsoll(&["crawl", url, "--json", "--fail-on-broken"]).exits(1);
+    assert_eq!(said.json(), json!(["", "about"]));
+    let urls = out.join("urls.txt");
+    let said = plimsoll(&[
+        "load",
+        "--from",
+        &urls.to_string_lossy(),
+        "-n",
+        "20",
+        "-c",
+        "2",
+        "--json",
+    ]);
+    assert_eq!(said.exits(0).json()["exchanges"]["ok"], 20);
+}
+
+#[test]
+fn the_command_line_means_a_configuration() {
+    let files = site();
+    let public = files.path("public");
+    let public = public.to_string_lossy();
+    let said = plimsoll(&[
+        "serve",
+        &public,
+        "--print-config",
+        "--fallback",
+        "index.html",
+        "--no-compress",
+        "--cache",
+        "1MiB",
+    ]);
+    let written = said.exits(0).stdout;
+    let file = files.write("plimsoll.toml", &written);
+    plimsoll(&["up", "--check", &file.to_string_lossy()]).exits(0);
+    for expected in [
+        "fallback = \"index.html\"",
+        "compress = false",
+        "cache = \"1048576B\"",
+    ] {
+        assert!(written.contains(expected), "{written}");
+    }
+    let said = plimsoll(&["serve", "/nonexistent"]).exits(2);
+    assert!(
+        said.stderr.contains("files.root: cannot read /nonexistent"),
+        "{said}"
+    );
+    plimsoll(&["crawl", "ftp://a.example/"]).exits(2);
+    plimsoll(&["crawl", "http://127.0.0.1:1/"]).exits(3);
+}
