@@ -18,7 +18,9 @@ pub struct Explanation {
     pub sets: Vec<SetVerdict>,
     /// The numbers of the set and the rule that answer, both counted from 0.
     pub rule: Option<(usize, usize)>,
-    /// The file that answers where no rule does.
+    /// The path of the collection that answers where no rule does.
+    pub collection: Option<String>,
+    /// The file that answers where neither does.
     pub file: Option<PathBuf>,
 }
 
@@ -66,11 +68,16 @@ impl MockPlan {
             }
         });
         let rule = self.find(asked);
-        let folder = self.folder.as_ref().filter(|_| rule.is_none());
+        let mut collections = self.collections.iter().filter(|_| rule.is_none());
+        let collection = collections.find(|collection| collection.covers(&asked.path));
+        let collection = collection.map(|collection| collection.path().to_owned());
+        let is_left = rule.is_none() && collection.is_none();
+        let folder = self.folder.as_ref().filter(|_| is_left);
         Explanation {
             request: format!("{} {}", asked.method, asked.path),
             sets: sets.collect(),
             rule,
+            collection,
             file: folder.and_then(|folder| folder.find(&asked.path)),
         }
     }
@@ -80,7 +87,7 @@ fn verdict(number: usize, rule: &Rule, asked: &Asked<'_>) -> RuleVerdict {
     let unmet = rule.conditions.iter().filter(|it| !it.is_met_by(asked));
     RuleVerdict {
         name: name(number, rule),
-        reply: shown(&rule.reply),
+        reply: replies(rule),
         unmet: unmet.map(|it| (it.to_string(), it.found(asked))).collect(),
         conditions: rule.conditions.len(),
     }
@@ -95,10 +102,23 @@ fn name(number: usize, rule: &Rule) -> String {
     }
 }
 
+/// Its replies in a few words.
+fn replies(rule: &Rule) -> String {
+    let all: Vec<_> = rule.replies.iter().map(shown).collect();
+    all.join("; then ")
+}
+
 /// A reply in a few words.
 pub fn shown(reply: &Reply) -> String {
     let status = reply.status.map_or(200, |status| status.as_u16());
+    if let Some(fault) = reply.fault {
+        return format!("fault {}", fault.name());
+    }
     match &reply.content {
+        Content::Written(kind, _) => {
+            let kind = kind.to_str().unwrap_or_default();
+            format!("{status}, {kind} made for the request")
+        }
         Content::Empty => format!("{status}, empty"),
         Content::Bytes(kind, bytes) => {
             let kind = kind.to_str().unwrap_or_default();
@@ -139,10 +159,11 @@ impl Explanation {
                 "rules": verdict.rules.iter().map(rule).collect::<Vec<Value>>(),
             })
         };
-        let answer = match (self.rule, &self.file) {
-            (Some((set, rule)), _) => json!({ "set": set + 1, "rule": rule + 1 }),
-            (None, Some(file)) => json!({ "file": file.display().to_string() }),
-            (None, None) => Value::Null,
+        let answer = match (self.rule, &self.collection, &self.file) {
+            (Some((set, rule)), ..) => json!({ "set": set + 1, "rule": rule + 1 }),
+            (None, Some(path), _) => json!({ "collection": path }),
+            (None, None, Some(file)) => json!({ "file": file.display().to_string() }),
+            (None, None, None) => Value::Null,
         };
         let document = json!({
             "version": 1,
@@ -173,14 +194,15 @@ impl std::fmt::Display for Explanation {
                 }
             }
         }
-        match (self.rule, &self.file) {
-            (Some((set, rule)), _) => {
+        match (self.rule, &self.collection, &self.file) {
+            (Some((set, rule)), ..) => {
                 let set = &self.sets[set];
                 let rule = &set.rules[rule];
                 write!(f, "answered by {} of {}", rule.name, set.file.display())
             }
-            (None, Some(file)) => write!(f, "answered with the file {}", file.display()),
-            (None, None) => f.write_str("answered by nothing: 404"),
+            (None, Some(path), _) => write!(f, "answered by the collection {path}"),
+            (None, None, Some(file)) => write!(f, "answered with the file {}", file.display()),
+            (None, None, None) => f.write_str("answered by nothing: 404"),
         }
     }
 }

@@ -7,7 +7,6 @@ use plimsoll_server::config::{ActionKind, Mounted, Value, as_text};
 use plimsoll_server::{Action, MakeAction};
 
 use crate::action::Mock;
-use crate::config;
 use crate::folder::Folder;
 use crate::plan::MockPlan;
 use crate::shared::Shared;
@@ -32,10 +31,14 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             plan.sharing.is_on = cors.unwrap_or(true);
             Some(Shared::fixed(plan))
         }),
+        (None, Some(_)) if cors.is_some() => {
+            table.wrong("`cors` is of a `dir` only", None);
+            None
+        }
         (None, Some(value)) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
-            match config::load(&path) {
-                Ok(plan) => Some(Shared::of_file(&path, plan)),
+            match Shared::of_file(&path) {
+                Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {
                         value.wrong::<()>(problem);

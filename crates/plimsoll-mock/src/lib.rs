@@ -18,6 +18,20 @@ pub mod rules;
 
 pub mod reply;
 
+pub mod template;
+
+pub mod fake;
+
+pub mod delay;
+
+pub mod pace;
+
+pub mod fault;
+
+pub mod states;
+
+pub mod collection;
+
 pub mod folder;
 
 pub mod plan;

@@ -1,12 +1,15 @@
 //! What a mock is to answer, ready to be served.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::asked::Asked;
+use crate::collection::Collection;
 use crate::folder::Folder;
 use crate::reply::Content;
 use crate::rules::RuleSet;
 use crate::sharing::Sharing;
+use crate::states::States;
 
 /// Content of a request beyond this is refused, unless a file says otherwise.
 pub const BODY_LIMIT: u64 = 32 << 20;
@@ -16,12 +19,16 @@ pub const BODY_LIMIT: u64 = 32 << 20;
 pub struct MockPlan {
     /// In the order in which they are asked.
     pub sets: Vec<RuleSet>,
-    /// What answers where no rule does.
+    /// What answers where no rule does, each below its path; the first one that covers a path.
+    pub collections: Vec<Arc<Collection>>,
+    /// What answers where none of these do.
     pub folder: Option<Folder>,
     /// Who may read it.
     pub sharing: Sharing,
     /// Bytes of content that a request may have.
     pub body_limit: u64,
+    /// The states of its scenarios.
+    pub states: States,
     /// The files that it was made of.
     pub files: Vec<PathBuf>,
 }
@@ -39,12 +46,14 @@ impl MockPlan {
     pub fn of_sets(sets: Vec<RuleSet>) -> Self {
         Self {
             sets,
+            collections: Vec::new(),
             folder: None,
             sharing: Sharing {
                 is_on: true,
                 credentials: Vec::new(),
             },
             body_limit: BODY_LIMIT,
+            states: States::default(),
             files: Vec::new(),
         }
     }
@@ -60,14 +69,12 @@ impl MockPlan {
 
     /// Where files lie that it answers with, each but once.
     pub fn roots(&self) -> Vec<PathBuf> {
-        let of_rules = self
-            .sets
-            .iter()
-            .flat_map(RuleSet::rules)
-            .filter_map(|rule| match &rule.reply.content {
-                Content::File(file) => Some(file.root.clone()),
-                _ => None,
-            });
+        let rules = self.sets.iter().flat_map(RuleSet::rules);
+        let replies = rules.flat_map(|rule| &rule.replies);
+        let of_rules = replies.filter_map(|reply| match &reply.content {
+            Content::File(file) => Some(file.root.clone()),
+            _ => None,
+        });
         let of_folder = self.folder.iter().map(|folder| folder.root().to_owned());
         let mut roots: Vec<PathBuf> = of_rules.chain(of_folder).collect();
         roots.sort();

@@ -1,11 +1,15 @@
 //! What a rule answers.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
+
+use crate::delay::Delay;
+use crate::fault::Fault;
+use crate::pace::Pace;
+use crate::template::{Chance, Written};
 
 /// A response, as a file describes it.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +20,16 @@ pub struct Reply {
     pub fields: Vec<(HeaderName, HeaderValue)>,
     /// Its content.
     pub content: Content,
+    /// Fields whose values are made for each request.
+    pub written_fields: Vec<(HeaderName, Written)>,
     /// How long it is held back.
-    pub delay: Duration,
+    pub delay: Delay,
+    /// Where its chance comes from.
+    pub chance: Chance,
+    /// How fast its content comes; absent for at once.
+    pub pace: Option<Pace>,
+    /// What goes wrong.
+    pub fault: Option<Fault>,
 }
 
 /// The content of a reply.
@@ -28,6 +40,8 @@ pub enum Content {
     Empty,
     /// This.
     Bytes(HeaderValue, Bytes),
+    /// This, made for each request.
+    Written(HeaderValue, Written),
     /// That of a file.
     File(ReplyFile),
 }

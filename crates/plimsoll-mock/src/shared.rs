@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::{self, FileProblem};
 use crate::plan::MockPlan;
+use crate::states::States;
 
 /// One mock, whoever serves it.
 #[derive(Debug)]
@@ -46,14 +47,17 @@ impl Shared {
     }
 
     /// A mock of a file, loaded again when it or one that it names changes, as long as somebody has it.
-    pub fn of_file(file: &Path, plan: MockPlan) -> Arc<Self> {
+    pub fn of_file(file: &Path) -> Result<Arc<Self>, Vec<FileProblem>> {
+        let (plan, loaded) = load(file, &States::default())?;
         let files = plan.files.clone();
         let shared = Self::fixed(plan);
         let (weak, file) = (Arc::downgrade(&shared), file.to_owned());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
-        looking.spawn(move || look(&weak, &file, files)).ok();
-        shared
+        looking
+            .spawn(move || look(&weak, &file, files, loaded))
+            .ok();
+        Ok(shared)
     }
 
     /// The plan, and how many there were before it.
@@ -87,9 +91,22 @@ fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
     files.iter().map(stamp).collect()
 }
 
+/// Loads a file, and what its files were before they were read, so that no change is missed.
+fn load(file: &Path, states: &States) -> Result<(MockPlan, Vec<Stamp>), Vec<FileProblem>> {
+    let mut files = vec![file.to_owned()];
+    loop {
+        let before = stamps(&files);
+        let plan = config::open_with(file, states)?.plan;
+        if plan.files == files {
+            return Ok((plan, before));
+        }
+        // Only now is it known which files there are.
+        files.clone_from(&plan.files);
+    }
+}
+
 /// Loads the file again when it has changed and settled, until nobody has the mock any more.
-fn look(shared: &Weak<Shared>, file: &Path, mut files: Vec<PathBuf>) {
-    let mut loaded = stamps(&files);
+fn look(shared: &Weak<Shared>, file: &Path, mut files: Vec<PathBuf>, mut loaded: Vec<Stamp>) {
     let mut seen = loaded.clone();
     loop {
         thread::park_timeout(LOOK);
@@ -103,11 +120,12 @@ fn look(shared: &Weak<Shared>, file: &Path, mut files: Vec<PathBuf>) {
             continue;
         }
         loaded.clone_from(&seen);
-        let notice = match config::load(file) {
-            Ok(plan) => {
+        let states = shared.plan().1.states.clone();
+        let notice = match load(file, &states) {
+            Ok((plan, before)) => {
                 files.clone_from(&plan.files);
-                loaded = stamps(&files);
-                seen.clone_from(&loaded);
+                seen.clone_from(&before);
+                loaded = before;
                 shared.replace(plan);
                 Notice::Reloaded(file.to_owned())
             }

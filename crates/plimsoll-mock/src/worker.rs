@@ -1,16 +1,22 @@
 //! What one worker makes of a plan: responses that lie ready, and files that it has read.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
-use plimsoll_server::{Answer, Response};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
+use crate::collection;
+use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
+use crate::pace::Paced;
 use crate::plan::MockPlan;
-use crate::ready::Ready;
+use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
@@ -20,10 +26,18 @@ use crate::sharing::{Allowed, Sharing};
 pub(crate) struct Worker {
     epoch: u64,
     plan: Arc<MockPlan>,
-    /// By set and rule: those whose content is always the same.
-    ready: Vec<Vec<Option<Rc<Ready>>>>,
-    missing: Rc<Ready>,
+    /// By set, rule and turn: those that are always the same.
+    ready: Vec<Vec<Vec<Option<Ready>>>>,
+    missing: Ready,
     files: Files,
+}
+
+/// Which reply of which rule.
+#[derive(Debug, Clone, Copy)]
+struct Chosen {
+    set: usize,
+    rule: usize,
+    turn: usize,
 }
 
 impl Worker {
@@ -32,19 +46,16 @@ impl Worker {
         let sharing = &plan.sharing;
         let sets = plan.sets.iter().map(|set| {
             let rules = set.rules().iter();
-            rules
-                .map(|rule| ready(sharing, &rule.reply).map(Rc::new))
-                .collect()
+            let replies = rules.map(|rule| {
+                let replies = rule.replies.iter();
+                replies.map(|reply| always(sharing, reply)).collect()
+            });
+            replies.collect()
         });
         Self {
             epoch,
             ready: sets.collect(),
-            missing: Rc::new(Ready::new(
-                sharing,
-                StatusCode::NOT_FOUND,
-                Vec::new(),
-                bytes::Bytes::new(),
-            )),
+            missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
             plan,
         }
@@ -69,43 +80,102 @@ impl Worker {
             return Answer::now(self.sharing().options(asked));
         }
         let allowed = self.sharing().allows(asked);
-        match self.plan.find(asked) {
-            Some((set, rule)) => self.by_rule(set, rule, allowed),
+        if let Some((set, number)) = self.plan.find(asked) {
+            let rule = &self.plan.sets[set].rules()[number];
+            if let Some((scenario, from, next)) = &rule.next {
+                scenario.go(from.as_deref(), next, asked);
+            }
+            let chosen = Chosen {
+                set,
+                rule: number,
+                turn: rule.turn(),
+            };
+            return self.by_rule(chosen, asked, allowed);
+        }
+        let mut collections = self.plan.collections.iter();
+        match collections.find_map(|collection| collection.answer(asked)) {
+            Some(said) => self.by_collection(said, allowed),
             None => self.by_folder(asked, allowed),
         }
     }
 
-    #[inline]
-    fn by_rule(self: &Rc<Self>, set: usize, rule: usize, allowed: Allowed) -> Answer {
-        let reply = &self.plan.sets[set].rules()[rule].reply;
-        if let Some(ready) = &self.ready[set][rule] {
-            let response = ready.response(self.sharing(), &allowed);
-            if reply.delay.is_zero() {
-                return Answer::now(response);
-            }
-            let delay = tokio::time::sleep(reply.delay);
-            return Answer::later(async move {
-                delay.await;
-                response
-            });
-        }
+    /// The answer of a collection, once what it changes is on disk.
+    fn by_collection(self: &Rc<Self>, said: collection::Said, allowed: Allowed) -> Answer {
+        let response = ready::response(self.sharing(), &allowed, said.status, &said.fields)
+            .with_body(ResponseBody::Bytes(said.content));
+        let Some(written) = said.written else {
+            return Answer::now(response);
+        };
         let worker = Rc::clone(self);
         Answer::later(async move {
-            let rule = &worker.plan.sets[set].rules()[rule];
-            if !rule.reply.delay.is_zero() {
-                tokio::time::sleep(rule.reply.delay).await;
+            let writing = tokio::task::spawn_blocking(move || written.write());
+            match writing.await {
+                Ok(Ok(())) => response,
+                failed => {
+                    let reason = match failed {
+                        Ok(Err(error)) => error.to_string(),
+                        _ => "its thread has ended".to_owned(),
+                    };
+                    let text = format!("the change could not be written: {reason}\n");
+                    let status = StatusCode::INTERNAL_SERVER_ERROR;
+                    let sharing = worker.sharing();
+                    Ready::text(sharing, status, text).response(sharing, &allowed)
+                }
             }
-            match &rule.reply.content {
-                Content::File(file) => worker.by_file(&rule.reply, file, &allowed).await,
-                Content::Empty | Content::Bytes(..) => worker.missing(&allowed),
+        })
+    }
+
+    fn reply(&self, chosen: Chosen) -> &Reply {
+        &self.plan.sets[chosen.set].rules()[chosen.rule].replies[chosen.turn]
+    }
+
+    #[inline]
+    fn by_rule(self: &Rc<Self>, chosen: Chosen, asked: &Asked<'_>, allowed: Allowed) -> Answer {
+        let reply = self.reply(chosen);
+        let ready = &self.ready[chosen.set][chosen.rule][chosen.turn];
+        if let (Some(ready), true) = (ready, reply.delay.is_zero()) {
+            return Answer::now(ready.response(self.sharing(), &allowed));
+        }
+        let delay = reply.chance.with(|rng| reply.delay.sample(rng));
+        if let Some(ready) = ready {
+            let response = ready.response(self.sharing(), &allowed);
+            return after(delay, async move { Outcome::Respond(response) });
+        }
+        // What is made of the request is made now, since it does not stay.
+        let fields = written_fields(reply, asked);
+        let content = match &reply.content {
+            Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
+            Content::Bytes(_, bytes) => Some(bytes.clone()),
+            Content::Empty => Some(Bytes::new()),
+            Content::File(_) => None,
+        };
+        let worker = Rc::clone(self);
+        after(delay, async move {
+            let reply = worker.reply(chosen);
+            match (&reply.content, content) {
+                (Content::File(file), _) => {
+                    Outcome::Respond(worker.by_file(&fields, file, &allowed).await)
+                }
+                (_, content) => {
+                    let content = content.unwrap_or_default();
+                    made(worker.sharing(), &allowed, reply, fields, content)
+                }
             }
         })
     }
 
     /// The answer with the file of a rule.
-    async fn by_file(&self, reply: &Reply, file: &ReplyFile, allowed: &Allowed) -> Response {
-        // No path of a request has a blank line in it.
-        let key = format!("\n{}\n{}", file.records, file.path.display());
+    async fn by_file(
+        &self,
+        fields: &[(HeaderName, HeaderValue)],
+        file: &ReplyFile,
+        allowed: &Allowed,
+    ) -> Response {
+        // No path of a request has a line feed in its beginning. Fields are those of the rule.
+        let mut key = format!("\n{}\n{}", file.records, file.path.display());
+        for (name, value) in fields {
+            write!(key, "\n{name}: {value:?}").expect("texts take everything");
+        }
         let epoch = match self.files.known(&key) {
             Known::Answer(answer) => return self.or_missing(answer.as_deref(), allowed),
             Known::No(epoch) => epoch,
@@ -122,7 +192,7 @@ impl Worker {
         let sharing = self.sharing();
         let answer = self
             .files
-            .answer(&key, epoch, loaded, &reply.fields, sharing, allowed);
+            .answer(&key, epoch, loaded, fields, sharing, allowed);
         answer.unwrap_or_else(|| self.missing(allowed))
     }
 
@@ -168,19 +238,74 @@ impl Worker {
     }
 }
 
-/// The response of a reply whose content is always the same.
-fn ready(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
-    let mut fields = reply.fields.clone();
-    let content = match &reply.content {
-        Content::Empty => bytes::Bytes::new(),
-        Content::Bytes(kind, content) => {
-            if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
-                fields.push((CONTENT_TYPE, kind.clone()));
-            }
-            content.clone()
+/// An outcome that is held back.
+fn after(delay: Duration, outcome: impl Future<Output = Outcome> + 'static) -> Answer {
+    Answer::Later(Box::pin(async move {
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
-        Content::File(_) => return None,
+        outcome.await
+    }))
+}
+
+/// The fields of a reply, those for this request too.
+fn written_fields(reply: &Reply, asked: &Asked<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let written = reply.written_fields.iter().filter_map(|(name, written)| {
+        let value = HeaderValue::from_str(&written.fill(asked)).ok()?;
+        Some((name.clone(), value))
+    });
+    let mut fields = reply.fields.clone();
+    fields.extend(written);
+    fields
+}
+
+/// The status of a reply, and its fields with its media type.
+fn head(
+    reply: &Reply,
+    mut fields: Vec<(HeaderName, HeaderValue)>,
+) -> (StatusCode, Vec<(HeaderName, HeaderValue)>) {
+    if let Content::Bytes(kind, _) | Content::Written(kind, _) = &reply.content
+        && !fields.iter().any(|(name, _)| name == CONTENT_TYPE)
+    {
+        fields.push((CONTENT_TYPE, kind.clone()));
+    }
+    (reply.status.unwrap_or(StatusCode::OK), fields)
+}
+
+/// The response of a reply that is always the same.
+fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
+    if reply.fault.is_some() || reply.pace.is_some() || !reply.written_fields.is_empty() {
+        return None;
+    }
+    let content = match &reply.content {
+        Content::Empty => Bytes::new(),
+        Content::Bytes(_, content) => content.clone(),
+        Content::File(_) | Content::Written(..) => return None,
     };
-    let status = reply.status.unwrap_or(StatusCode::OK);
+    let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))
+}
+
+/// The outcome of a reply that is made for one request.
+fn made(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    reply: &Reply,
+    fields: Vec<(HeaderName, HeaderValue)>,
+    content: Bytes,
+) -> Outcome {
+    let (status, fields) = head(reply, fields);
+    if let Some(fault) = reply.fault {
+        return fault.outcome(Said {
+            status,
+            fields,
+            content,
+        });
+    }
+    let response = ready::response(sharing, allowed, status, &fields);
+    let content = match reply.pace {
+        None => ResponseBody::Bytes(content),
+        Some(pace) => ResponseBody::Stream(Box::pin(Paced::new(content, pace))),
+    };
+    Outcome::Respond(response.with_body(content))
 }

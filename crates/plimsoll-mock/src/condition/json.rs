@@ -171,6 +171,22 @@ impl JsonTest {
     }
 }
 
+impl JsonTest {
+    /// Whether any of the values meets it; of a negated operator, whether there is one and all do.
+    pub fn is_met_by_all(&self, values: &[&Value]) -> bool {
+        let is_negated = match self {
+            Self::Absent => return values.is_empty(),
+            Self::Text(test, _) => test.operator().is_negated(),
+            Self::Key(_, is_wanted) => !is_wanted,
+            _ => false,
+        };
+        if is_negated {
+            return !values.is_empty() && values.iter().all(|value| self.is_met_by(Some(value)));
+        }
+        values.iter().any(|value| self.is_met_by(Some(value)))
+    }
+}
+
 impl NumberOperator {
     fn is_met_by(self, number: f64, wanted: f64) -> bool {
         match self {

@@ -4,14 +4,24 @@ pub mod field;
 
 pub mod json;
 
+pub mod pattern;
+
 pub mod text;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::asked::{Asked, values};
 
 use self::field::FieldTest;
+use jsonschema::Validator;
+use serde_json_path::JsonPath;
+
+use crate::rules::Lookup;
+use crate::states::Scenario;
+
 use self::json::{DottedPath, JsonTest};
+use self::pattern::PathPattern;
 use self::text::TextTest;
 
 /// One condition.
@@ -19,6 +29,8 @@ use self::text::TextTest;
 pub enum Condition {
     /// Of the path, decoded and normalised.
     Path(TextTest),
+    /// Of the path, some of whose segments may be any.
+    Pattern(PathPattern),
     /// One of these methods, whatever the case; none of them if negated.
     Method(Vec<String>),
     /// Of the first field of that name.
@@ -31,6 +43,12 @@ pub enum Condition {
     Form(String, FieldTest),
     /// Of a value in the content, which must be JSON.
     Json(DottedPath, JsonTest),
+    /// Of the values at a path of RFC 9535 in the content, which must be JSON: of any, and with a negated operator of all.
+    JsonPath(Box<JsonPath>, JsonTest),
+    /// The content is JSON that a schema, of the file of that name, accepts.
+    Schema(String, Arc<Validator>),
+    /// A scenario is in a state.
+    State(Scenario, String),
     /// All of them.
     All(Vec<Self>),
     /// At least one of them.
@@ -40,10 +58,25 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// How rules that it is the first condition of are found.
+    pub fn lookup(&self) -> Lookup<'_> {
+        match self {
+            Self::Path(test) => Lookup::of(test),
+            Self::Pattern(pattern) => Lookup::Starts(pattern.beginning()),
+            _ => Lookup::Other,
+        }
+    }
+
     /// Whether a request meets it.
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         match self {
             Self::Path(test) => test.is_met_by(&asked.path),
+            Self::Pattern(pattern) => pattern.matches(&asked.path),
+            Self::JsonPath(path, test) => asked
+                .json()
+                .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
+            Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
+            Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
                 .any(|method| method.eq_ignore_ascii_case(asked.method)),
@@ -75,14 +108,34 @@ impl Condition {
             }
         };
         match self {
-            Self::Path(_) => shown(&asked.path),
+            Self::Path(_) | Self::Pattern(_) => shown(&asked.path),
+            Self::JsonPath(path, _) => match asked.json() {
+                None => NO_JSON.to_owned(),
+                Some(json) => {
+                    let values = path.query(json).all();
+                    let shown: Vec<_> = values.iter().map(ToString::to_string).collect();
+                    if shown.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        cut(&shown.join(", "))
+                    }
+                }
+            },
+            Self::Schema(_, schema) => match asked.json() {
+                None => NO_JSON.to_owned(),
+                Some(json) => match schema.iter_errors(json).next() {
+                    None => "content that it accepts".to_owned(),
+                    Some(error) => cut(&format!("at `{}`: {error}", error.instance_path())),
+                },
+            },
+            Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::Method(_) => asked.method.to_owned(),
             Self::Header(name, _) => text(asked.header(name)),
             Self::Query(name, _) => of(asked.parameters(), name),
             Self::Cookie(name, _) => of(asked.cookies(), name),
             Self::Form(name, _) => of(asked.form(), name),
             Self::Json(path, _) => match asked.json() {
-                None => "content that is no JSON".to_owned(),
+                None => NO_JSON.to_owned(),
                 Some(json) => path
                     .find(json)
                     .map_or_else(|| "nothing".to_owned(), |value| cut(&value.to_string())),
@@ -112,6 +165,10 @@ impl fmt::Display for Condition {
         };
         match self {
             Self::Path(test) => write!(f, "url_path {test}"),
+            Self::Pattern(pattern) => write!(f, "url_path pattern {:?}", pattern.to_string()),
+            Self::JsonPath(path, test) => write!(f, "body.jsonpath {path} {test}"),
+            Self::Schema(file, _) => write!(f, "body.schema {file}"),
+            Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),
             Self::Query(name, test) => write!(f, "query {name} {test}"),
@@ -124,6 +181,8 @@ impl fmt::Display for Condition {
         }
     }
 }
+
+const NO_JSON: &str = "content that is no JSON";
 
 fn shown(text: &str) -> String {
     format!("{:?}", cut(text))

@@ -3,6 +3,8 @@
 //! They are those of apimock, whose keys, operators and defaults mean here what they mean there; what is meant
 //! better is listed in docs/mock.md. Every problem of all files is found, each with its file, line and key.
 
+mod collection;
+
 mod respond;
 
 mod root;
@@ -11,7 +13,6 @@ mod set;
 
 mod when;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_model::document::ConfigProblem;
 
 use crate::plan::MockPlan;
+use crate::rules::RuleSet;
+use crate::states::States;
+
+use self::set::Gathered;
 
 pub use self::root::{Listener, TlsListener};
 
@@ -80,22 +85,43 @@ pub fn load(file: &Path) -> Result<MockPlan, Vec<FileProblem>> {
 
 /// The same, and where the file wants to be served.
 pub fn open(file: &Path) -> Result<MockFile, Vec<FileProblem>> {
+    open_with(file, &States::default())
+}
+
+/// The same with the states of what was loaded before.
+pub(crate) fn open_with(file: &Path, states: &States) -> Result<MockFile, Vec<FileProblem>> {
     let text = read(file).map_err(|problem| vec![problem])?;
-    if root::is_set(&text) {
-        let directory = directory_of(file);
-        let (set, problems) = set::compile(file, &text, &directory, None, &mut HashSet::new());
-        return match set {
-            Some(set) if problems.is_empty() => Ok(MockFile {
-                plan: MockPlan {
-                    files: vec![file.to_owned()],
-                    ..MockPlan::of_sets(vec![set])
-                },
-                listener: Listener::default(),
-            }),
-            _ => Err(problems),
-        };
+    if !root::is_set(&text) {
+        return root::compile(file, &text, states);
     }
-    root::compile(file, &text)
+    let directory = directory_of(file);
+    let mut gathered = Gathered {
+        states: states.clone(),
+        ..Gathered::default()
+    };
+    let (set, problems) = set::compile(file, &text, &directory, None, &mut gathered);
+    match set {
+        Some(set) if problems.is_empty() => Ok(MockFile {
+            plan: MockPlan {
+                files: vec![file.to_owned()],
+                states: states.clone(),
+                collections: gathered.collections,
+                ..MockPlan::of_sets(vec![set])
+            },
+            listener: Listener::default(),
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// Compiles the text of a set of rules.
+///
+/// - `directory`: what files in it are relative to.
+pub fn parse(text: &str, directory: &Path) -> Result<RuleSet, Vec<FileProblem>> {
+    let mut gathered = Gathered::default();
+    let file = Path::new("rules.toml");
+    let (set, problems) = set::compile(file, text, directory, None, &mut gathered);
+    set.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
 fn read(file: &Path) -> Result<String, FileProblem> {

@@ -4,34 +4,113 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue, LOCATION};
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::set::Context;
+use crate::delay::Delay;
+use crate::fault::Fault;
 use crate::folder::contents;
+use crate::pace::Pace;
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
+use crate::template::{Chance, Form, Written};
 
-/// `respond`
-pub(super) fn compile(mut table: Table<'_>, place: &Context) -> Option<Reply> {
-    let status = status(&mut table);
-    let mut fields = Some(Vec::new());
-    if let Some(mut headers) = table.table("headers") {
-        let all = headers
-            .rest()
-            .into_iter()
-            .map(|(name, value)| field(&name, &value));
-        // Every mistake is noted before it is known that there was one.
-        fields = all.collect::<Vec<_>>().into_iter().collect();
+/// The names of segments of the path, with their numbers.
+type Names = [(String, usize)];
+
+/// What holds for everything in one `respond`.
+struct Making<'c> {
+    context: &'c Context,
+    names: &'c Names,
+    /// Whether texts have places.
+    has_places: bool,
+    chance: Chance,
+}
+
+/// `respond`: one answer or a sequence of them, and whether that begins anew.
+pub(super) fn compile(
+    mut table: Table<'_>,
+    context: &Context,
+    names: &Names,
+) -> Option<(Vec<Reply>, bool)> {
+    let Some(sequence) = table.take("sequence") else {
+        return one(table, context, names).map(|reply| (vec![reply], false));
+    };
+    let replies = sequence
+        .elements()
+        .into_iter()
+        .map(|value| one(value.table()?, context, names));
+    let replies: Option<Vec<Reply>> = replies.collect::<Vec<_>>().into_iter().collect();
+    let repeats = match table.take("then") {
+        None => Some(false),
+        Some(value) => match as_text(&value) {
+            Some("last") => Some(false),
+            Some("first") => Some(true),
+            Some(other) => value.wrong(format!("`{other}` is neither last nor first")),
+            None => None,
+        },
+    };
+    if replies.as_ref().is_some_and(Vec::is_empty) {
+        table.wrong("the sequence is empty", None);
+        return None;
     }
-    let delay = milliseconds(&mut table);
+    table.finish();
+    Some((replies?, repeats?))
+}
+
+fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> {
+    let has_places = table.boolean("template").unwrap_or(false);
+    let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
+    let making = Making {
+        context,
+        names,
+        has_places,
+        chance: Chance::new(seed),
+    };
+    let mut status = status(&mut table);
+    let (mut fields, mut written_fields) = (Vec::new(), Vec::new());
+    let mut is_whole = true;
+    if let Some(mut headers) = table.table("headers") {
+        for (name, value) in headers.rest() {
+            match field(&name, &value, &making) {
+                Some((name, Field::Always(value))) => fields.push((name, value)),
+                Some((name, Field::Written(written))) => written_fields.push((name, written)),
+                None => is_whole = false,
+            }
+        }
+    }
     let records = table.text("csv_records_key");
-    let content = content(&mut table, place, records);
+    let made = content(&mut table, &making, records);
+    if let Some(value) = table.take("redirect") {
+        match location(&value, &making) {
+            Some(Field::Always(value)) => fields.push((LOCATION, value)),
+            Some(Field::Written(written)) => written_fields.push((LOCATION, written)),
+            None => is_whole = false,
+        }
+        status = status.or(Some(StatusCode::FOUND));
+    }
+    let delay = delay(&mut table, context);
+    let pace = pace(&mut table);
+    let fault = table.take("fault").and_then(|value| {
+        let name = as_text(&value)?;
+        let fault = Fault::named(name);
+        if fault.is_none() {
+            let known = Fault::ALL.map(Fault::name).join(", ");
+            let hint = format!("known are {known}");
+            value.wrong_with::<()>(format!("`{name}` is no fault"), Some(hint));
+        }
+        fault
+    });
     let has_content = ["file_path", "text", "json"]
         .iter()
         .any(|key| table.was_given(key));
-    if table.was_given("file_path") && table.was_given("status") {
-        table.wrong("`status` cannot be given beside `file_path`", None);
+    if table.was_given("file_path") {
+        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
+            }
+        }
     }
     let may_have_content = status.is_none_or(|status| {
         ![
@@ -44,16 +123,24 @@ pub(super) fn compile(mut table: Table<'_>, place: &Context) -> Option<Reply> {
     if has_content && !may_have_content {
         table.wrong("a response of that status has no content", None);
     }
-    if !has_content && !table.was_given("status") {
-        let hint = "one of file_path, text and json, or a status";
+    let has_more = ["status", "redirect", "fault"]
+        .iter()
+        .any(|key| table.was_given(key));
+    if !has_content && !has_more {
+        let hint = "one of file_path, text and json, or a status, a redirect or a fault";
         table.wrong("nothing to answer", Some(hint.to_owned()));
     }
     table.finish();
+    is_whole.then_some(())?;
     Some(Reply {
         status,
-        fields: fields?,
-        content: content?,
-        delay: delay.unwrap_or(place.delay),
+        fields,
+        content: made?,
+        written_fields,
+        delay: delay?,
+        chance: making.chance,
+        pace,
+        fault,
     })
 }
 
@@ -68,7 +155,100 @@ pub(super) fn milliseconds(table: &mut Table<'_>) -> Option<Duration> {
     Some(Duration::from_millis(u64::try_from(milliseconds).ok()?))
 }
 
-fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+/// `delay`, or milliseconds, or that of the set.
+fn delay(table: &mut Table<'_>, context: &Context) -> Option<Delay> {
+    let fixed = milliseconds(table);
+    let Some(value) = table.take("delay") else {
+        return Some(Delay::Fixed(fixed.unwrap_or(context.delay)));
+    };
+    if table.was_given("delay_response_milliseconds") {
+        return value.wrong("and `delay_response_milliseconds` are given");
+    }
+    if !value.is_table() {
+        return duration(&value).map(Delay::Fixed);
+    }
+    let mut table = value.table()?;
+    let uniform = table.take("uniform");
+    let log_normal = table.table("lognormal");
+    let delay = match (uniform, log_normal) {
+        (Some(value), None) => {
+            let times: Option<Vec<_>> = value.elements().iter().map(duration).collect();
+            match times.as_deref() {
+                Some([least, most]) if least <= most => Some(Delay::Uniform(*least, *most)),
+                None => None,
+                Some(_) => {
+                    let hint = "such as uniform = [\"10ms\", \"50ms\"]";
+                    table.wrong(
+                        "`uniform` takes the least and the most",
+                        Some(hint.to_owned()),
+                    );
+                    None
+                }
+            }
+        }
+        (None, Some(mut table)) => {
+            let median = table.duration("median");
+            let sigma = table.positive("sigma");
+            let most = table.duration("max");
+            for key in ["median", "sigma"] {
+                if !table.was_given(key) {
+                    table.missing(key, "such as { median = \"80ms\", sigma = 0.4 }");
+                }
+            }
+            if median.zip(most).is_some_and(|(median, most)| most < median) {
+                table.wrong("`max` is below the median", None);
+            }
+            table.finish();
+            median.zip(sigma).map(|(median, sigma)| Delay::LogNormal {
+                median,
+                sigma,
+                most,
+            })
+        }
+        _ => {
+            table.wrong("must have one of `uniform` and `lognormal`", None);
+            None
+        }
+    };
+    table.finish();
+    delay
+}
+
+fn duration(value: &Value<'_>) -> Option<Duration> {
+    let text = as_text(value)?;
+    value.check(plimsoll_model::parse_duration(text))
+}
+
+fn pace(table: &mut Table<'_>) -> Option<Pace> {
+    let bandwidth = table.bytes("bandwidth");
+    let dribble = table.table("dribble");
+    if table.was_given("bandwidth") && table.was_given("dribble") {
+        table.wrong("both `bandwidth` and `dribble` are given", None);
+    }
+    if bandwidth == Some(0) {
+        table.wrong("a `bandwidth` of nothing would never end", None);
+    }
+    let dribble = dribble.and_then(|mut table| {
+        let chunks = table.count("chunks", 1..=100_000);
+        let over = table.duration("over");
+        for key in ["chunks", "over"] {
+            if !table.was_given(key) {
+                table.missing(key, "such as { chunks = 5, over = \"1s\" }");
+            }
+        }
+        table.finish();
+        Some(Pace::Dribble(u32::try_from(chunks?).ok()?, over?))
+    });
+    dribble.or(bandwidth.map(Pace::Bandwidth))
+}
+
+/// The value of a field.
+enum Field {
+    Always(HeaderValue),
+    Written(Written),
+}
+
+fn field(name: &str, value: &Value<'_>, making: &Making<'_>) -> Option<(HeaderName, Field)> {
     let name = value
         .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             format!("`{name}` contains a character that header names may not have")
@@ -79,26 +259,37 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
     ) {
         return value.wrong("is set by the server and cannot be given");
     }
-    let text = as_text(value)?;
-    let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
-    Some((name, value.check(text)?))
+    Some((name, location(value, making)?))
 }
 
-fn content(table: &mut Table<'_>, context: &Context, records: Option<String>) -> Option<Content> {
+fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
+    let text = as_text(value)?;
+    if making.has_places && text.contains("{{") {
+        return written(value, text, Form::Field, making).map(Field::Written);
+    }
+    let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
+    value.check(text).map(Field::Always)
+}
+
+fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
+    value.check(Written::new(
+        text,
+        form,
+        making.chance.clone(),
+        making.names,
+    ))
+}
+
+fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<Content> {
     let mut given = Vec::new();
     if let Some(value) = table.take("file_path") {
-        given.push(file(&value, context, records));
+        given.push(file(&value, making.context, records));
     }
     if let Some(value) = table.take("text") {
-        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-        given.push(
-            value
-                .text()
-                .map(|text| Content::Bytes(kind, Bytes::from(text))),
-        );
+        given.push(text(&value, making));
     }
     if let Some(value) = table.take("json") {
-        given.push(json(&value));
+        given.push(json(&value, making));
     }
     if given.len() > 1 {
         table.wrong("more than one of file_path, text and json", None);
@@ -107,9 +298,32 @@ fn content(table: &mut Table<'_>, context: &Context, records: Option<String>) ->
     given.pop().unwrap_or(Some(Content::Empty))
 }
 
-fn json(value: &Value<'_>) -> Option<Content> {
+fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
+    let text = as_text(value)?;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    if making.has_places && text.contains("{{") {
+        let written = written(value, text, Form::Text, making)?;
+        return Some(Content::Written(kind, written));
+    }
+    Some(Content::Bytes(
+        kind,
+        Bytes::copy_from_slice(text.as_bytes()),
+    ))
+}
+
+fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("application/json");
+    if making.has_places && text.contains("{{") {
+        let written = written(value, text, Form::Json, making)?;
+        let sample = written.with_numbers();
+        let checked = serde_json::from_str::<serde::de::IgnoredAny>(&sample);
+        value
+            .check(checked.map_err(|error| {
+                format!("is no JSON, even with numbers in its places: {error}")
+            }))?;
+        return Some(Content::Written(kind, written));
+    }
     // What is JSON already is sent as it was written.
     let json = if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         text.to_owned()

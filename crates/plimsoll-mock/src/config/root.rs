@@ -1,17 +1,18 @@
 //! `apimock.toml`: where to listen, which sets of rules, which folder.
 
-use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
+use super::set::Gathered;
 use super::{FileProblem, MockFile, directory_of, read, set};
 use crate::folder::Folder;
 use crate::plan::{BODY_LIMIT, MockPlan};
 use crate::rules::{RuleSet, Strategy};
 use crate::sharing::Sharing;
+use crate::states::States;
 
 /// Where a file wants to be served.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,10 +43,15 @@ pub(super) fn is_set(text: &str) -> bool {
     let mut document = Document::parse(text);
     let root = document.root();
     let of_root = ["listener", "log", "service", "file_tree_view"];
-    root.has("rules") && !of_root.iter().any(|key| root.has(key))
+    let of_set = ["rules", "collections"];
+    of_set.iter().any(|key| root.has(key)) && !of_root.iter().any(|key| root.has(key))
 }
 
-pub(super) fn compile(file: &Path, text: &str) -> Result<MockFile, Vec<FileProblem>> {
+pub(super) fn compile(
+    file: &Path,
+    text: &str,
+    states: &States,
+) -> Result<MockFile, Vec<FileProblem>> {
     let mut document = Document::parse(text);
     let mut root = document.root();
     let listener = root.table("listener").map(listener);
@@ -78,14 +84,18 @@ pub(super) fn compile(file: &Path, text: &str) -> Result<MockFile, Vec<FileProbl
     let mut problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     let mut service = service.unwrap_or_default();
     let mut files = vec![file.to_owned()];
-    let mut ids = HashSet::new();
+    let mut gathered = Gathered {
+        states: states.clone(),
+        ..Gathered::default()
+    };
     let mut sets: Vec<RuleSet> = Vec::new();
     for path in &service.sets {
         files.push(path.clone());
         match read(path) {
             Err(problem) => problems.push(problem),
             Ok(text) => {
-                let compiled = set::compile(path, &text, &directory, service.strategy, &mut ids);
+                let compiled =
+                    set::compile(path, &text, &directory, service.strategy, &mut gathered);
                 sets.extend(compiled.0);
                 problems.extend(compiled.1);
             }
@@ -107,6 +117,8 @@ pub(super) fn compile(file: &Path, text: &str) -> Result<MockFile, Vec<FileProbl
                 credentials: service.origins,
             },
             body_limit: service.body_limit.unwrap_or(BODY_LIMIT),
+            collections: gathered.collections,
+            states: states.clone(),
             files,
         },
         listener: listener.flatten().unwrap_or_default(),

@@ -2,13 +2,28 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, respond, when};
+use super::{FileProblem, collection, respond, when};
+use crate::collection::Collection;
+use crate::condition::Condition;
 use crate::path::normalized;
 use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
+use crate::states::{STARTED, Scenario, Session, States};
+
+/// What all files of one mock have in common.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// Of rules.
+    pub(super) ids: HashSet<String>,
+    /// Of scenarios.
+    pub(super) states: States,
+    pub(super) collections: Vec<Arc<Collection>>,
+}
 
 /// What compiling a rule needs besides the rule.
 pub(super) struct Context {
@@ -18,19 +33,21 @@ pub(super) struct Context {
     pub(super) root: Option<PathBuf>,
     /// The delay of rules without one.
     pub(super) delay: Duration,
+    /// Where states of scenarios lie.
+    pub(super) states: States,
 }
 
 /// A set, as far as it has no mistakes, and the mistakes.
 ///
 /// - `directory`: what `respond_dir` is relative to.
 /// - `strategy`: unless the file says otherwise.
-/// - `ids`: of the rules before it.
+/// - `gathered`: of the sets before it, too.
 pub(super) fn compile(
     file: &Path,
     text: &str,
     directory: &Path,
     strategy_before: Option<Strategy>,
-    ids: &mut HashSet<String>,
+    gathered: &mut Gathered,
 ) -> (Option<RuleSet>, Vec<FileProblem>) {
     let mut document = Document::parse(text);
     let mut root = document.root();
@@ -61,8 +78,10 @@ pub(super) fn compile(
         prefix: prefix.clone().filter(|prefix| prefix != "/"),
         root: folder.canonicalize().ok(),
         delay,
+        states: gathered.states.clone(),
     };
     let rules = match root.take("rules") {
+        None if root.has("collections") => Vec::new(),
         None => {
             root.missing("rules", "at least rules = []");
             Vec::new()
@@ -72,8 +91,12 @@ pub(super) fn compile(
     let count = rules.len();
     let rules: Vec<Rule> = rules
         .into_iter()
-        .filter_map(|value| rule(value.table()?, &context, ids))
+        .filter_map(|value| rule(value.table()?, &context, &mut gathered.ids))
         .collect();
+    for table in root.tables("collections") {
+        let collection = collection::compile(table, &context);
+        gathered.collections.extend(collection.map(Arc::new));
+    }
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     if rules.len() < count || !problems.is_empty() {
@@ -101,25 +124,90 @@ fn rule(mut table: Table<'_>, context: &Context, ids: &mut HashSet<String>) -> O
         }
         Some(when) => when::compile(when, context),
     };
-    let reply = match table.table("respond") {
+    let names = conditions
+        .iter()
+        .flatten()
+        .find_map(|condition| match condition {
+            Condition::Pattern(pattern) => Some(pattern.names().to_vec()),
+            _ => None,
+        });
+    let replies = match table.table("respond") {
         None => {
             table.missing("respond", "such as respond.text = \"hello\"");
             None
         }
-        Some(respond) => respond::compile(respond, context),
+        Some(respond) => respond::compile(respond, context, &names.unwrap_or_default()),
+    };
+    let scenario = match table.table("scenario") {
+        None => Some(None),
+        Some(table) => scenario(table, context).map(Some),
     };
     let priority = table.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX));
     let weight = table.integer("weight", 0..=i64::from(u32::MAX));
     table.finish();
+    let (replies, repeats) = replies?;
+    let mut conditions = conditions?;
+    let mut next = None;
+    if let Some((scenario, state, to)) = scenario? {
+        if let Some(state) = &state {
+            conditions.push(Condition::State(scenario.clone(), state.clone()));
+        }
+        next = to.map(|to| (scenario, state, to));
+    }
     Some(Rule {
         id,
-        conditions: conditions?,
+        conditions,
         priority: priority
             .and_then(|it| i32::try_from(it).ok())
             .unwrap_or_default(),
         weight: weight.and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
-        reply: reply?,
+        replies,
+        repeats,
+        turns: AtomicUsize::new(0),
+        next,
     })
+}
+
+/// A scenario, the state that it must be in, and the one that it goes to.
+type Step = (Scenario, Option<String>, Option<String>);
+
+fn scenario(mut table: Table<'_>, context: &Context) -> Option<Step> {
+    let name = table.text("name");
+    if name.is_none() && !table.was_given("name") {
+        table.missing("name", "what the scenario is called");
+    }
+    let state = table.text("state");
+    let next = table.text("next");
+    let has_any = table.was_given("state") || table.was_given("next");
+    let session = match table.take("session") {
+        None => Some(Session::All),
+        Some(value) => session(&value),
+    };
+    if !has_any {
+        let hint = format!(
+            "the state that it must be in (`state`, at first {STARTED}), or goes to (`next`)"
+        );
+        table.wrong("neither `state` nor `next`", Some(hint));
+    }
+    table.finish();
+    let scenario = Scenario {
+        states: context.states.clone(),
+        name: name?,
+        session: session?,
+    };
+    Some((scenario, state, next))
+}
+
+fn session(value: &Value<'_>) -> Option<Session> {
+    let text = as_text(value)?;
+    match text.split_once(':') {
+        None if text == "address" => Some(Session::Address),
+        Some(("cookie", name)) if !name.is_empty() => Some(Session::Cookie(name.to_owned())),
+        Some(("header", name)) if !name.is_empty() => Some(Session::Header(name.to_owned())),
+        _ => value.wrong(format!(
+            "`{text}` is none of address, cookie:NAME and header:NAME"
+        )),
+    }
 }
 
 const STRATEGIES: [&str; 5] = [

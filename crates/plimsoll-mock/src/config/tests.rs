@@ -131,13 +131,16 @@ respond = { file_path = "data.csv", csv_records_key = "rows" }
         .plan;
     let rules = plan.sets[0].rules();
     assert_eq!((rules[0].priority, rules[0].weight), (10, 3));
-    assert_eq!(rules[0].reply.delay.as_millis(), 1500);
-    assert_eq!(rules[1].reply.delay.as_millis(), 0);
-    let Content::Bytes(_, json) = &rules[1].reply.content else {
+    assert_eq!(
+        rules[0].replies[0].delay,
+        crate::delay::Delay::Fixed(std::time::Duration::from_millis(1500))
+    );
+    assert_eq!(rules[1].replies[0].delay, crate::delay::Delay::default());
+    let Content::Bytes(_, json) = &rules[1].replies[0].content else {
         panic!("{rules:?}");
     };
     assert_eq!(json, "{\"ok\":true}");
-    assert!(matches!(&rules[2].reply.content, Content::File(file) if file.records == "rows"));
+    assert!(matches!(&rules[2].replies[0].content, Content::File(file) if file.records == "rows"));
     let mut request = KeptRequest::made("post", "/api/orders/");
     request.body = bytes::Bytes::from_static(b"{\"customer\":{\"tier\":\"gold\"}}");
     request.fields = vec![
@@ -289,4 +292,45 @@ fn scripts_and_missing_files_are_refused_by_name() {
         .map(|_| ())
         .unwrap_err();
     assert!(error[0].unreadable.is_some());
+}
+
+#[test]
+fn mistakes_in_answers_are_told() {
+    let rules = r#"
+[[rules]]
+when.request.url_path = { op = "pattern", value = "/a{b}" }
+respond = { text = "x", fault = "resett", delay = "5x" }
+[[rules]]
+when.request.url_path = { op = "pattern", value = "/{id}" }
+respond = { template = true, text = "{{request.path.no}}", dribble = { chunks = 2 }, bandwidth = "1KiB" }
+[[rules]]
+when.request.body.jsonpath."$[" = { op = "exists" }
+respond.sequence = []
+[[rules]]
+when.request.body.schema = "none.json"
+respond = { template = true, json = '{ "a": {{request.method}} {{request.method}} }' }
+[[rules]]
+when.request.url_path = "/"
+respond = { text = "x", delay = { uniform = ["9ms", "1ms"] } }
+scenario = { name = "s", session = "ip" }
+"#;
+    let told = problems(rules);
+    for expected in [
+        "rules[1].when.request.url_path.value: `a{b}` is neither text nor a place",
+        "rules[1].respond.fault: `resett` is no fault",
+        "rules[1].respond.delay:",
+        "rules[2].respond.text: there is no `{{request.path.no}}`",
+        "rules[2].respond.dribble: `over` is missing",
+        "rules[2].respond: both `bandwidth` and `dribble`",
+        "is no JSONPath",
+        "rules[3].respond: the sequence is empty",
+        "rules[4].when.request.body.schema: cannot read",
+        "rules[4].respond.json: is no JSON, even with numbers in its places",
+        "rules[5].respond.delay: `uniform` takes the least and the most",
+        "rules[5].scenario: neither `state` nor `next`",
+        "rules[5].scenario.session: `ip` is none of",
+    ] {
+        let is_told = told.iter().any(|problem| problem.contains(expected));
+        assert!(is_told, "no `{expected}` in {told:#?}");
+    }
 }

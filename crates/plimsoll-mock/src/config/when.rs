@@ -1,11 +1,16 @@
 //! What a rule asks of a request.
 
+use std::sync::Arc;
+
+use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
+use serde_json_path::JsonPath;
 
 use super::set::Context;
 use crate::condition::Condition;
 use crate::condition::field::FieldTest;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
+use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
 use crate::path::normalized;
 
@@ -58,6 +63,9 @@ fn alternatives(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
     conditions.collect::<Vec<_>>().into_iter().collect()
 }
 
+/// Makes the condition of one place in JSON.
+type MakeJson = fn(String, Value<'_>) -> Option<Condition>;
+
 /// Makes the condition of one name.
 type Make = fn(String, FieldTest) -> Condition;
 
@@ -68,7 +76,7 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
     if let Some(value) = table.take("url_path") {
         let path = path(value, context);
         is_whole &= path.is_some();
-        conditions.extend(path.map(Condition::Path));
+        conditions.extend(path);
     }
     if let Some(value) = table.take("method") {
         let methods = methods(value);
@@ -92,12 +100,26 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         }
     }
     if let Some(mut body) = table.table("body") {
-        if let Some(mut json) = body.table("json") {
-            for (path, value) in json.rest() {
-                let test = json_test(value);
-                is_whole &= test.is_some();
-                conditions.extend(test.map(|test| Condition::Json(DottedPath::new(path), test)));
+        let mut each = |table: Option<Table<'_>>, make: MakeJson| {
+            for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
+                let condition = make(path, value);
+                is_whole &= condition.is_some();
+                conditions.extend(condition);
             }
+        };
+        each(body.table("json"), |path, value| {
+            Some(Condition::Json(DottedPath::new(path), json_test(value)?))
+        });
+        each(body.table("jsonpath"), |path, value| {
+            let parsed =
+                JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
+            let parsed = value.check(parsed)?;
+            Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
+        });
+        if let Some(value) = body.take("schema") {
+            let schema = schema(&value, context);
+            is_whole &= schema.is_some();
+            conditions.extend(schema);
         }
         body.finish();
     }
@@ -149,13 +171,22 @@ fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
     value.wrong_with(format!("`{name}` is no operator"), Some(hint))
 }
 
-fn path(value: Value<'_>, context: &Context) -> Option<TextTest> {
+fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
     let (value, op) = parts(value)?;
-    let operator = text_operator(op.as_ref(), &[])?.ok()?;
+    let operator = text_operator(op.as_ref(), &["pattern"])?;
     let Some(value) = value else {
         return op?.wrong("needs a `value`");
     };
     let text = as_text(&value)?;
+    let behind_prefix = |text: &str| {
+        let prefix = context.prefix.as_deref().unwrap_or_default();
+        normalized(&format!("{prefix}{}", normalized(text)))
+    };
+    let Ok(operator) = operator else {
+        return value
+            .check(PathPattern::new(&behind_prefix(text)))
+            .map(Condition::Pattern);
+    };
     // What is a whole path or its beginning is made normal and stands behind the prefix; parts and ends of paths
     // and regular expressions mean what they say.
     let is_path = matches!(
@@ -167,12 +198,12 @@ fn path(value: Value<'_>, context: &Context) -> Option<TextTest> {
             | TextOperator::WildCard
     );
     let compared = if is_path {
-        let prefix = context.prefix.as_deref().unwrap_or_default();
-        normalized(&format!("{prefix}{}", normalized(text)))
+        behind_prefix(text)
     } else {
         text.to_owned()
     };
-    value.check(TextTest::new(operator, compared).map_err(|error| regex_message(&error)))
+    let compiled = TextTest::new(operator, compared).map_err(|error| regex_message(&error));
+    value.check(compiled).map(Condition::Path)
 }
 
 /// Without the drawing of where it is, which is of several lines.
@@ -199,6 +230,24 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
             _ => None,
         }
     })
+}
+
+/// A file that holds a JSON Schema, which may be JSON5.
+fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
+    let file = as_text(value)?;
+    let path = context.root.clone()?.join(file);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let json = json5_to_json(&value.check(text)?).map_err(|error| error.to_string());
+    let json = json.and_then(|json| serde_json::from_str(&json).map_err(|error| error.to_string()));
+    let json: serde_json::Value =
+        value.check(json.map_err(|error| format!("{} is no JSON: {error}", path.display())))?;
+    let validator = jsonschema::validator_for(&json)
+        .map_err(|error| format!("{} is no JSON Schema: {error}", path.display()));
+    Some(Condition::Schema(
+        file.to_owned(),
+        Arc::new(value.check(validator)?),
+    ))
 }
 
 fn field(value: Value<'_>) -> Option<FieldTest> {

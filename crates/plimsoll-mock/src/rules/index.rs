@@ -12,6 +12,39 @@ use smallvec::SmallVec;
 use super::affix::Affixes;
 use crate::condition::text::{TextOperator, TextTest};
 
+/// How a rule is found by the path of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup<'t> {
+    /// The whole path.
+    Exact(&'t str),
+    /// Its beginning.
+    Starts(&'t str),
+    /// Its end.
+    Ends(&'t str),
+    /// A part of it.
+    Contains(&'t str),
+    /// It may be any.
+    Other,
+}
+
+impl<'t> Lookup<'t> {
+    /// Of every path that meets a test.
+    pub fn of(test: &'t TextTest) -> Self {
+        let value = test.value();
+        match test.operator() {
+            TextOperator::Equal => Self::Exact(value),
+            TextOperator::StartsWith => Self::Starts(value),
+            TextOperator::EndsWith => Self::Ends(value),
+            TextOperator::Contains => Self::Contains(value),
+            TextOperator::WildCard => {
+                let end = value.find(['*', '?']).unwrap_or(value.len());
+                Self::Starts(value.get(..end).unwrap_or_default())
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
 /// The paths of rules, which are known by their numbers.
 #[derive(Debug, Default)]
 pub struct RuleIndex {
@@ -24,26 +57,26 @@ pub struct RuleIndex {
 }
 
 impl RuleIndex {
-    /// - `paths`: what each rule asks of the path, if it does; in the order in which they are to be tried.
-    pub fn new<'t>(paths: impl IntoIterator<Item = Option<&'t TextTest>>) -> Self {
+    /// - `paths`: how each rule is found, in the order in which they are to be tried.
+    pub fn new<'t>(paths: impl IntoIterator<Item = Lookup<'t>>) -> Self {
         let mut index = Self::default();
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         let (mut parts, mut part_numbers) = (Vec::new(), Vec::new());
         for (path, number) in paths.into_iter().zip(0_u32..) {
-            let Some(test) = path else {
-                index.others.push(number);
-                continue;
-            };
-            let value = test.value();
-            match test.operator() {
-                TextOperator::Equal => index.exact.entry(value.into()).or_default().push(number),
-                TextOperator::StartsWith => starts.push((value.as_bytes().to_vec(), number)),
-                TextOperator::EndsWith => ends.push((value.bytes().rev().collect(), number)),
-                TextOperator::Contains if !value.is_empty() => {
+            match path {
+                Lookup::Exact(value) => index.exact.entry(value.into()).or_default().push(number),
+                Lookup::Starts(value) if value.len() > 1 => {
+                    starts.push((value.as_bytes().to_vec(), number));
+                }
+                Lookup::Ends(value) => ends.push((value.bytes().rev().collect(), number)),
+                Lookup::Contains(value) if !value.is_empty() => {
                     parts.push(value);
                     part_numbers.push(number);
                 }
-                _ => index.others.push(number),
+                // Every path begins with a slash.
+                Lookup::Starts(_) | Lookup::Contains(_) | Lookup::Other => {
+                    index.others.push(number);
+                }
             }
         }
         index.starts = Affixes::new(starts);

@@ -7,14 +7,16 @@ mod index;
 mod strategy;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::asked::Asked;
 use crate::condition::Condition;
 use crate::reply::Reply;
+use crate::states::Scenario;
 
-pub use self::index::RuleIndex;
+pub use self::index::{Lookup, RuleIndex};
 pub use self::strategy::{Strategy, Tiebreaker};
 
 use self::strategy::{Rotations, random, weighted};
@@ -30,11 +32,46 @@ pub struct Rule {
     pub priority: i32,
     /// How likely it is, if the strategy looks at it.
     pub weight: u32,
-    /// What it answers.
-    pub reply: Reply,
+    /// What it answers, one after the other; at least one.
+    pub replies: Vec<Reply>,
+    /// Whether it begins anew after the last one, instead of staying there.
+    pub repeats: bool,
+    /// How often it has answered.
+    pub turns: AtomicUsize,
+    /// The state that a scenario goes to when it answers, and the one that it must be in still.
+    pub next: Option<(Scenario, Option<String>, String)>,
 }
 
 impl Rule {
+    /// A rule with one answer.
+    pub fn new(conditions: Vec<Condition>, reply: Reply) -> Self {
+        Self {
+            id: None,
+            conditions,
+            priority: 0,
+            weight: 1,
+            replies: vec![reply],
+            repeats: false,
+            turns: AtomicUsize::new(0),
+            next: None,
+        }
+    }
+
+    /// Takes its turn: the number of the reply that it answers with now.
+    #[inline]
+    pub(crate) fn turn(&self) -> usize {
+        let count = self.replies.len();
+        if count == 1 {
+            return 0;
+        }
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        if self.repeats {
+            turn % count
+        } else {
+            turn.min(count - 1)
+        }
+    }
+
     /// Whether a request meets its conditions.
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         self.conditions
@@ -73,9 +110,9 @@ impl RuleSet {
         if matches!(strategy, Strategy::Priority(_)) {
             order.sort_by_key(|number| std::cmp::Reverse(rules[*number as usize].priority));
         }
-        let path = |number: &u32| match rules[*number as usize].conditions.first() {
-            Some(Condition::Path(test)) => Some(test),
-            _ => None,
+        let path = |number: &u32| {
+            let first = rules[*number as usize].conditions.first();
+            first.map_or(Lookup::Other, Condition::lookup)
         };
         let index = RuleIndex::new(order.iter().map(path));
         Self {

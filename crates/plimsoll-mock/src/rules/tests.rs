@@ -12,11 +12,9 @@ fn path(operator: TextOperator, value: &str) -> Condition {
 
 fn rule(conditions: Vec<Condition>, priority: i32, weight: u32) -> Rule {
     Rule {
-        id: None,
-        conditions,
         priority,
         weight,
-        reply: Reply::default(),
+        ..Rule::new(conditions, Reply::default())
     }
 }
 

@@ -4,4 +4,6 @@
 
 mod mock;
 
+mod replies;
+
 mod serving;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_mock::{Folder, Mock, MockPlan, Shared, config};
+use plimsoll_mock::{Folder, Mock, MockPlan, Shared};
 use plimsoll_server::{
     Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, MakeAction, Serves,
 };
@@ -81,8 +81,7 @@ impl Served {
         let folder = self::files(files);
         let file = folder.path().join("rules.toml");
         fs::write(&file, rules).unwrap();
-        let plan = config::load(&file).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let shared = Shared::of_file(&file, plan);
+        let shared = Shared::of_file(&file).unwrap_or_else(|problems| panic!("{problems:?}"));
         Self::start(folder, shared)
     }
 
@@ -103,8 +102,8 @@ impl Served {
                     http3: None,
                 },
             }],
-            inherited: Arc::default(),
             limits: Limits::default(),
+            inherited: Arc::default(),
         };
         let engine = Engine::start(&plan, Arc::<Counters>::default()).unwrap();
         Self {

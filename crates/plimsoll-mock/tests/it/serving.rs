@@ -132,7 +132,9 @@ fn too_much_content_is_refused_whether_its_length_is_told_or_not() {
         b"POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1000000000\r\n\r\n";
     let said = String::from_utf8(served.talk(told)).unwrap();
     assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
-    let mut untold = b"POST /a HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    let mut untold =
+        b"POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_vec();
     let chunk = vec![b'x'; 1 << 20];
     for _ in 0..33 {
         untold.extend_from_slice(b"100000\r\n");

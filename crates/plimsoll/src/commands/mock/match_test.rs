@@ -57,7 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         explanation.to_string()
     };
     terminal::print(&text).map_err(|error| Problem::caused_by(&error).could_not_run())?;
-    let is_answered = explanation.rule.is_some() || explanation.file.is_some();
+    let is_answered = explanation.rule.is_some()
+        || explanation.collection.is_some()
+        || explanation.file.is_some();
     Ok(if is_answered {
         Exit::Fine
     } else {

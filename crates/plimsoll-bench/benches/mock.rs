@@ -1,0 +1,178 @@
+//! Mocks: finding the rule of a request among many, and whole answers over loopback.
+//!
+//! `routing` looks one request up: that of the first rule, of the last one, and one that only the fallback answers.
+//! `response_latency` asks a server of this process, one request at a time; the difference between `file_rule_warm`
+//! and `text_rule` is what it costs that an answer lies in a file.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot be set up has nothing to say"
+)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use plimsoll_mock::condition::Condition;
+use plimsoll_mock::condition::text::{TextOperator, TextTest};
+use plimsoll_mock::reply::Reply;
+use plimsoll_mock::rules::Strategy;
+use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, Shared, config};
+use plimsoll_server::{Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, Serves};
+
+const SIZES: [usize; 4] = [1, 10, 100, 10_000];
+
+const MIXED: [TextOperator; 3] = [
+    TextOperator::Equal,
+    TextOperator::StartsWith,
+    TextOperator::Contains,
+];
+
+fn rule(operator: TextOperator, value: String) -> Rule {
+    let path = Condition::Path(TextTest::new(operator, value).unwrap());
+    Rule::new(vec![path], Reply::default())
+}
+
+/// Rules for `/api/resource/0` and so on, and one that answers everything else.
+fn rules(count: usize, operators: &[TextOperator]) -> RuleSet {
+    let specific = (0..count).map(|number| {
+        let operator = operators[number % operators.len()];
+        let path = match operator {
+            TextOperator::Equal => format!("/api/resource/{number}"),
+            TextOperator::Contains => format!("/resource/{number}/"),
+            _ => format!("/api/resource/{number}/"),
+        };
+        rule(operator, path)
+    });
+    let fallback = rule(TextOperator::WildCard, "/api/*".to_owned());
+    let rules = specific.chain([fallback]).collect();
+    RuleSet::new(
+        PathBuf::from("rules.toml"),
+        Some("/api".to_owned()),
+        Strategy::FirstMatch,
+        rules,
+    )
+}
+
+fn routing(criterion: &mut Criterion) {
+    for (kind, operators) in [("exact", &MIXED[..1]), ("mixed", &MIXED[..])] {
+        let mut group = criterion.benchmark_group(format!("routing/find_matched/{kind}"));
+        group.throughput(Throughput::Elements(1));
+        for count in SIZES {
+            let set = rules(count, operators);
+            let path = |number: usize| {
+                let is_exact = operators[number % operators.len()] == TextOperator::Equal;
+                let end = if is_exact { "" } else { "/x" };
+                format!("/api/resource/{number}{end}")
+            };
+            for (case, path, expected) in [
+                ("first_rule_hit", path(0), 0),
+                ("last_rule_hit", path(count - 1), count - 1),
+                (
+                    "miss_all_specific_rules",
+                    "/api/unknown/1".to_owned(),
+                    count,
+                ),
+            ] {
+                let request = KeptRequest::made("GET", &path);
+                let asked = request.asked();
+                assert_eq!(set.find(&asked), Some(expected), "{kind} {count} {case}");
+                group.bench_with_input(BenchmarkId::new(case, count), &asked, |bencher, asked| {
+                    bencher.iter(|| set.find(asked));
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+const RULES: &str = r#"
+[[rules]]
+when.request.url_path = "/text"
+respond.text = "hello world"
+
+[[rules]]
+when.request.url_path = "/status"
+respond.status = 418
+
+[[rules]]
+when.request.url_path = "/file"
+respond.file_path = "files/hello.json"
+"#;
+
+/// A server of a root file with a folder, in this process.
+fn serve(folder: &tempfile::TempDir) -> Engine {
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("files")).unwrap();
+    fs::write(path("files/hello.json"), "{\"hello\":\"world\"}").unwrap();
+    fs::write(path("rules.toml"), RULES).unwrap();
+    let root = "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \"files\"\n";
+    fs::write(path("apimock.toml"), root).unwrap();
+    let shared = Shared::fixed(config::load(&path("apimock.toml")).unwrap());
+    let plan = EnginePlan {
+        threads: 2,
+        pin: false,
+        listeners: vec![ListenerPlan {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            mode: None,
+            shares_port: false,
+            proxied_by: Vec::new(),
+            is_last: false,
+            serves: Serves::Http {
+                action: Arc::new(move || {
+                    Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>
+                }),
+                tls: None,
+                http2: false,
+                http3: None,
+            },
+        }],
+        limits: Limits::default(),
+        inherited: Arc::default(),
+    };
+    Engine::start(&plan, Arc::<Counters>::default()).unwrap()
+}
+
+fn response_latency(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = serve(&folder);
+    let mut group = criterion.benchmark_group("response_latency");
+    group.throughput(Throughput::Elements(1));
+    for (case, path, status) in [
+        ("text_rule", "/text", "200"),
+        ("status_rule", "/status", "418"),
+        ("file_rule_warm", "/file", "200"),
+        ("dyn_route_fallback", "/hello", "200"),
+        ("not_found", "/missing", "404"),
+    ] {
+        let mut stream = TcpStream::connect(engine.addresses()[0]).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let mut buffer = vec![0; 64 * 1024];
+        let mut ask = || {
+            stream.write_all(request.as_bytes()).unwrap();
+            // Every answer here is short enough to come at once.
+            let length = stream.read(&mut buffer).unwrap();
+            let line = format!("HTTP/1.1 {status} ");
+            assert!(buffer[..length].starts_with(line.as_bytes()), "{case}");
+        };
+        ask();
+        group.bench_function(case, |bencher| bencher.iter(&mut ask));
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = mock;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = routing, response_latency
+}
+criterion_main!(mock);

@@ -1,0 +1,150 @@
+//! Answers that no client wants: what goes wrong between client and server.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use plimsoll_server::{Outcome, Stream};
+use socket2::SockRef;
+use tokio::io::{AsyncWriteExt, copy, sink};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection is reset.
+    Reset,
+    /// The connection ends without an answer.
+    Empty,
+    /// Bytes that are no HTTP, then the end.
+    Garbage,
+    /// A head, then something that is no chunk, then the end.
+    MalformedChunk,
+    /// The head and half of the content, then the end.
+    HalfBody,
+    /// The head byte by byte, then the content.
+    SlowHeaders,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Reset,
+        Self::Empty,
+        Self::Garbage,
+        Self::MalformedChunk,
+        Self::HalfBody,
+        Self::SlowHeaders,
+    ];
+
+    /// As files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Empty => "empty",
+            Self::Garbage => "garbage",
+            Self::MalformedChunk => "malformed_chunk",
+            Self::HalfBody => "half_body",
+            Self::SlowHeaders => "slow_headers",
+        }
+    }
+
+    /// The fault of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
+    /// Takes the connection over and does it; only over HTTP/1.
+    pub(crate) fn outcome(self, reply: Said) -> Outcome {
+        Outcome::Raw(Box::new(move |stream| {
+            Box::pin(async move {
+                // What the client makes of it is what is tested.
+                self.happen(stream, &reply).await.ok();
+            })
+        }))
+    }
+
+    async fn happen(self, mut stream: Stream, reply: &Said) -> std::io::Result<()> {
+        match self {
+            Self::Reset => {
+                // Only TCP has resets; elsewhere the connection just ends.
+                if let Some(socket) = stream.socket() {
+                    SockRef::from(socket).set_linger(Some(Duration::ZERO))?;
+                }
+                return Ok(());
+            }
+            Self::Empty => {}
+            Self::Garbage => {
+                let mut rng = fastrand::Rng::new();
+                let mut bytes = [0; 256];
+                rng.fill(&mut bytes);
+                // Never the beginning of an answer.
+                bytes[0] = 0xff;
+                stream.write_all(&bytes).await?;
+            }
+            Self::MalformedChunk => {
+                stream
+                    .write_all(&reply.head("transfer-encoding: chunked\r\n"))
+                    .await?;
+                stream
+                    .write_all(b"5\r\nhello\r\nno length of a chunk\r\n")
+                    .await?;
+            }
+            Self::HalfBody => {
+                let length = format!("content-length: {}\r\n", reply.content.len().max(1));
+                stream.write_all(&reply.head(&length)).await?;
+                stream
+                    .write_all(&reply.content[..reply.content.len() / 2])
+                    .await?;
+            }
+            Self::SlowHeaders => {
+                let length = format!(
+                    "content-length: {}\r\nconnection: close\r\n",
+                    reply.content.len()
+                );
+                for byte in reply.head(&length) {
+                    stream.write_all(&[byte]).await?;
+                    stream.flush().await?;
+                    tokio::time::sleep(BETWEEN_BYTES).await;
+                }
+                stream.write_all(&reply.content).await?;
+            }
+        }
+        stream.shutdown().await?;
+        // A socket that is closed with something unread is reset, and what was written may be lost.
+        let mut nowhere = sink();
+        let rest = copy(&mut stream, &mut nowhere);
+        tokio::time::timeout(LINGER, rest).await.ok();
+        Ok(())
+    }
+}
+
+/// Between two bytes of a slow head.
+const BETWEEN_BYTES: Duration = Duration::from_millis(20);
+
+/// How long the client may take to end its side.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What would have been answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) content: Bytes,
+}
+
+impl Said {
+    fn head(&self, framing: &str) -> Vec<u8> {
+        let reason = self.status.canonical_reason().unwrap_or_default();
+        let mut head = format!("HTTP/1.1 {} {reason}\r\n", self.status.as_u16()).into_bytes();
+        for (name, value) in &self.fields {
+            head.extend_from_slice(name.as_str().as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(framing.as_bytes());
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+}

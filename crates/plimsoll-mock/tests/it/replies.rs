@@ -1,0 +1,201 @@
+//! What rules can answer beyond a text.
+
+use plimsoll_testkit::eventually;
+
+use crate::mock::Served;
+
+fn served(respond: &str) -> Served {
+    let rule = format!(
+        "[[rules]]\nwhen.request.url_path = {{ op = \"pattern\", value = \"/users/{{id}}\" }}\n{respond}\n"
+    );
+    Served::rules(&rule)
+}
+
+#[test]
+fn templates_are_filled_for_each_request() {
+    let served = served(
+        "respond = { template = true, json = '{ \"id\": \"{{request.path.id}}\", \"n\": {{$counter}}, \"name\": \"{{request.json.name}}\" }', \
+         headers = { x-id = \"{{request.path.id}}\", x-plain = \"a\" } }",
+    );
+    let answer = served.ask("POST", "/users/7", &[], "{\"name\":\"A\\\"B\"}");
+    assert_eq!(
+        answer.text(),
+        "{ \"id\": \"7\", \"n\": 1, \"name\": \"A\\\"B\" }"
+    );
+    assert_eq!(answer.field("x-id"), Some("7"));
+    assert_eq!(answer.field("x-plain"), Some("a"));
+    assert_eq!(answer.field("content-type"), Some("application/json"));
+    assert_eq!(
+        served.get("/users/8").text(),
+        "{ \"id\": \"8\", \"n\": 2, \"name\": \"\" }"
+    );
+    // What a client sends cannot end a field.
+    let answer = served.get("/users/a%0d%0ax-evil:%201");
+    assert_eq!((answer.status, answer.field("x-evil")), (200, None));
+    assert_eq!(answer.field("x-id"), Some("a  x-evil: 1"));
+}
+
+#[test]
+fn sequences_stay_or_begin_anew() {
+    let steps = "respond.sequence = [{ status = 503 }, { text = \"ok\" }]";
+    let stays = served(steps);
+    let statuses = |served: &Served| {
+        (0..4)
+            .map(|_| served.get("/users/1").status)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(statuses(&stays), [503, 200, 200, 200]);
+    let repeats = served(&format!("{steps}\nrespond.then = \"first\""));
+    assert_eq!(statuses(&repeats), [503, 200, 503, 200]);
+}
+
+#[test]
+fn redirects_lead_away() {
+    let served =
+        served("respond = { template = true, redirect = \"/people/{{request.path.id}}\" }");
+    let answer = served.get("/users/9");
+    assert_eq!(
+        (answer.status, answer.field("location")),
+        (302, Some("/people/9"))
+    );
+}
+
+#[test]
+fn faults_happen() {
+    let fault = |name: &str| {
+        let served = served(&format!(
+            "respond = {{ text = \"0123456789\", fault = \"{name}\" }}"
+        ));
+        served.talk(b"GET /users/1 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+    };
+    assert_eq!(fault("reset"), b"");
+    assert_eq!(fault("empty"), b"");
+    let garbage = fault("garbage");
+    assert!(
+        !garbage.is_empty() && !garbage.starts_with(b"HTTP/"),
+        "{garbage:?}"
+    );
+    let text = |name| String::from_utf8(fault(name)).unwrap();
+    let chunk = text("malformed_chunk");
+    assert!(
+        chunk.contains("transfer-encoding: chunked\r\n\r\n5\r\nhello\r\nno length"),
+        "{chunk}"
+    );
+    let half = text("half_body");
+    assert!(
+        half.contains("content-length: 10\r\n") && half.ends_with("\r\n\r\n01234"),
+        "{half}"
+    );
+    let slow = text("slow_headers");
+    assert!(
+        slow.starts_with("HTTP/1.1 200 OK\r\n") && slow.ends_with("\r\n\r\n0123456789"),
+        "{slow}"
+    );
+}
+
+#[test]
+fn delays_and_paces_hold_back_but_lose_nothing() {
+    for respond in [
+        "respond = { text = \"0123456789\", delay = \"5ms\" }",
+        "respond = { text = \"0123456789\", delay = { uniform = [\"1ms\", \"5ms\"] } }",
+        "respond = { text = \"0123456789\", delay = { lognormal = { median = \"2ms\", sigma = 0.5, max = \"9ms\" } }, seed = 1 }",
+        "respond = { text = \"0123456789\", dribble = { chunks = 3, over = \"30ms\" } }",
+        "respond = { text = \"0123456789\", bandwidth = \"100B\" }",
+    ] {
+        let served = served(respond);
+        assert_eq!(served.get("/users/1").text(), "0123456789", "{respond}");
+    }
+}
+
+#[test]
+fn scenarios_go_on_and_reloads_keep_their_states() {
+    let rules = r#"
+[[rules]]
+when.request.method = "POST"
+respond.status = 201
+scenario = { name = "cart", state = "Started", next = "full", session = "cookie:sid" }
+
+[[rules]]
+when.request.method = "GET"
+respond.text = "full"
+scenario = { name = "cart", state = "full", session = "cookie:sid" }
+
+[[rules]]
+when.request.method = "GET"
+respond.text = "empty"
+"#;
+    let served = Served::rules(rules);
+    let one = ["cookie: sid=1"];
+    let get = |fields: &[&str]| served.ask("GET", "/", fields, "").text().to_owned();
+    assert_eq!(get(&one), "empty");
+    assert_eq!(served.ask("POST", "/", &one, "").status, 201);
+    assert_eq!(
+        (get(&one), get(&["cookie: sid=2"])),
+        ("full".to_owned(), "empty".to_owned())
+    );
+    assert_eq!(served.ask("POST", "/", &one, "").status, 404);
+    served.write("rules.toml", &rules.replace("\"empty\"", "\"none\""));
+    eventually(|| get(&[]) == "none");
+    assert_eq!(get(&one), "full");
+}
+
+#[test]
+fn json_is_asked_by_path_and_schema() {
+    let rules = r#"
+[[rules]]
+when.request.body.jsonpath."$.items[?@.price > 10].sku" = { op = "starts_with", value = "W" }
+respond.text = "dear"
+
+[[rules]]
+when.request.body.schema = "order.json"
+respond.text = "valid"
+"#;
+    let schema = r#"{ "type": "object", "required": ["id"], "properties": { "id": { "type": "integer" } } }"#;
+    let served = Served::rules_with(rules, &[("order.json", schema)]);
+    let post = |body: &str| {
+        let answer = served.ask("POST", "/", &[], body);
+        (answer.status, answer.text().to_owned())
+    };
+    let dear = "{\"items\":[{\"sku\":\"A\",\"price\":20},{\"sku\":\"W1\",\"price\":11}]}";
+    assert_eq!(post(dear).1, "dear");
+    assert_eq!(
+        post("{\"id\":1,\"items\":[{\"sku\":\"W1\",\"price\":1}]}").1,
+        "valid"
+    );
+    assert_eq!(post("{\"id\":\"1\"}").0, 404);
+    assert_eq!(post("no JSON").0, 404);
+}
+
+#[test]
+fn collections_are_changed_and_kept() {
+    let rules = "[[collections]]\npath = \"/people\"\nfile = \"people.json\"\npersist = true\n";
+    let served = Served::rules_with(
+        rules,
+        &[("people.json", "[{ \"id\": 1, \"name\": \"Ann\" }]")],
+    );
+    let made = served.ask("POST", "/people", &[], "{\"name\":\"Ben\"}");
+    assert_eq!(
+        (made.status, made.field("location")),
+        (201, Some("/people/2"))
+    );
+    assert_eq!(
+        served
+            .ask("PATCH", "/people/1", &[], "{\"name\":\"Eve\"}")
+            .status,
+        200
+    );
+    let list = served.get("/people?_sort=-id");
+    assert_eq!(list.field("x-total-count"), Some("2"));
+    assert_eq!(
+        list.text(),
+        "[{\"id\":2,\"name\":\"Ben\"},{\"id\":1,\"name\":\"Eve\"}]"
+    );
+    // What was answered is on disk.
+    let kept: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(served.path("people.json")).unwrap())
+            .unwrap();
+    assert_eq!(kept[0]["name"], "Eve");
+    assert_eq!(served.ask("DELETE", "/people/1", &[], "").status, 204);
+    assert_eq!(served.get("/people/1").status, 404);
+    assert_eq!(served.get("/other").status, 404);
+}
