@@ -122,7 +122,7 @@ fn start(given: &str) -> Result<Url, Failed> {
 /// What answers, one a line.
 fn urls(crawled: &Crawled) -> String {
     let fine = crawled.found.iter().filter(|(_, url)| !url.is_broken());
-    fine.map(|(url, _)| format!("{url}\n")).collect()
+    fine.flat_map(|(url, _)| [url.as_str(), "\n"]).collect()
 }
 
 /// The aliases of a list, sorted.
