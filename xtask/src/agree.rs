@@ -110,7 +110,7 @@ impl Origin {
         let [port, tls_port, admin] = crate::bench::free_ports()?;
         let file = target.join(format!("agree-{}.toml", std::process::id()));
         let text = format!(
-            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[listen]]\naddress = \"127.0.0.1:{tls_port}\"\n\
+            "threads = 1\npin = true\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[listen]]\naddress = \"127.0.0.1:{tls_port}\"\n\
              tls = [{{ self_signed = true }}]\n[[route]]\npath = \"/\"\n\
              delay = \"1ms\"\nrespond = {{ body = \"hello\" }}\n[admin]\naddress = \"127.0.0.1:{admin}\"\n"
         );
@@ -289,7 +289,7 @@ fn compare(
     let path = std::env::join_paths(directories).map_err(|error| error.to_string())?;
     let mut command = Command::new(plimsoll);
     command
-        .args(["compare", "--json", "-k", "--driver"])
+        .args(["compare", "--json", "-k", "--pin", "1", "--driver"])
         .arg(format!("plimsoll,{}", scene.peers.join(",")))
         .args(["--trials", &arguments.trials.to_string()])
         .args(["--seconds", &arguments.seconds.to_string()])

@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         words.extend(package);
         step::run(root, &mut step::cargo(&words))
     };
-    build(&["--package", "plimsoll", "--bin", "plimsoll"])?;
+    build(&["--package", "plimsoll"])?;
     build(&["--package", "plimsoll-server", "--example", "bare_server"])?;
     let mut called = 0;
     let mut costs = Vec::new();

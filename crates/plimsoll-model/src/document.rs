@@ -315,6 +315,11 @@ impl<'i> Value<'i> {
         matches!(self.content, DeValue::Boolean(true))
     }
 
+    /// Whether it is `false`.
+    pub fn is_false(&self) -> bool {
+        matches!(self.content, DeValue::Boolean(false))
+    }
+
     /// Its table; anything else is noted as a mistake.
     pub fn table(self) -> Option<Table<'i>> {
         match self.content {

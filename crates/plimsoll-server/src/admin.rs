@@ -27,7 +27,7 @@ pub struct Admin {
 const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 
 /// The versions of HTTP, in the order that they are counted.
-const VERSIONS: [&str; 3] = ["1.0", "1.1", "2"];
+const VERSIONS: [&str; 4] = ["1.0", "1.1", "2", "3"];
 
 impl Admin {
     /// Shows `counters`.
@@ -182,14 +182,22 @@ fn metrics(snapshot: &Snapshot) -> String {
         "Connections cut or turned away, by reason.",
         &by_reason(Cut::ALL.map(Cut::name).into(), &snapshot.cut),
     );
-    let sides = ["received", "provoked"].into_iter().zip(snapshot.resets);
-    let resets = sides.map(|(side, count)| (format!("{{side=\"{side}\"}}"), count));
-    family(
-        "plimsoll_http2_resets_total",
-        "counter",
-        "Streams reset by clients, and reset for their mistakes.",
-        &resets.collect::<Vec<_>>(),
-    );
+    for (name, help, resets) in [
+        (
+            "plimsoll_http2_resets_total",
+            "Streams reset by clients, and reset for their mistakes.",
+            snapshot.resets,
+        ),
+        (
+            "plimsoll_http3_resets_total",
+            "Streams of HTTP/3 reset by clients, and reset for their mistakes.",
+            snapshot.http3_resets,
+        ),
+    ] {
+        let sides = ["received", "provoked"].into_iter().zip(resets);
+        let resets = sides.map(|(side, count)| (format!("{{side=\"{side}\"}}"), count));
+        family(name, "counter", help, &resets.collect::<Vec<_>>());
+    }
     family(
         "plimsoll_log_lines_dropped_total",
         "counter",

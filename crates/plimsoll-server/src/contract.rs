@@ -21,6 +21,7 @@ pub fn action(make: Arc<MakeAction>) {
         action: make,
         tls: None,
         http2: true,
+        http3: None,
     });
     let requests: [&[u8]; 6] = [
         b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
@@ -94,13 +95,15 @@ fn start(serves: Serves) -> (Engine, SocketAddr) {
         threads: 1,
         pin: false,
         listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            mode: None,
             shares_port: false,
             proxied_by: Vec::new(),
             is_last: false,
             serves,
         }],
         limits: Limits::default(),
+        inherited: Arc::default(),
     };
     let engine = Engine::start(&plan, Arc::<Counters>::default()).expect("it starts");
     let address = engine.addresses()[0];

@@ -1,7 +1,7 @@
 //! What the workers count: each its own, added up only when somebody asks.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,11 +57,19 @@ pub enum Cut {
     Shortage,
     /// A proxy did not say whose connection it passes on.
     ProxyHeader,
+    /// The client broke the rules of HTTP/3 or QUIC.
+    Http3,
+    /// Too many streams of HTTP/3 that the client reset, or made the server reset.
+    Http3Resets,
+    /// Too many frames of HTTP/3 that bring nothing.
+    Http3EmptyFrames,
+    /// A frame of HTTP/3 that would have to be laid up as a whole, and is far too long.
+    Http3HeaderList,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -84,6 +92,10 @@ impl Cut {
         Self::Http2HeaderList,
         Self::Shortage,
         Self::ProxyHeader,
+        Self::Http3,
+        Self::Http3Resets,
+        Self::Http3EmptyFrames,
+        Self::Http3HeaderList,
     ];
 
     /// A short name, for metrics.
@@ -111,11 +123,15 @@ impl Cut {
             Self::Http2HeaderList => "http2_header_list",
             Self::Shortage => "shortage",
             Self::ProxyHeader => "proxy_header",
+            Self::Http3 => "http3",
+            Self::Http3Resets => "http3_resets",
+            Self::Http3EmptyFrames => "http3_empty_frames",
+            Self::Http3HeaderList => "http3_header_list",
         }
     }
 }
 
-/// Who reset a stream of HTTP/2.
+/// Who reset a stream of HTTP/2 or HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResetSide {
     /// The client.
@@ -130,12 +146,14 @@ pub(crate) enum ResetSide {
 pub(crate) struct WorkerCounters {
     accepted: AtomicU64,
     closed: AtomicU64,
-    /// By version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx and others).
-    requests: [[AtomicU64; 6]; 3],
+    /// By version (HTTP/1.0, 1.1, 2, 3) and class of status (1xx to 5xx and others).
+    requests: [[AtomicU64; 6]; 4],
     refused: [AtomicU64; RequestError::ALL.len()],
     cut: [AtomicU64; Cut::ALL.len()],
     /// Streams of HTTP/2 that were reset: by clients, and for their mistakes.
     resets: [AtomicU64; 2],
+    /// The same of HTTP/3.
+    http3_resets: [AtomicU64; 2],
     panics: AtomicU64,
 }
 
@@ -169,6 +187,10 @@ impl WorkerCounters {
 
     pub(crate) fn reset(&self, side: ResetSide) {
         add_one(&self.resets[side as usize]);
+    }
+
+    pub(crate) fn http3_reset(&self, side: ResetSide) {
+        add_one(&self.http3_resets[side as usize]);
     }
 
     pub(crate) fn panicked(&self) {
@@ -238,14 +260,16 @@ pub struct Snapshot {
     pub accepted: u64,
     /// Connections open now.
     pub open: u64,
-    /// Answered requests by version (HTTP/1.0, 1.1, 2) and class of status (1xx to 5xx, others).
-    pub requests: [[u64; 6]; 3],
+    /// Answered requests by version (HTTP/1.0, 1.1, 2, 3) and class of status (1xx to 5xx, others).
+    pub requests: [[u64; 6]; 4],
     /// Refused requests, in the order of [`RequestError::ALL`].
     pub refused: Vec<u64>,
     /// Connections cut, in the order of [`Cut::ALL`].
     pub cut: Vec<u64>,
     /// Streams of HTTP/2 that clients reset, and that were reset for mistakes of clients.
     pub resets: [u64; 2],
+    /// The same of HTTP/3.
+    pub http3_resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
     /// Lines of the access log that were not written.
@@ -304,7 +328,7 @@ impl Counters {
             return Err(Cut::Connections);
         }
         let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(address).or_insert(0);
+        let open = per_address.entry(counted(address)).or_insert(0);
         if *open >= most_of_address {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return Err(Cut::ConnectionsOfAddress);
@@ -321,7 +345,7 @@ impl Counters {
         most_of_address: usize,
     ) -> Result<(), Cut> {
         let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(to).or_insert(0);
+        let open = per_address.entry(counted(to)).or_insert(0);
         if *open >= most_of_address {
             return Err(Cut::ConnectionsOfAddress);
         }
@@ -373,6 +397,7 @@ impl Counters {
             add(&mut snapshot.refused, &worker.refused);
             add(&mut snapshot.cut, &worker.cut);
             add(&mut snapshot.resets, &worker.resets);
+            add(&mut snapshot.http3_resets, &worker.http3_resets);
             snapshot.panics += read(&worker.panics);
         }
         snapshot.log_dropped = read(&self.log_dropped);
@@ -390,8 +415,20 @@ impl Counters {
     }
 }
 
+/// As what an address is counted: of one of IPv6, its first 64 bits, of which a client has at least the rest.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            Ipv6Addr::from(network).into()
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
 /// One connection of `address` less.
 fn forget(per_address: &mut HashMap<IpAddr, usize>, address: IpAddr) {
+    let address = counted(address);
     if let Some(open) = per_address.get_mut(&address) {
         *open -= 1;
         if *open == 0 {
@@ -475,10 +512,29 @@ mod tests {
     }
 
     #[test]
+    fn networks_of_ipv6_count_as_one_address() {
+        let counters = Counters::default();
+        let address = |text: &str| text.parse().unwrap();
+        let admit = |text| counters.admit(address(text), 9, 1);
+        assert_eq!(admit("2001:db8::1"), Ok(()));
+        let too_many = Err(Cut::ConnectionsOfAddress);
+        assert_eq!(admit("2001:db8::ffff:2"), too_many);
+        assert_eq!(admit("2001:db8:0:1::1"), Ok(()));
+        // The same client, by whichever family the socket has.
+        assert_eq!(admit("::ffff:192.0.2.1"), Ok(()));
+        assert_eq!(admit("192.0.2.1"), too_many);
+        assert_eq!(admit("192.0.2.2"), Ok(()));
+        counters.leave(address("192.0.2.1"));
+        assert_eq!(admit("192.0.2.1"), Ok(()));
+        counters.leave(address("2001:db8::2"));
+        assert_eq!(admit("2001:db8::1"), Ok(()));
+    }
+
+    #[test]
     fn numbers_of_cuts_are_their_places() {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::ProxyHeader));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::Http3HeaderList));
     }
 }

@@ -13,10 +13,14 @@ use plimsoll_wire::cores::{self, PinError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::address::Address;
 use crate::counters::Counters;
+use crate::http3::listener::{NoTls13, server_config};
+use crate::inherited::Inherited;
 use crate::limits::Limits;
 use crate::listener::{Sockets, Transport};
 use crate::run::{self, Command, Socket, Update};
+use crate::unix_socket::UnixFile;
 
 /// What an engine is to serve.
 #[derive(Debug, Clone)]
@@ -29,14 +33,19 @@ pub struct EnginePlan {
     pub listeners: Vec<ListenerPlan>,
     /// What clients may take.
     pub limits: Limits,
+    /// Sockets that the program was started with.
+    pub inherited: Arc<Inherited>,
 }
 
 /// One listener.
 #[derive(Clone)]
 pub struct ListenerPlan {
-    /// Where; port 0 takes a free one.
-    pub address: SocketAddr,
-    /// Another process may listen there too and share the connections, as during a restart.
+    /// Where.
+    pub address: Address,
+    /// Permissions of a socket in the file system, such as `0o660`.
+    pub mode: Option<u32>,
+    /// Another process may listen there too and share the connections, as during a restart. A socket in the file
+    /// system takes the place of that of the other process.
     pub shares_port: bool,
     /// Networks of proxies whose connections begin with a PROXY header; others are served as themselves.
     pub proxied_by: Vec<IpNet>,
@@ -57,6 +66,8 @@ pub enum Serves {
         tls: Option<Arc<rustls::ServerConfig>>,
         /// Speaks HTTP/2 too.
         http2: bool,
+        /// Speaks HTTP/3 too, at the UDP port of the same number; only with `tls`.
+        http3: Option<Http3Plan>,
     },
     /// Whole connections.
     Stream(Arc<MakeStreamHandler>),
@@ -64,7 +75,37 @@ pub enum Serves {
     Datagram(Arc<MakeDatagramHandler>),
 }
 
+/// How HTTP/3 is spoken beside HTTP/1 and HTTP/2.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Http3Plan {
+    /// The UDP port that clients are told of, where it is not that of the socket.
+    pub advertised: Option<u16>,
+}
+
 impl Serves {
+    /// How HTTP/3 is spoken by `limits`, if it is.
+    fn quic(&self, limits: &Limits) -> Result<Option<quinn::ServerConfig>, NoTls13> {
+        let Self::Http {
+            tls: Some(tls),
+            http3: Some(_),
+            ..
+        } = self
+        else {
+            return Ok(None);
+        };
+        server_config(tls, limits).map(Some)
+    }
+
+    /// What a client begins the address with: `http`, `https`, `tcp` or `udp`.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Self::Http { tls: None, .. } => "http",
+            Self::Http { tls: Some(_), .. } => "https",
+            Self::Stream(_) => "tcp",
+            Self::Datagram(_) => "udp",
+        }
+    }
+
     pub(crate) fn transport(&self) -> Transport {
         match self {
             Self::Http { .. } | Self::Stream(_) => Transport::Tcp,
@@ -81,18 +122,15 @@ impl fmt::Debug for ListenerPlan {
 
 impl fmt::Debug for Serves {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http { tls: None, .. } => "http",
-            Self::Http { tls: Some(_), .. } => "https",
-            Self::Stream(_) => "streams",
-            Self::Datagram(_) => "datagrams",
-        })
+        f.write_str(self.scheme())
     }
 }
 
 impl EnginePlan {
     fn keys(&self) -> impl Iterator<Item = Key> {
-        let place = |listener: &ListenerPlan| (listener.serves.transport(), listener.address);
+        fn place(listener: &ListenerPlan) -> (Transport, &Address) {
+            (listener.serves.transport(), &listener.address)
+        }
         self.listeners
             .iter()
             .enumerate()
@@ -100,7 +138,7 @@ impl EnginePlan {
                 let earlier = self.listeners.iter().take(at);
                 let nth = earlier.filter(|it| place(it) == place(listener)).count();
                 let (transport, address) = place(listener);
-                (transport, address, nth)
+                (transport, address.clone(), nth)
             })
     }
 }
@@ -112,7 +150,7 @@ pub enum EngineError {
     #[error("cannot listen on {address}")]
     Listen {
         /// What was to be listened on.
-        address: SocketAddr,
+        address: Address,
         /// What the system says.
         source: io::Error,
     },
@@ -122,6 +160,9 @@ pub enum EngineError {
     /// A thread or its runtime cannot be had.
     #[error("cannot start a worker")]
     Worker(#[source] io::Error),
+    /// Its TLS has not what HTTP/3 needs.
+    #[error("cannot speak HTTP/3 at {0}: TLS 1.3 with TLS13_AES_128_GCM_SHA256 is needed")]
+    Quic(Address),
     /// What cannot be changed while it runs.
     #[error("{0} cannot be changed while it runs; restart it")]
     Fixed(&'static str),
@@ -129,7 +170,7 @@ pub enum EngineError {
 
 /// Where a plan says to listen, and the how manieth there (each port 0 is another one): what a reload
 /// recognises a listener by.
-pub(crate) type Key = (Transport, SocketAddr, usize);
+pub(crate) type Key = (Transport, Address, usize);
 
 /// Workers that serve until they are drained, or until the value is dropped.
 ///
@@ -139,7 +180,9 @@ pub struct Engine {
     workers: Vec<Worker>,
     counters: Arc<Counters>,
     /// Where each listener really listens.
-    bound: HashMap<Key, SocketAddr>,
+    bound: HashMap<Key, Address>,
+    /// The files of sockets, removed with their values.
+    files: HashMap<Key, UnixFile>,
     threads: usize,
     pin: bool,
 }
@@ -167,6 +210,7 @@ impl Engine {
             workers: Vec::with_capacity(threads),
             counters,
             bound: HashMap::new(),
+            files: HashMap::new(),
             threads: plan.threads,
             pin: plan.pin,
         };
@@ -187,14 +231,18 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Where the listeners listen, in no particular order.
+    /// The ports that it listens on, in no particular order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.bound.values().copied().collect()
+        let own = |(key, address): (&Key, &Address)| {
+            let is_own = key.0 != Transport::Quic;
+            address.port().filter(|_| is_own)
+        };
+        self.bound.iter().filter_map(own).collect()
     }
 
     /// Where the listeners of `plan`, which it serves by, really listen, in their order.
-    pub fn bound(&self, plan: &EnginePlan) -> Vec<SocketAddr> {
-        let bound = |key: Key| self.bound.get(&key).copied().unwrap_or(key.1);
+    pub fn bound(&self, plan: &EnginePlan) -> Vec<Address> {
+        let bound = |key: Key| self.bound.get(&key).cloned().unwrap_or(key.1);
         plan.keys().map(bound).collect()
     }
 
@@ -216,13 +264,16 @@ impl Engine {
             return Err(EngineError::Fixed("binding to cores"));
         }
         let before = self.bound.clone();
-        match self.bind(plan, self.workers.len()) {
+        let result = match self.bind(plan, self.workers.len()) {
             Ok(updates) => self.apply(updates, plan.limits),
             Err(error) => {
                 self.bound = before;
                 Err(error)
             }
-        }
+        };
+        // Those of listeners that go, or that could not come.
+        self.files.retain(|key, _| self.bound.contains_key(key));
+        result
     }
 
     /// Stops listening, answers what comes on open connections with the hint that it is the last, and
@@ -231,6 +282,7 @@ impl Engine {
         self.counters.drain();
         // No client may be told to come back while one of the workers would still take it.
         self.tell_all(|done| Command::Close { done });
+        self.files.clear();
         let waiting: Vec<_> = self
             .workers
             .iter()
@@ -254,35 +306,38 @@ impl Engine {
         let mut updates: Vec<Vec<Update>> = (0..count).map(|_| Vec::new()).collect();
         let mut bound = HashMap::new();
         for (listener, key) in plan.listeners.iter().zip(plan.keys()) {
-            let transport = listener.serves.transport();
-            let mut add = |sockets: Vec<Option<Socket>>| {
-                for (updates, socket) in updates.iter_mut().zip(sockets) {
-                    updates.push(Update {
-                        key,
-                        is_last: listener.is_last,
-                        proxied_by: listener.proxied_by.clone(),
-                        serves: listener.serves.clone(),
-                        socket,
-                    });
-                }
-            };
-            if let Some(address) = self.bound.get(&key) {
-                bound.insert(key, *address);
-                add((0..count).map(|_| None).collect());
-                continue;
+            let quic = listener.serves.quic(&plan.limits);
+            let quic = quic.map_err(|_| EngineError::Quic(listener.address.clone()))?;
+            let quic_key = (Transport::Quic, key.1.clone(), key.2);
+            let known = self.bound.get(&key);
+            let adds_quic = quic.is_some() && !self.bound.contains_key(&quic_key);
+            let binding = Binding::new(listener, known, adds_quic, count, &plan.inherited);
+            let binding = binding.map_err(|source| EngineError::Listen {
+                address: listener.address.clone(),
+                source,
+            })?;
+            let mut add =
+                |key, sockets: Vec<Option<Socket>>, quic: Option<&quinn::ServerConfig>| {
+                    for (updates, socket) in updates.iter_mut().zip(sockets) {
+                        updates.push(Update {
+                            key: Key::clone(key),
+                            is_last: listener.is_last,
+                            proxied_by: listener.proxied_by.clone(),
+                            serves: listener.serves.clone(),
+                            quic: quic.cloned(),
+                            socket,
+                        });
+                    }
+                };
+            add(&key, binding.sockets, None);
+            if let Some(quic) = &quic {
+                add(&quic_key, binding.quic, Some(quic));
+                bound.insert(quic_key, binding.address.clone());
             }
-            let (sockets, address) =
-                Sockets::bind(transport, listener.address, count, listener.shares_port).map_err(
-                    |source| EngineError::Listen {
-                        address: listener.address,
-                        source,
-                    },
-                )?;
-            bound.insert(key, address);
-            add(match sockets {
-                Sockets::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
-                Sockets::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
-            });
+            if let Some(file) = binding.file {
+                self.files.insert(key.clone(), file);
+            }
+            bound.insert(key, binding.address);
         }
         self.bound = bound;
         Ok(updates)
@@ -337,6 +392,79 @@ impl Engine {
     }
 }
 
+/// The sockets of one listener, one for each worker and kind; absent where there are some already.
+struct Binding {
+    address: Address,
+    sockets: Vec<Option<Socket>>,
+    quic: Vec<Option<Socket>>,
+    file: Option<UnixFile>,
+}
+
+/// Ports that are tried where one must be free for both TCP and UDP.
+const PORTS_TRIED: usize = 16;
+
+impl Binding {
+    /// - `known`: where it listens already.
+    /// - `adds_quic`: HTTP/3 is to be spoken there, and is not yet.
+    fn new(
+        listener: &ListenerPlan,
+        known: Option<&Address>,
+        adds_quic: bool,
+        count: usize,
+        inherited: &Inherited,
+    ) -> io::Result<Self> {
+        let nothing = || (0..count).map(|_| None).collect::<Vec<_>>();
+        let mut binding = Self {
+            address: listener.address.clone(),
+            sockets: nothing(),
+            quic: nothing(),
+            file: None,
+        };
+        let shares = listener.shares_port;
+        match (known, &listener.address) {
+            (Some(known), _) => binding.address = known.clone(),
+            (None, Address::Unix(path)) => {
+                let (sockets, file) = Sockets::bind_unix(path, listener.mode, count, shares)?;
+                binding.sockets = sockets.each();
+                binding.file = Some(file);
+            }
+            (None, Address::Inherited(name)) => {
+                let sockets = inherited.take(name, count)?;
+                if let Some(port) = sockets.port() {
+                    binding.address = Address::Port(port);
+                }
+                binding.sockets = sockets.each();
+            }
+            (None, Address::Port(address)) => {
+                let mut tried = 0;
+                loop {
+                    tried += 1;
+                    let transport = listener.serves.transport();
+                    let (sockets, port) = Sockets::bind(transport, *address, count, shares)?;
+                    if adds_quic {
+                        match Sockets::bind(Transport::Quic, port, count, shares) {
+                            Ok((quic, _)) => binding.quic = quic.each(),
+                            // Another program has the port of UDP that belongs to the one of TCP.
+                            Err(_) if address.port() == 0 && tried < PORTS_TRIED => continue,
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    binding.address = Address::Port(port);
+                    binding.sockets = sockets.each();
+                    return Ok(binding);
+                }
+            }
+        }
+        if adds_quic {
+            let no_port = || io::Error::other("HTTP/3 needs a port");
+            let port = binding.address.port().ok_or_else(no_port)?;
+            let (quic, _) = Sockets::bind(Transport::Quic, port, count, shares)?;
+            binding.quic = quic.each();
+        }
+        Ok(binding)
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         self.stop();
@@ -361,7 +489,7 @@ impl Worker {
                     ready.send(Err(EngineError::Pin(error))).ok();
                     return;
                 }
-                run::worker(limits, counters, receiver, &ready);
+                run::worker(number, limits, counters, receiver, &ready);
             })
             .map_err(EngineError::Worker)?;
         let worker = Self {

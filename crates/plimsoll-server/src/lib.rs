@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] is a number of workers, each a thread with a runtime, sockets and actions of its own;
 //! what answers a request is an [`Action`]. HTTP/1 is decoded by `plimsoll_wire::h1`, HTTP/2 by the `h2`
-//! crate. Limits are on by default and counted. It prints nothing and reads no file but those that a
+//! crate, HTTP/3 by quinn and the `h3` crate. Limits are on by default and counted. It prints nothing and reads no file but those that a
 //! configuration names; [`config`] compiles one.
 //!
 //! [`Origin`] is apart from it: the embedded origin of `plimsoll load`, one thread with one fixed answer.
@@ -37,6 +37,12 @@ mod counters;
 
 mod engine;
 
+mod address;
+
+mod unix_socket;
+
+mod inherited;
+
 mod listener;
 
 mod proxied;
@@ -49,9 +55,15 @@ mod timer;
 
 mod pace;
 
+mod activity;
+
+mod head;
+
 mod http1;
 
 mod http2;
+
+mod http3;
 
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
@@ -68,12 +80,16 @@ pub use crate::action::{
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::address::{Address, AddressError};
 pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
-pub use crate::engine::{Drained, Engine, EngineError, EnginePlan, ListenerPlan, Serves};
+pub use crate::engine::{
+    Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
+};
 pub use crate::file::FilePart;
-pub use crate::limits::{FloodLimits, Http2Limits, Limits};
+pub use crate::inherited::Inherited;
+pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,

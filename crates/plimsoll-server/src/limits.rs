@@ -33,6 +33,8 @@ pub struct Limits {
     pub discard_bytes: u64,
     /// Limits of HTTP/2.
     pub http2: Http2Limits,
+    /// Limits of HTTP/3.
+    pub http3: Http3Limits,
 }
 
 /// What one connection of HTTP/2 may take.
@@ -55,6 +57,24 @@ pub struct Http2Limits {
     pub connection_window: u32,
     /// Frames that cost the server more than the client.
     pub floods: FloodLimits,
+}
+
+/// What one connection of HTTP/3 may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http3Limits {
+    /// Requests open at a time.
+    pub streams: u32,
+    /// Size of a header list by the count of RFC 9114, section 4.2.2: 32 bytes more for each field.
+    pub header_list_bytes: u32,
+    /// Streams that the client resets, or makes the server reset, within about ten seconds.
+    pub resets: u32,
+    /// DATA frames without data and frames of unknown types within about ten seconds, and two more for each request.
+    pub empty_frames: u32,
+    /// Handshakes of a worker that are under way with clients whose address is not proven; while there are more,
+    /// clients are asked to prove theirs (RFC 9000, section 8.1.2).
+    pub unvalidated: u32,
+    /// The window of one stream, in bytes.
+    pub stream_window: u32,
 }
 
 /// Frames that one connection of HTTP/2 may bring within about ten seconds.
@@ -91,6 +111,7 @@ impl Default for Limits {
             handshake_timeout: Duration::from_secs(10),
             discard_bytes: 1 << 20,
             http2: Http2Limits::default(),
+            http3: Http3Limits::default(),
         }
     }
 }
@@ -106,6 +127,19 @@ impl Default for Http2Limits {
             stream_window: 64 * 1024,
             connection_window: 1 << 20,
             floods: FloodLimits::default(),
+        }
+    }
+}
+
+impl Default for Http3Limits {
+    fn default() -> Self {
+        Self {
+            streams: 128,
+            header_list_bytes: 32 * 1024,
+            resets: 300,
+            empty_frames: 100,
+            unvalidated: 64,
+            stream_window: 256 * 1024,
         }
     }
 }

@@ -2,8 +2,13 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
+use plimsoll_wire::steer_by_connection_id;
 use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::unix_socket::{self, UnixFile};
 
 /// What is listened on, by the kind of socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +17,8 @@ pub enum Transport {
     Tcp,
     /// Datagrams.
     Udp,
+    /// Datagrams of QUIC, at the port of a listener for connections.
+    Quic,
 }
 
 /// Connections that may wait to be accepted; the kernel caps this at its own limit.
@@ -21,6 +28,7 @@ const BACKLOG: i32 = 8192;
 #[derive(Debug)]
 pub(crate) enum Sockets {
     Tcp(Vec<TcpListener>),
+    Unix(Vec<UnixListener>),
     Udp(Vec<UdpSocket>),
 }
 
@@ -55,16 +63,57 @@ impl Sockets {
                 }
                 Self::Tcp(sockets.into_iter().map(Into::into).collect())
             }
-            Transport::Udp => Self::Udp(sockets.into_iter().map(Into::into).collect()),
+            Transport::Udp | Transport::Quic => {
+                let sockets: Vec<UdpSocket> = sockets.into_iter().map(Into::into).collect();
+                if transport == Transport::Quic
+                    && let Some(first) = sockets.first()
+                {
+                    steer_by_connection_id(first)?;
+                }
+                Self::Udp(sockets)
+            }
         };
         Ok((sockets, address))
+    }
+}
+
+impl Sockets {
+    /// One socket at `path`, which all workers share.
+    pub(crate) fn bind_unix(
+        path: &Path,
+        mode: Option<u32>,
+        count: usize,
+        replaces: bool,
+    ) -> io::Result<(Self, UnixFile)> {
+        let (listener, file) = unix_socket::bind(path, mode, replaces)?;
+        let shared = (0..count).map(|_| listener.try_clone());
+        Ok((Self::Unix(shared.collect::<io::Result<_>>()?), file))
+    }
+
+    /// Where they listen, if that is a port.
+    pub(crate) fn port(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(sockets) => sockets.first()?.local_addr().ok(),
+            Self::Udp(sockets) => sockets.first()?.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Each of them by itself.
+    pub(crate) fn each(self) -> Vec<Option<crate::run::Socket>> {
+        use crate::run::Socket;
+        match self {
+            Self::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
+            Self::Unix(sockets) => sockets.into_iter().map(Socket::Unix).map(Some).collect(),
+            Self::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
+        }
     }
 }
 
 fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::Result<Socket> {
     let (kind, protocol) = match transport {
         Transport::Tcp => (Type::STREAM, Protocol::TCP),
-        Transport::Udp => (Type::DGRAM, Protocol::UDP),
+        Transport::Udp | Transport::Quic => (Type::DGRAM, Protocol::UDP),
     };
     let socket = Socket::new(
         Domain::for_address(address),

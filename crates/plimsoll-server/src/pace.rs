@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::counters::Cut;
+
 /// What came since something began to be waited for.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Pace {
@@ -38,6 +40,14 @@ impl Pace {
         begun
             .checked_add(grace)?
             .checked_add(Duration::from_millis(millis))
+    }
+}
+
+/// What comes first, and why it matters.
+pub(crate) fn sooner(usual: (Instant, Cut), pace: Option<Instant>, slow: Cut) -> (Instant, Cut) {
+    match pace {
+        Some(pace) if pace < usual.0 => (pace, slow),
+        _ => usual,
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Version {
     Http11,
     /// HTTP/2
     Http2,
+    /// HTTP/3
+    Http3,
 }
 
 impl Version {
@@ -66,6 +68,7 @@ impl Version {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
         }
     }
 }
@@ -73,7 +76,7 @@ impl Version {
 #[derive(Debug, Clone, Copy)]
 enum Fields<'a> {
     Http1(&'a [Header<'a>]),
-    /// Of HTTP/2, or changed by a layer.
+    /// Of HTTP/2 and HTTP/3, or changed by a layer.
     Map(&'a HeaderMap),
 }
 
@@ -166,7 +169,7 @@ pub(crate) enum ContentSource {
     #[default]
     None,
     /// It is still on the connection; so many bytes, if that is known.
-    Http1(Option<u64>),
+    Unread(Option<u64>),
     /// It was taken, and the connection must hand it over.
     Taken(BodySender),
     /// A stream, and how much may come by it.
@@ -231,7 +234,7 @@ impl<'a> Request<'a> {
         let mut source = self.content.source.borrow_mut();
         match std::mem::take(&mut *source) {
             ContentSource::None => RequestBody::empty(),
-            ContentSource::Http1(length) => {
+            ContentSource::Unread(length) => {
                 let (sender, body) = RequestBody::channel(length);
                 *source = ContentSource::Taken(sender);
                 body

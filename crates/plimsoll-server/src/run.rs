@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -26,7 +26,9 @@ use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
+use crate::http3::listener::{AltSvc, QuicListener, port_of};
 use crate::limits::Limits;
+use crate::listener::Transport;
 use crate::proxied;
 use crate::stream::Stream;
 use crate::timer::Timer;
@@ -61,12 +63,15 @@ pub(crate) struct Update {
     pub(crate) is_last: bool,
     pub(crate) proxied_by: Vec<IpNet>,
     pub(crate) serves: Serves,
+    /// How QUIC is spoken, for a socket of it.
+    pub(crate) quic: Option<quinn::ServerConfig>,
     /// Absent if it listens already.
     pub(crate) socket: Option<Socket>,
 }
 
 pub(crate) enum Socket {
     Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
     Udp(std::net::UdpSocket),
 }
 
@@ -81,6 +86,7 @@ const DATAGRAM_BYTES: usize = 64 * 1024;
 
 /// Runs a worker on the calling thread until it is told to stop.
 pub(crate) fn worker(
+    number: usize,
     limits: Limits,
     counters: Arc<Counters>,
     commands: mpsc::Receiver<Command>,
@@ -98,12 +104,14 @@ pub(crate) fn worker(
     };
     let worker = Rc::new(Worker::new(limits, counters));
     ready.send(Ok(())).ok();
-    runtime.block_on(Listeners::new(worker).run(commands));
+    runtime.block_on(Listeners::new(number, worker).run(commands));
     // Dropping the runtime drops what connections are left.
 }
 
 /// The listeners of a worker, by what their plan says.
 struct Listeners {
+    /// That of the worker.
+    number: usize,
     worker: Rc<Worker>,
     listening: HashMap<Key, Listening>,
 }
@@ -122,12 +130,15 @@ type Proxies = RefCell<Vec<IpNet>>;
 /// What is served at a listener; shared with its connections where a reload reaches them.
 enum Served {
     Http(Rc<Service>),
+    /// Beside a listener for HTTP, whose service it shares.
+    Quic(Rc<QuicListener>),
     Other,
 }
 
 impl Listeners {
-    fn new(worker: Rc<Worker>) -> Self {
+    fn new(number: usize, worker: Rc<Worker>) -> Self {
         Self {
+            number,
             worker,
             listening: HashMap::new(),
         }
@@ -157,39 +168,38 @@ impl Listeners {
 
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
-        let wanted: Vec<_> = updates.iter().map(|update| update.key).collect();
-        for update in updates {
-            let key = update.key;
-            if let Some(socket) = update.socket {
-                let listening =
-                    self.listen(socket, update.is_last, update.proxied_by, &update.serves)?;
+        let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
+        for mut update in updates {
+            let key = update.key.clone();
+            if let Some(socket) = update.socket.take() {
+                let listening = self.listen(socket, update)?;
                 self.listening.insert(key, listening);
             } else {
-                self.replace(key, update.proxied_by, &update.serves)?;
+                self.replace(update)?;
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(
-        &self,
-        socket: Socket,
-        is_last: bool,
-        proxied_by: Vec<IpNet>,
-        plan: &Serves,
-    ) -> io::Result<Listening> {
-        let proxied_by = Rc::new(RefCell::new(proxied_by));
+    fn listen(&self, socket: Socket, update: Update) -> io::Result<Listening> {
+        let proxied_by = Rc::new(RefCell::new(update.proxied_by));
         let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
         let worker = Rc::clone(&self.worker);
-        let (served, task) = match (socket, plan) {
-            (Socket::Tcp(socket), Serves::Http { action, tls, http2 }) => {
-                let listener = TcpListener::from_std(socket)?;
+        let (served, task) = match (socket, &update.serves) {
+            (
+                socket @ (Socket::Tcp(_) | Socket::Unix(_)),
+                Serves::Http {
+                    action, tls, http2, ..
+                },
+            ) => {
+                let listener = Acceptor::new(socket)?;
                 let service = Rc::new(Service {
                     action: action().into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                     http2: (*http2).into(),
+                    http3: RefCell::default(),
                 });
                 let served = Served::Http(Rc::clone(&service));
                 let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
@@ -198,8 +208,8 @@ impl Listeners {
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
-            (Socket::Tcp(socket), Serves::Stream(handler)) => {
-                let listener = TcpListener::from_std(socket)?;
+            (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
+                let listener = Acceptor::new(socket)?;
                 let handler = handler();
                 let taking = move |stream, place, peer| {
                     spawn_local(take_stream(Rc::clone(&handler), stream, place, peer));
@@ -208,6 +218,22 @@ impl Listeners {
                     Served::Other,
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
+            }
+            (
+                Socket::Udp(socket),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+            ) => {
+                let no_http = || io::Error::other("there is no listener for HTTP beside it");
+                let service = self.beside(&update.key).ok_or_else(no_http)?;
+                let port = http3.advertised.map_or_else(|| port_of(&socket), Ok)?;
+                service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                let quic = update.quic.ok_or_else(no_http)?;
+                let listener = Rc::new(QuicListener::new(quic));
+                let running =
+                    Rc::clone(&listener).run(socket, self.number, worker, service, stopped);
+                (Served::Quic(listener), spawn_local(running))
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
                 let socket = UdpSocket::from_std(socket)?;
@@ -221,25 +247,62 @@ impl Listeners {
         Ok(Listening {
             served,
             proxied_by,
-            is_last,
+            is_last: update.is_last,
             stop,
             task,
         })
     }
 
-    /// Serves something else on a socket that stays.
-    fn replace(&mut self, key: Key, proxied_by: Vec<IpNet>, serves: &Serves) -> io::Result<()> {
-        if let Some(listening) = self.listening.get(&key) {
-            listening.proxied_by.replace(proxied_by);
+    /// The service of the listener for HTTP that one of QUIC belongs to.
+    fn beside(&self, (_, address, nth): &Key) -> Option<Rc<Service>> {
+        let key = (Transport::Tcp, address.clone(), *nth);
+        let listening = self.listening.get(&key)?;
+        match &listening.served {
+            Served::Http(service) => Some(Rc::clone(service)),
+            Served::Quic(_) | Served::Other => None,
         }
-        match (self.listening.get(&key).map(|it| &it.served), serves) {
-            (Some(Served::Http(service)), Serves::Http { action, tls, http2 }) => {
+    }
+
+    /// Serves something else on a socket that stays.
+    fn replace(&mut self, update: Update) -> io::Result<()> {
+        let beside = self.beside(&update.key);
+        let Some(listening) = self.listening.get(&update.key) else {
+            return Err(io::Error::other("the listener is not there"));
+        };
+        listening.proxied_by.replace(update.proxied_by);
+        match (&listening.served, update.serves, update.quic) {
+            (
+                Served::Http(service),
+                Serves::Http {
+                    action,
+                    tls,
+                    http2,
+                    http3,
+                },
+                _,
+            ) => {
                 service.action.replace(action());
-                service.tls.replace(tls.clone().map(TlsAcceptor::from));
-                service.http2.set(*http2);
+                service.tls.replace(tls.map(TlsAcceptor::from));
+                service.http2.set(http2);
+                if http3.is_none() {
+                    service.http3.replace(None);
+                }
                 Ok(())
             }
-            (Some(Served::Other), Serves::Stream(_) | Serves::Datagram(_)) => Ok(()),
+            (
+                Served::Quic(listener),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+                Some(quic),
+            ) => {
+                listener.replace(quic);
+                if let (Some(service), Some(port)) = (beside, http3.advertised) {
+                    service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                }
+                Ok(())
+            }
+            (Served::Other, Serves::Stream(_) | Serves::Datagram(_), _) => Ok(()),
             _ => Err(io::Error::other(
                 "a listener cannot change between HTTP and raw streams while it runs",
             )),
@@ -248,11 +311,11 @@ impl Listeners {
 
     /// Lets the other listeners take what waits, and closes them.
     async fn keep_only(&mut self, is_kept: impl Fn(&Key, &Listening) -> bool) {
-        let leaving: Vec<_> = self
+        let leaving: Vec<Key> = self
             .listening
             .iter()
             .filter(|(key, listening)| !is_kept(key, listening))
-            .map(|(key, _)| *key)
+            .map(|(key, _)| key.clone())
             .collect();
         for key in leaving {
             if let Some(listening) = self.listening.remove(&key) {
@@ -273,13 +336,62 @@ impl Listeners {
     }
 }
 
+/// What connections are accepted from.
+enum Acceptor {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection as it was accepted.
+enum Connected {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What clients at a socket in the file system come from.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Acceptor {
+    fn new(socket: Socket) -> io::Result<Self> {
+        match socket {
+            Socket::Tcp(socket) => TcpListener::from_std(socket).map(Self::Tcp),
+            Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
+            Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(Connected, SocketAddr)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // A client that is gone already will be noticed when it is read from.
+                stream.set_nodelay(true).ok();
+                Ok((Connected::Tcp(stream), peer))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Connected::Unix(stream), NOWHERE))
+            }
+        }
+    }
+}
+
+impl From<Connected> for Stream {
+    fn from(connected: Connected) -> Self {
+        match connected {
+            Connected::Tcp(stream) => Self::tcp(stream),
+            Connected::Unix(stream) => Self::unix(stream),
+        }
+    }
+}
+
 /// Accepts connections and gives each to `take`, until it is stopped.
 async fn accept(
-    listener: TcpListener,
+    listener: Acceptor,
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(TcpStream, Place, SocketAddr) + 'static,
+    take: impl Fn(Connected, Place, SocketAddr) + 'static,
 ) {
     let take = Rc::new(take);
     loop {
@@ -294,8 +406,9 @@ async fn accept(
             Some(Ok((stream, peer))) => {
                 let limits = worker.limits();
                 let is_proxied = is_within(&proxies.borrow(), peer);
-                // Those of a proxy are counted by whom it passes on.
-                let most_of_address = if is_proxied {
+                // Those of a proxy are counted by whom it passes on; those on this machine have no address.
+                let is_local = matches!(stream, Connected::Unix(_));
+                let most_of_address = if is_proxied || is_local {
                     usize::MAX
                 } else {
                     limits.connections_per_address
@@ -305,13 +418,12 @@ async fn accept(
                     .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
-                        // A client that is gone already will be noticed when it is read from.
-                        stream.set_nodelay(true).ok();
                         let place = Place::new(Rc::clone(&worker), peer.ip());
-                        if is_proxied {
-                            spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
-                        } else {
-                            take(stream, place, peer);
+                        match stream {
+                            Connected::Tcp(stream) if is_proxied => {
+                                spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
+                            }
+                            stream => take(stream, place, peer),
                         }
                     }
                     Err(cut) => worker.counters.cut(cut),
@@ -337,7 +449,7 @@ async fn take_proxied(
     mut stream: TcpStream,
     mut place: Place,
     peer: SocketAddr,
-    take: Rc<impl Fn(TcpStream, Place, SocketAddr)>,
+    take: Rc<impl Fn(Connected, Place, SocketAddr)>,
 ) {
     let client = proxied::client(&mut stream, &place).await;
     let moved = client.and_then(|client| {
@@ -348,7 +460,7 @@ async fn take_proxied(
         Ok(client)
     });
     match moved {
-        Ok(client) => take(stream, place, client),
+        Ok(client) => take(Connected::Tcp(stream), place, client),
         Err(cut) => place.worker.counters.cut(cut),
     }
 }
@@ -358,12 +470,15 @@ fn is_shortage(error: &io::Error) -> bool {
     FailureKind::from_io(error) == FailureKind::ResourceLimit
 }
 
-fn take_http(service: &Rc<Service>, stream: TcpStream, place: Place, peer: SocketAddr) {
+fn take_http(service: &Rc<Service>, stream: Connected, place: Place, peer: SocketAddr) {
     let service = Rc::clone(service);
     let acceptor = service.tls.borrow().clone();
-    match acceptor {
-        None => spawn_local(http1::serve(Stream::tcp(stream), service, place, peer)),
-        Some(acceptor) => spawn_local(take_https(acceptor, service, stream, place, peer)),
+    match (acceptor, stream) {
+        (Some(acceptor), Connected::Tcp(stream)) => {
+            spawn_local(take_https(acceptor, service, stream, place, peer))
+        }
+        // What does not leave the machine is not encrypted.
+        (_, stream) => spawn_local(http1::serve(stream.into(), service, place, peer)),
     };
 }
 
@@ -394,11 +509,11 @@ async fn take_https(
 
 async fn take_stream(
     handler: Rc<dyn StreamHandler>,
-    stream: TcpStream,
+    stream: Connected,
     place: Place,
     peer: SocketAddr,
 ) {
-    let mut stream = Stream::tcp(stream);
+    let mut stream = Stream::from(stream);
     let mut peeked = Vec::new();
     if handler.wants_first_bytes() {
         let worker = Rc::clone(&place.worker);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use plimsoll_wire::{poll_recv, poll_send, poll_send_more};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 /// An accepted byte stream; first come the bytes that were read from it already.
@@ -22,6 +22,7 @@ pub struct Stream {
 enum Transport {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Unix(UnixStream),
 }
 
 impl Stream {
@@ -41,16 +42,25 @@ impl Stream {
         }
     }
 
+    /// A socket in the file system.
+    pub fn unix(stream: UnixStream) -> Self {
+        Self {
+            transport: Transport::Unix(stream),
+            read_ahead: Vec::new(),
+        }
+    }
+
     /// Whether it is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self.transport, Transport::Tls(_))
     }
 
-    /// The TCP connection beneath.
-    pub fn socket(&self) -> &TcpStream {
+    /// The TCP connection beneath, if there is one.
+    pub fn socket(&self) -> Option<&TcpStream> {
         match &self.transport {
-            Transport::Tcp(stream) => stream,
-            Transport::Tls(stream) => stream.get_ref().0,
+            Transport::Tcp(stream) => Some(stream),
+            Transport::Tls(stream) => Some(stream.get_ref().0),
+            Transport::Unix(_) => None,
         }
     }
 
@@ -63,6 +73,7 @@ impl Stream {
         match &mut self.transport {
             Transport::Tcp(stream) => poll_send_more(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -92,6 +103,7 @@ impl AsyncRead for Stream {
         match &mut this.transport {
             Transport::Tcp(stream) => poll_recv(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Transport::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -106,6 +118,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().transport {
             Transport::Tcp(stream) => poll_send(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -117,6 +130,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().transport {
             Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -124,14 +138,15 @@ impl AsyncWrite for Stream {
         match &self.transport {
             Transport::Tcp(stream) => stream.is_write_vectored(),
             Transport::Tls(stream) => stream.is_write_vectored(),
+            Transport::Unix(stream) => stream.is_write_vectored(),
         }
     }
 
     #[inline]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().transport {
-            // A TCP stream keeps nothing back.
-            Transport::Tcp(_) => Poll::Ready(Ok(())),
+            // A socket keeps nothing back.
+            Transport::Tcp(_) | Transport::Unix(_) => Poll::Ready(Ok(())),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -140,6 +155,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().transport {
             Transport::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Transport::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -14,7 +14,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::action::Action;
 use crate::counters::{Counters, Cut, WorkerCounters};
+use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
+use crate::request::Scheme;
 
 /// How long an idle connection may still bring a request once the engine drains: one that is on its way
 /// is answered instead of lost.
@@ -183,12 +185,20 @@ pub(crate) struct Service {
     pub(crate) action: RefCell<Rc<dyn Action>>,
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,
     pub(crate) http2: Cell<bool>,
+    /// Where HTTP/3 is spoken too.
+    pub(crate) http3: RefCell<Option<Rc<AltSvc>>>,
 }
 
 impl Service {
     #[inline]
     pub(crate) fn action(&self) -> Rc<dyn Action> {
         Rc::clone(&self.action.borrow())
+    }
+
+    /// What a client is told of HTTP/3; only over TLS, since others could have changed it.
+    pub(crate) fn alternative(&self, scheme: Scheme) -> Option<Rc<AltSvc>> {
+        let alternative = self.http3.borrow().clone();
+        alternative.filter(|_| scheme == Scheme::Https)
     }
 }
 

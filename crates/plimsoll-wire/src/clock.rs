@@ -1,12 +1,21 @@
 //! The system's clocks: the one place that reads them.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_model::Clock;
 
 /// The clocks of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
+
+impl SystemClock {
+    /// Time since some moment that is the same for all processes until the machine is started anew
+    /// (`CLOCK_MONOTONIC`).
+    pub fn monotonic(self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Duration::try_from(now).unwrap_or_default()
+    }
+}
 
 impl Clock for SystemClock {
     #[inline]

@@ -2,8 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Behind standard input, output and error.
+const FIRST_INHERITED: i32 = 3;
 
 /// `RLIMIT_NOFILE` of this process; an absent limit is `u64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,27 @@ pub fn ensure(needed: u64) -> Result<DescriptorLimit, TooFewDescriptors> {
         return Err(TooFewDescriptors { needed, limit });
     }
     Ok(limit)
+}
+
+/// Takes the descriptors that follow the three that every program has, as they are handed over by systemd and its like
+/// (`sd_listen_fds(3)`); programs started from here do not get them.
+///
+/// Must be called once, before the program opens anything: what it takes belongs to nobody else. Descriptors that are
+/// not open are an error.
+pub fn inherited(count: usize) -> io::Result<Vec<OwnedFd>> {
+    (0..count)
+        .map(|number| {
+            let number = FIRST_INHERITED + i32::try_from(number).map_err(io::Error::other)?;
+            #[expect(unsafe_code, reason = "descriptors are handed over by their number")]
+            // SAFETY: it is used only for the next two calls, which fail where it is not open.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            let flags = fcntl_getfd(descriptor)?;
+            fcntl_setfd(descriptor, flags | FdFlags::CLOEXEC)?;
+            #[expect(unsafe_code, reason = "descriptors are handed over by their number")]
+            // SAFETY: it is open, and the caller sees to it that nobody else owns it.
+            Ok(unsafe { OwnedFd::from_raw_fd(number) })
+        })
+        .collect()
 }
 
 struct Limit(u64);

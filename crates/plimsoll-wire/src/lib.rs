@@ -8,6 +8,8 @@ mod socket;
 
 mod raw_io;
 
+mod steer;
+
 mod proxy_protocol;
 
 pub mod tls;
@@ -37,3 +39,4 @@ pub use crate::clock::SystemClock;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
 pub use crate::raw_io::{poll_recv, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
+pub use crate::steer::{SOCKET_NUMBER_BYTES, steer_by_connection_id};

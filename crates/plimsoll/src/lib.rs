@@ -17,6 +17,8 @@ mod problem;
 
 mod result_folder;
 
+mod service_manager;
+
 mod signals;
 
 mod terminal;

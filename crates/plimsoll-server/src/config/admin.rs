@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_model::Secret;
 
 use crate::action::Action;
+use crate::address::Address;
 use crate::admin::Admin;
 use crate::config::document::{Table, as_text};
 use crate::counters::Counters;
@@ -41,7 +42,11 @@ pub(super) fn compile(
             if token.is_none() && !address.ip().is_loopback() {
                 return value.wrong("is not on the loopback, so a `token` is needed");
             }
-            if address.port() != 0 && others.iter().any(|other| other.address == address) {
+            if address.port() != 0
+                && others
+                    .iter()
+                    .any(|other| other.address == Address::Port(address))
+            {
                 return value.wrong("is that of a [[listen]] already");
             }
             Some(address)
@@ -50,7 +55,8 @@ pub(super) fn compile(
     table.finish();
     let counters = Arc::clone(counters);
     Some(ListenerPlan {
-        address: address?,
+        address: address?.into(),
+        mode: None,
         shares_port: false,
         proxied_by: Vec::new(),
         is_last: true,
@@ -61,6 +67,7 @@ pub(super) fn compile(
             }),
             tls: None,
             http2: true,
+            http3: None,
         },
     })
 }

@@ -51,6 +51,19 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
         MOST,
         &mut limits.http2.provoked_resets,
     );
+    let http3 = &mut limits.http3;
+    for (key, into) in [
+        ("http3_resets", &mut http3.resets),
+        ("http3_empty_frames", &mut http3.empty_frames),
+        ("http3_unvalidated", &mut http3.unvalidated),
+    ] {
+        let mut frames = *into as usize;
+        count(key, MOST, &mut frames);
+        *into = u32::try_from(frames).unwrap_or(u32::MAX);
+    }
+    let mut streams = http3.streams as usize;
+    count("http3_streams", 100_000, &mut streams);
+    http3.streams = u32::try_from(streams).unwrap_or(u32::MAX);
     let mut streams = limits.http2.streams as usize;
     count("http2_streams", 100_000, &mut streams);
     limits.http2.streams = u32::try_from(streams).unwrap_or(u32::MAX);

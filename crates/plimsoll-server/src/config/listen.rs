@@ -1,6 +1,6 @@
 //! `[[listen]]`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -10,9 +10,10 @@ use plimsoll_wire::tls::{
 
 use crate::access_log::AccessLog;
 use crate::action::MakeAction;
-use crate::config::document::{Table, Value, as_text, with_causes};
-use crate::config::{Context, middleware};
-use crate::engine::{ListenerPlan, Serves};
+use crate::config::address::{address, check_http, check_udp, mode};
+use crate::config::document::{Table, Value, with_causes};
+use crate::config::{Context, middleware, udp};
+use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
 
 /// Names of a certificate that is made for none in particular.
@@ -28,24 +29,39 @@ pub(super) fn compile(
     let mut listeners: Vec<ListenerPlan> = Vec::new();
     for mut table in tables {
         let address = address(&mut table);
+        let mode = mode(&mut table, address.as_ref());
         let shares_port = table.boolean("share_port").unwrap_or(false);
+        if let Some(datagrams) = table.table("udp") {
+            let handler = udp::compile(datagrams);
+            if let Some(address) = &address {
+                check_udp(&mut table, address, &listeners);
+            }
+            table.finish();
+            if let (Some(address), Some(handler)) = (address, handler) {
+                listeners.push(ListenerPlan {
+                    address,
+                    mode: None,
+                    shares_port,
+                    proxied_by: Vec::new(),
+                    is_last: false,
+                    serves: Serves::Datagram(handler),
+                });
+            }
+            continue;
+        }
         let proxied_by = table.take("proxied_by").and_then(networks);
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
+        let http3 = http3(&mut table, tls.is_some());
         let middleware = middleware::compile(&mut table, context, "listener");
-        if let Some(address) = address
-            && address.port() != 0
-            && listeners.iter().any(|listener| listener.address == address)
-        {
-            table.wrong(
-                format!("{address} is listened on already"),
-                Some("each address is listened on once".to_owned()),
-            );
+        if let Some(address) = &address {
+            check_http(&mut table, address, http3.is_some(), &listeners);
         }
         table.finish();
         if let Some(address) = address {
             listeners.push(ListenerPlan {
                 address,
+                mode,
                 shares_port,
                 proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
@@ -53,6 +69,7 @@ pub(super) fn compile(
                     action: layered(action, middleware, log.cloned()),
                     tls,
                     http2,
+                    http3,
                 },
             });
         }
@@ -76,15 +93,25 @@ fn layered(
     })
 }
 
-fn address(table: &mut Table<'_>) -> Option<SocketAddr> {
-    let Some(value) = table.take("address") else {
-        table.missing("address", "such as address = \"127.0.0.1:8080\"");
+/// `true`, or a table with the port that clients are told of.
+fn http3(table: &mut Table<'_>, has_tls: bool) -> Option<Http3Plan> {
+    let value = table.take("http3")?;
+    if value.is_false() {
         return None;
+    }
+    let mut settings = value.table_or_true()?;
+    let advertised = settings.count("advertise", 1..=65_535);
+    settings.finish();
+    let plan = Http3Plan {
+        advertised: advertised.and_then(|port| u16::try_from(port).ok()),
     };
-    let text = as_text(&value)?;
-    value.check(text.parse().map_err(|_| {
-        format!("`{text}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080")
-    }))
+    if !has_tls && !table.was_given("tls") {
+        table.wrong(
+            "`http3` needs a certificate: QUIC is always encrypted",
+            Some("tls = { cert = \"cert.pem\", key = \"key.pem\" }".to_owned()),
+        );
+    }
+    Some(plan)
 }
 
 /// Networks, of which a single address is one.

@@ -5,6 +5,8 @@
 
 mod action;
 
+mod address;
+
 mod admin;
 
 mod limits;
@@ -16,6 +18,8 @@ mod log;
 mod middleware;
 
 mod route;
+
+mod udp;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -32,6 +36,7 @@ use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::counters::Counters;
 use crate::engine::EnginePlan;
+use crate::inherited::Inherited;
 use crate::route::Routes;
 
 pub use crate::config::action::{ActionKind, CompileAction, Mounted};
@@ -72,6 +77,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// Sockets that the program was started with.
+    pub inherited: Arc<Inherited>,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -84,6 +91,7 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            inherited: Arc::default(),
             self_signed: RefCell::default(),
         }
     }
@@ -132,6 +140,7 @@ impl Compiler {
                 pin: pin.unwrap_or(false),
                 listeners,
                 limits,
+                inherited: Arc::clone(&self.inherited),
             },
             drain: drain.unwrap_or(DRAIN),
             certificates: context.certificates.into_inner(),

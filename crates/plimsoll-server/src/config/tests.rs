@@ -4,6 +4,7 @@ use plimsoll_testkit::{Authority, MaterialFiles};
 use serde_json::Value;
 
 use super::*;
+use crate::engine::{Http3Plan, Serves};
 use crate::limits::FloodLimits;
 
 fn check(text: &str) -> Result<ServerPlan, String> {
@@ -61,6 +62,10 @@ fn everything_that_can_be_said_is_in_the_schema() {
         http2_resets = 16
         http2_continuations = 17
         http2_provoked_resets = 18
+        http3_streams = 19
+        http3_resets = 20
+        http3_empty_frames = 21
+        http3_unvalidated = 22
         [log]
         file = "-"
         format = "combined"
@@ -73,6 +78,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
         share_port = true
         proxied_by = ["10.0.0.0/8", "::1"]
         http2 = false
+        http3 = false
         request_id = { field = "x-id", accept = true }
         trace = { accept = false, sampled = 50 }
         response_headers = { remove = ["server", "x-a"], set = { x-b = "c" }, add = { x-d = "e" } }
@@ -154,7 +160,7 @@ redirect = { to = "/{pth}" }
         "1:1: thread: unknown key (did you mean `threads`?)\n\
          2:9: drain: must be a duration in quotes, such as \"10s\"\n\
          5:8: limits.body: `lots` does not start with a number; write for example `64KiB`\n\
-         8:11: listen[1].address: `localhost` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080\n\
+         8:11: listen[1].address: `localhost` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080, nor unix:PATH or inherited:NAME\n\
          10:1: listen[2]: `address` is missing (such as address = \"127.0.0.1:8080\")\n\
          11:1: listen[2].adress: unknown key (did you mean `address`?)\n\
          14:8: route[1].path: must begin with `/`\n\
@@ -332,4 +338,93 @@ fn actions_of_other_crates_have_their_keys_and_places() {
             "did you mean `brew`?"
         ]
     );
+}
+
+#[test]
+fn http3_is_for_tls() {
+    let listen = |more: &str| format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{more}\n");
+    let http3 = |more: &str| {
+        let plan = check(&listen(more))?;
+        match &plan.engine.listeners[0].serves {
+            Serves::Http { http3, .. } => Ok(*http3),
+            _ => Err("it is not HTTP".to_owned()),
+        }
+    };
+    let tls = "tls = [{ self_signed = true }]\n";
+    assert_eq!(http3(&format!("{tls}http3 = false")), Ok(None));
+    let is_on = |advertised| Ok(Some(Http3Plan { advertised }));
+    assert_eq!(http3(&format!("{tls}http3 = true")), is_on(None));
+    let elsewhere = format!("{tls}http3 = {{ advertise = 443 }}");
+    assert_eq!(http3(&elsewhere), is_on(Some(443)));
+    let document =
+        serde_json::to_value(toml::from_str::<toml::Table>(&listen(&elsewhere)).unwrap());
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    jsonschema::validate(&schema, &document.unwrap()).unwrap();
+    let mistake = http3("http3 = true").unwrap_err();
+    assert!(mistake.contains("QUIC is always encrypted"), "{mistake}");
+    assert!(http3(&format!("{tls}http3 = {{ advertise = 0 }}")).is_err());
+}
+
+#[test]
+fn where_to_listen_is_a_port_a_file_or_a_socket_that_is_there() {
+    let listen = |more: &str| format!("[[listen]]\n{more}\n");
+    let file = "address = \"unix:/run/x.sock\"\nmode = \"0660\"";
+    let named = "address = \"inherited:web\"";
+    let udp = "address = \"127.0.0.1:53\"\nudp = { echo = {} }";
+    let port = "address = \"127.0.0.1:53\"";
+    let text = [file, named, udp, port].map(listen).concat();
+    let plan = check(&text).unwrap();
+    let listeners = &plan.engine.listeners;
+    assert_eq!(listeners[0].mode, Some(0o660));
+    let shown = listeners.iter().map(|listener| format!("{listener:?}"));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            "http at unix:/run/x.sock",
+            "http at inherited:web",
+            "udp at 127.0.0.1:53",
+            "http at 127.0.0.1:53",
+        ]
+    );
+    let document = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    jsonschema::validate(&schema, &document).unwrap();
+    let tls = "tls = [{ self_signed = true }]";
+    for (more, problem) in [
+        (
+            format!("{file}\n{tls}"),
+            "`tls` is not for unix:/run/x.sock",
+        ),
+        (
+            format!("{file}\nproxied_by = \"10.0.0.0/8\""),
+            "`proxied_by` is not for",
+        ),
+        (
+            format!("{named}\n{tls}\nhttp3 = true"),
+            "HTTP/3 needs a port",
+        ),
+        (
+            format!("{port}\nmode = \"0660\""),
+            "is for a socket in the file system",
+        ),
+        (file.replace("0660", "rw"), "`rw` is no mode"),
+        (file.replace("0660", "1777"), "`1777` is no mode"),
+        ("address = \"x\"".to_owned(), "unix:PATH or inherited:NAME"),
+        (
+            "address = \"unix:x\"\nudp = { echo = {} }".to_owned(),
+            "`udp` is not for",
+        ),
+        (format!("{port}\nudp = {{}}"), "udp = { echo = {} }"),
+        (format!("{udp}\nhttp2 = true"), "http2"),
+    ] {
+        let problems = check(&listen(&more)).unwrap_err();
+        assert!(problems.contains(problem), "{more}: {problems}");
+    }
+    for twice in [[udp, udp], [file, file], [named, named]] {
+        let problems = check(&twice.map(listen).concat()).unwrap_err();
+        assert!(problems.contains("is listened on already"), "{problems}");
+    }
+    let quic = listen(&format!("{port}\n{tls}\nhttp3 = true"));
+    let both = [listen(udp), quic].concat();
+    assert!(check(&both).unwrap_err().contains("is listened on already"));
 }

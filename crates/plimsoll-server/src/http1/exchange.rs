@@ -233,7 +233,7 @@ impl Http1 {
             None => Framing::Chunked,
         };
         let persists = framing != Framing::Close && self.persists(asked);
-        self.write(|_, out, date| {
+        self.write(|connection, out, date| {
             let mut head = ResponseWriter::new(out, status.as_u16());
             write_fields(&mut head, &fields);
             match framing {
@@ -242,6 +242,7 @@ impl Http1 {
                 Framing::None | Framing::Close => {}
             }
             head.lines(date);
+            connection.write_alternative(out);
             Self::write_persistence(persists, asked, out);
             out.extend_from_slice(b"\r\n");
         });
@@ -337,7 +338,9 @@ impl Http1 {
 
     /// Content that broke off must not look whole: the client sees a reset.
     fn break_off(&mut self) -> Broken {
-        self.stream.socket().set_zero_linger().ok();
+        if let Some(socket) = self.stream.socket() {
+            socket.set_zero_linger().ok();
+        }
         Broken::Io
     }
 }

@@ -35,6 +35,7 @@ use crate::http1::linger::linger;
 use crate::http1::output::Output;
 use crate::http1::wait::WaitsFor;
 use crate::http2;
+use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
@@ -112,6 +113,8 @@ struct Http1 {
     is_at_end: bool,
     /// Nothing was read yet, so it may be HTTP/2.
     is_fresh: bool,
+    /// Where HTTP/3 is spoken.
+    alternative: Option<Rc<AltSvc>>,
 }
 
 /// How a connection ends, or goes on elsewhere.
@@ -194,6 +197,7 @@ impl Http1 {
         let now = worker.clock.now();
         let limits = worker.limits();
         Self {
+            alternative: service.alternative(scheme_of(&stream)),
             stream,
             service,
             peer,
@@ -425,19 +429,15 @@ impl Http1 {
         match head.body {
             BodyLength::None => {}
             BodyLength::Known(length) => {
-                content.source.replace(ContentSource::Http1(Some(length)));
+                content.source.replace(ContentSource::Unread(Some(length)));
             }
             BodyLength::Chunked => {
-                content.source.replace(ContentSource::Http1(None));
+                content.source.replace(ContentSource::Unread(None));
             }
         }
         let start = Start {
             method: head.method,
-            scheme: if self.stream.is_tls() {
-                Scheme::Https
-            } else {
-                Scheme::Http
-            },
+            scheme: scheme_of(&self.stream),
             authority: head.authority,
             path: head.target.path,
             query: head.target.query,
@@ -507,6 +507,14 @@ fn is_other_preface(input: &[u8]) -> bool {
     let mut words = line.split(|byte| *byte == b' ');
     let version = words.nth(2);
     version.is_some_and(|version| !version.starts_with(b"HTTP/")) && words.next().is_none()
+}
+
+fn scheme_of(stream: &Stream) -> Scheme {
+    if stream.is_tls() {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    }
 }
 
 fn is_streamed(response: &Response) -> bool {

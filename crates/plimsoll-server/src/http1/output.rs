@@ -163,20 +163,14 @@ impl FileTail {
             if turn == 0 {
                 return poll_yield(cx);
             }
-            let sent = if self.by_pieces || stream.is_tls() {
-                if self.sent == self.piece.len() {
-                    self.part.read_piece(&mut self.piece)?;
-                    self.sent = 0;
-                }
-                let rest = &self.piece[self.sent..];
-                let sent = ready!(Pin::new(&mut *stream).poll_write(cx, rest))?;
-                self.sent += sent;
-                sent
-            } else {
+            let socket = stream
+                .socket()
+                .filter(|_| !self.by_pieces && !stream.is_tls());
+            let sent = if let Some(socket) = socket {
                 let left = usize::try_from(self.part.length()).unwrap_or(usize::MAX);
                 let (file, offset) = (self.part.file(), self.part.offset());
                 let count = left.min(turn);
-                match ready!(poll_send_file(stream.socket(), cx, file, offset, count)) {
+                match ready!(poll_send_file(socket, cx, file, offset, count)) {
                     Ok(sent) => {
                         self.part.advance(sent);
                         sent
@@ -187,6 +181,15 @@ impl FileTail {
                     }
                     Err(error) => return Poll::Ready(Err(error)),
                 }
+            } else {
+                if self.sent == self.piece.len() {
+                    self.part.read_piece(&mut self.piece)?;
+                    self.sent = 0;
+                }
+                let rest = &self.piece[self.sent..];
+                let sent = ready!(Pin::new(&mut *stream).poll_write(cx, rest))?;
+                self.sent += sent;
+                sent
             };
             if sent == 0 {
                 // The file is shorter than it was when its length was told.

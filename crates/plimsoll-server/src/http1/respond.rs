@@ -78,6 +78,7 @@ impl Http1 {
             }
         };
         out.extend_from_slice(date);
+        self.write_alternative(out);
         Self::write_persistence(persists, asked, out);
         out.extend_from_slice(b"\r\n");
         self.count(status, asked.version, content);
@@ -90,6 +91,14 @@ impl Http1 {
         match whole {
             Whole::Bytes(bytes) if bytes.len() < LARGE => out.extend_from_slice(&bytes),
             whole => self.output.tail(whole),
+        }
+    }
+
+    /// Tells where HTTP/3 is spoken.
+    #[inline]
+    pub(super) fn write_alternative(&self, out: &mut Vec<u8>) {
+        if let Some(alternative) = &self.alternative {
+            out.extend_from_slice(&alternative.line);
         }
     }
 

@@ -7,7 +7,6 @@ mod stream;
 
 mod tap;
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -17,15 +16,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
-use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::{Method, StatusCode};
 use plimsoll_model::Clock;
-use plimsoll_wire::h1::RequestError;
 
 use crate::action::{Answer, Outcome, Refusal};
+use crate::activity::{Activity, Busy};
 use crate::counters::Cut;
+use crate::head;
 use crate::http2::stream::{Responder, discard};
 use crate::http2::tap::{Tap, TapState};
+use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
 use crate::response::Response;
@@ -61,6 +61,7 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
         Ok(connection) => {
             let http2 = Http2 {
                 connection,
+                alternative: service.alternative(scheme),
                 service,
                 peer,
                 scheme,
@@ -120,6 +121,8 @@ struct Http2 {
     accepted: Vec<Accepted>,
     /// The client was told that it is too much.
     is_given_up: bool,
+    /// Where HTTP/3 is spoken.
+    alternative: Option<Rc<AltSvc>>,
 }
 
 type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
@@ -129,47 +132,6 @@ const MOST_GATHERED: usize = 64;
 
 /// How long a client that was told to leave may take to notice.
 const LINGER: Duration = Duration::from_secs(2);
-
-/// How many streams have a task, and when a request was last under way.
-#[derive(Debug)]
-struct Activity {
-    tasks: Cell<usize>,
-    last: Cell<Instant>,
-}
-
-impl Activity {
-    fn new(now: Instant) -> Self {
-        Self {
-            tasks: Cell::new(0),
-            last: Cell::new(now),
-        }
-    }
-}
-
-/// Counts a task as long as it lives.
-struct Busy {
-    activity: Rc<Activity>,
-    place: Rc<Place>,
-}
-
-impl Busy {
-    fn new(activity: &Rc<Activity>, place: &Rc<Place>) -> Self {
-        activity.tasks.set(activity.tasks.get() + 1);
-        Self {
-            activity: Rc::clone(activity),
-            place: Rc::clone(place),
-        }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let activity = &self.activity;
-        activity.tasks.set(activity.tasks.get() - 1);
-        activity.last.set(self.place.worker.clock.now());
-        self.place.wake();
-    }
-}
 
 enum Event {
     /// There are requests to answer.
@@ -252,10 +214,10 @@ impl Http2 {
         if let Some(since) = self.tap.blocked() {
             return Some((since + self.limits.write_timeout, Event::Late));
         }
-        if self.activity.tasks.get() > 0 {
+        if self.activity.tasks() > 0 {
             return None;
         }
-        let last = self.activity.last.get();
+        let last = self.activity.last();
         Some(match self.leaving {
             None => (last + self.limits.idle_timeout, Event::Leave),
             Some(since) => (since.max(last) + self.limits.write_timeout, Event::Late),
@@ -265,7 +227,7 @@ impl Http2 {
     fn handle(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         let worker = &self.place.worker;
         let now = worker.clock.now();
-        self.activity.last.set(now);
+        self.activity.is_seen(now);
         let date = worker.memory.borrow_mut().date_value(now, worker.clock);
         let (parts, stream) = request.into_parts();
         let content = Content::default();
@@ -279,10 +241,11 @@ impl Http2 {
             place: Rc::clone(&self.place),
             is_head: parts.method == Method::HEAD,
             date,
+            alternative: self.alternative.clone(),
             route: None,
             kept: None,
         };
-        let authority = match self.authority(&parts) {
+        let authority = match head::authority(&parts, &self.limits.request) {
             Ok(authority) => authority,
             Err(error) => {
                 worker.counters.refused(error);
@@ -318,7 +281,7 @@ impl Http2 {
                 let limits = Rc::clone(&self.limits);
                 tokio::task::spawn_local(discard(stream, limits, busy));
             }
-            _ if has_content && is_expected(&parts) => responder.tell_to_continue(),
+            _ if has_content && head::is_expected(&parts) => responder.tell_to_continue(),
             _ => {}
         }
         match answer {
@@ -337,51 +300,4 @@ impl Http2 {
             }
         }
     }
-
-    /// Whom the request is for, after what HTTP/1 refuses while decoding.
-    fn authority<'a>(&self, parts: &'a http::request::Parts) -> Result<&'a str, RequestError> {
-        let limits = &self.limits.request;
-        if parts.headers.len() > limits.headers {
-            return Err(RequestError::TooManyFields);
-        }
-        let target = parts
-            .uri
-            .path_and_query()
-            .map_or(0, |path| path.as_str().len());
-        if target > limits.target_bytes {
-            return Err(RequestError::TargetTooLong);
-        }
-        if let Some(length) = parts.headers.get(CONTENT_LENGTH)
-            && let Some(length) = length
-                .to_str()
-                .ok()
-                .and_then(|text| text.parse::<u64>().ok())
-            && length > limits.body_bytes
-        {
-            return Err(RequestError::BodyTooLarge);
-        }
-        let mut hosts = parts.headers.get_all(HOST).iter();
-        let host = hosts.next();
-        if hosts.next().is_some() {
-            return Err(RequestError::HostRepeated);
-        }
-        let host = host
-            .map(|host| host.to_str().map_err(|_| RequestError::HostInvalid))
-            .transpose()?;
-        match (parts.uri.authority(), host) {
-            (Some(authority), Some(host)) if !authority.as_str().eq_ignore_ascii_case(host) => {
-                Err(RequestError::HostMismatch)
-            }
-            (Some(authority), _) => Ok(authority.as_str()),
-            (None, Some(host)) => Ok(host),
-            (None, None) => Err(RequestError::HostMissing),
-        }
-    }
-}
-
-fn is_expected(parts: &http::request::Parts) -> bool {
-    parts
-        .headers
-        .get(EXPECT)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }

@@ -4,21 +4,21 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
+use http::header::{ALT_SVC, CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 
-use super::Busy;
 use crate::action::{LocalFuture, Outcome};
+use crate::activity::Busy;
 use crate::counters::{Cut, RouteTag};
+use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
-use crate::pace::Pace;
+use crate::pace::{Pace, sooner};
 use crate::request::{Content, Version};
 use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::timer::Timer;
@@ -48,6 +48,8 @@ pub(super) struct Responder {
     pub(super) place: Rc<Place>,
     pub(super) is_head: bool,
     pub(super) date: HeaderValue,
+    /// Where HTTP/3 is spoken.
+    pub(super) alternative: Option<Rc<AltSvc>>,
     pub(super) route: Option<Rc<RouteTag>>,
     /// The request, if it was kept: its route is known only once it is answered.
     pub(super) kept: Option<Rc<Content>>,
@@ -124,6 +126,9 @@ impl Responder {
         // HTTP/2 has no such thing (RFC 9113, section 8.6).
         fields.remove(UPGRADE);
         fields.insert(DATE, self.date.clone());
+        if let Some(alternative) = &self.alternative {
+            fields.insert(ALT_SVC, alternative.value.clone());
+        }
         let mut response = http::Response::new(());
         *response.status_mut() = status;
         *response.headers_mut() = fields;
@@ -258,14 +263,6 @@ impl Responder {
             }
         }
         true
-    }
-}
-
-/// What comes first, and why it matters.
-fn sooner(usual: (Instant, Cut), pace: Option<Instant>, slow: Cut) -> (Instant, Cut) {
-    match pace {
-        Some(pace) if pace < usual.0 => (pace, slow),
-        _ => usual,
     }
 }
 

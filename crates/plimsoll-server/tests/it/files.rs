@@ -74,6 +74,7 @@ fn they_come_over_tls_in_pieces() {
             action: Arc::new(serving(part)),
             tls: Some(config),
             http2: false,
+            http3: None,
         },
         ..plan.listeners[0].clone()
     }];

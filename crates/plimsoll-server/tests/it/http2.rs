@@ -136,7 +136,8 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let mut plan = plan(Limits::default(), || text("never"));
     plan.listeners = vec![ListenerPlan {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+        mode: None,
         shares_port: false,
         proxied_by: Vec::new(),
         is_last: false,
@@ -146,6 +147,7 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
             }),
             tls: Some(Arc::new(config)),
             http2: true,
+            http3: None,
         },
     }];
     let server = Server::start(&plan);

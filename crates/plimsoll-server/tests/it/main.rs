@@ -10,6 +10,8 @@ mod http1;
 
 mod http2;
 
+mod http3;
+
 mod life;
 
 mod log;
@@ -19,6 +21,8 @@ mod middleware;
 mod proxied;
 
 mod server;
+
+mod sockets;
 
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

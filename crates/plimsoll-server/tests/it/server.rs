@@ -26,7 +26,8 @@ pub(crate) fn plan(
         threads: 1,
         pin: false,
         listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            mode: None,
             shares_port: false,
             proxied_by: Vec::new(),
             is_last: false,
@@ -34,9 +35,11 @@ pub(crate) fn plan(
                 action: Arc::new(make),
                 tls: None,
                 http2: true,
+                http3: None,
             },
         }],
         limits,
+        inherited: Arc::default(),
     }
 }
 
@@ -98,7 +101,7 @@ pub(crate) fn expect(stream: &mut TcpStream, expected: &str) {
     assert_eq!(undated(&bytes), expected);
 }
 
-fn undated(bytes: &[u8]) -> String {
+pub(crate) fn undated(bytes: &[u8]) -> String {
     let mut text = String::from_utf8(bytes.to_vec()).unwrap();
     while let Some(at) = text.find("date: ") {
         let rest = text.get(at..).unwrap_or_default();

@@ -10,17 +10,19 @@ use std::time::Duration;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
-use plimsoll_server::{Counters, Drained, Engine, EngineError, LogWriter, OpenLog};
+use plimsoll_server::{Counters, Drained, Engine, EngineError, Inherited, LogWriter, OpenLog};
 use plimsoll_site::SiteEvent;
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
+use crate::service_manager::{self, ServiceManager};
 use crate::terminal;
 
 /// Where a configuration comes from.
@@ -53,17 +55,32 @@ pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
             }
         }
     });
-    let configuration = Configuration::new(source);
+    let mut configuration = Configuration::new(source);
+    let inherited = service_manager::inherited().map_err(|error| {
+        let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
+        Problem::new(message).could_not_run()
+    })?;
+    configuration.compiler.inherited = Arc::new(Inherited::new(inherited));
     let (text, plan) = configuration.load()?;
     // Each connection is an open file; a limit that cannot be raised is one on connections.
     descriptors::raise().ok();
+    let manager = ServiceManager::of_environment();
     let mut signals =
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let log = write_log(&plan)?;
     let counters = Arc::clone(&configuration.compiler.counters);
     let engine = Engine::start(&plan.engine, counters).map_err(|error| could_not(&error))?;
     tell_addresses(&plan, &engine)?;
-    serve(&configuration, engine, text, plan, log, &mut signals)
+    manager.ready(&status(&plan, &engine));
+    serve(
+        &configuration,
+        engine,
+        text,
+        plan,
+        log,
+        &mut signals,
+        &manager,
+    )
 }
 
 /// A configuration that can be loaded time and again.
@@ -132,17 +149,26 @@ fn serve(
     mut plan: ServerPlan,
     mut log: Option<LogWriter>,
     signals: &mut Signals,
+    manager: &ServiceManager,
 ) -> Result<Exit, Failed> {
     let mut watched = Watched::new(plan.certificates.clone());
     loop {
-        let loaded = match signals.next() {
+        let asked = signals.next(manager.alive_every());
+        let loaded = match asked {
             Asked::End => break,
+            Asked::IsAlive => {
+                manager.alive();
+                continue;
+            }
             Asked::Look if !watched.has_changed() => continue,
             // The file may be half written: what holds is what was loaded.
             Asked::Look => configuration
                 .compile(&text)
                 .map(|plan| (text.clone(), plan)),
-            Asked::Reload => configuration.load(),
+            Asked::Reload => {
+                manager.reloading();
+                configuration.load()
+            }
         };
         let reloaded = loaded.and_then(|(text, new)| {
             let watched = Watched::new(new.certificates.clone());
@@ -166,7 +192,11 @@ fn serve(
                 terminal::print_failure(&failed);
             }
         }
+        if asked == Asked::Reload {
+            manager.ready(&status(&plan, &engine));
+        }
     }
+    manager.stopping();
     let (done, drained) = oneshot::channel();
     let timeout = plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
@@ -213,10 +243,20 @@ fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
 fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
     let bound = engine.bound(&plan.engine);
     for (listener, address) in plan.engine.listeners.iter().zip(bound) {
-        let scheme = format!("{:?}", listener.serves);
-        print(&format!("listening on {scheme}://{address}/"))?;
+        let scheme = listener.serves.scheme();
+        print(&match address.port() {
+            Some(address) => format!("listening on {scheme}://{address}/"),
+            None => format!("listening on {address}"),
+        })?;
     }
     Ok(())
+}
+
+/// Where it serves, for whoever started the program.
+fn status(plan: &ServerPlan, engine: &Engine) -> String {
+    let bound = engine.bound(&plan.engine);
+    let addresses: Vec<_> = bound.iter().map(ToString::to_string).collect();
+    format!("listening on {}", addresses.join(", "))
 }
 
 fn could_not(error: &EngineError) -> Failed {
@@ -230,11 +270,16 @@ fn print(line: &str) -> Result<(), Failed> {
 /// How often certificates are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What nobody waits for.
+const FAR: Duration = Duration::from_hours(24);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Reload,
     /// Whether certificates have changed.
     Look,
+    /// Whether it still does.
+    IsAlive,
     End,
 }
 
@@ -244,6 +289,7 @@ struct Signals {
     hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
+    alive: Option<Interval>,
 }
 
 impl Signals {
@@ -265,12 +311,22 @@ impl Signals {
             hang_up,
             terminate,
             interrupt,
+            alive: None,
         })
     }
 
-    fn next(&mut self) -> Asked {
+    /// - `alive_every`: how often it is asked whether it is alive.
+    fn next(&mut self, alive_every: Option<Duration>) -> Asked {
+        let alive = self.alive.get_or_insert_with(|| {
+            let _guard = self.runtime.enter();
+            let every = alive_every.unwrap_or(Duration::MAX);
+            let mut alive = tokio::time::interval(every.min(FAR));
+            alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            alive
+        });
         self.runtime.block_on(async {
             tokio::select! {
+                _ = alive.tick(), if alive_every.is_some() => Asked::IsAlive,
                 () = tokio::time::sleep(LOOK) => Asked::Look,
                 _ = self.hang_up.recv() => Asked::Reload,
                 _ = self.terminate.recv() => Asked::End,

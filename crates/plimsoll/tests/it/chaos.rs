@@ -30,11 +30,16 @@ struct Up {
 impl Up {
     /// - `limits`: the lines of `[limits]`.
     fn start(limits: &str) -> Self {
+        Self::start_with(limits, "")
+    }
+
+    /// - `listen`: more lines of `[[listen]]`.
+    fn start_with(limits: &str, listen: &str) -> Self {
         let files = MaterialFiles::new();
         // Long enough that it does not fit what the kernel keeps.
         let body = "x".repeat(20_000);
         let text = format!(
-            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
+            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\nrespond = {{ body = \"{body}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
         );
         let path = files.write("plimsoll.toml", &text);
         let mut child = command(&["up", &path.to_string_lossy()])
@@ -108,7 +113,11 @@ fn keep_row(class: &str, refused_by: &str, count: u64, summary: &Value) {
 
 /// - `counter`: the reason by which the server counts what it does about the class.
 fn survives(class: &str, counter: &str, limits: &str) -> Value {
-    let up = Up::start(limits);
+    survives_on(&Up::start(limits), class, counter, &[])
+}
+
+/// - `more`: flags for the command.
+fn survives_on(up: &Up, class: &str, counter: &str, more: &[&str]) -> Value {
     let family = if class == "smuggling" {
         "plimsoll_refused_requests_total"
     } else {
@@ -121,7 +130,7 @@ fn survives(class: &str, counter: &str, limits: &str) -> Value {
         "smuggling" => &[],
         _ => &["-z", "1500ms", "-c", "16"],
     };
-    let said = up.chaos(class, bounds);
+    let said = up.chaos(class, &[bounds, more].concat());
     let summary = said.json();
     assert_eq!(said.code, Some(0), "{said}");
     assert_eq!(summary["healthy_client"]["failed"], 0, "{said}");
@@ -136,6 +145,17 @@ fn survives(class: &str, counter: &str, limits: &str) -> Value {
     assert_eq!(up.counter("plimsoll_panics_total"), 0);
     keep_row(class, counter, up.counter(&name), &summary);
     summary
+}
+
+#[test]
+fn h3_reset_flood() {
+    let up = Up::start_with("", "tls = [{ self_signed = true }]\nhttp3 = true");
+    let summary = survives_on(&up, "h3-reset-flood", "http3_resets", &["--insecure"]);
+    let goaways = summary["hostile_clients"]["goaways"].as_object().unwrap();
+    // H3_EXCESSIVE_LOAD (RFC 9114, section 8.1).
+    assert!(goaways.keys().any(|name| name.contains("263")), "{summary}");
+    let reset = up.counter("plimsoll_http3_resets_total{side=\"received\"}");
+    assert!(reset > 300, "{reset}");
 }
 
 fn is_calmed(summary: &Value) -> bool {

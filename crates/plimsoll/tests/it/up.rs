@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -223,4 +225,116 @@ fn a_drain_under_load_fails_nothing() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["counts"]["errors"], 0, "{summary}");
     assert!(after.snapshot().answered() > served);
+}
+
+#[test]
+fn http3_is_served_beside_the_others() {
+    let files = MaterialFiles::new();
+    let text = "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\ntls = [{ self_signed = true }]\n[[route]]\nrespond = { body = \"hello\" }\n[log]\nfile = \"access.log\"\n";
+    let path = files.write("plimsoll.toml", text);
+    let up = Up::start(&path);
+    let check = |more: &[&str], condition: &str| {
+        let arguments = [
+            &["check", "--insecure", &up.url, "--expect", condition],
+            more,
+        ]
+        .concat();
+        plimsoll(&arguments).exits(0);
+    };
+    check(&["--http3"], "body == 'hello'");
+    let port = up.url.rsplit(':').next().unwrap().trim_end_matches('/');
+    check(
+        &[],
+        &format!("header.alt-svc == 'h3=\":{port}\"; ma=86400'"),
+    );
+    let url = up.url.clone();
+    let load = std::thread::spawn(move || {
+        plimsoll(&[
+            "load",
+            "--json",
+            "--insecure",
+            "--http3",
+            "-z",
+            "1500ms",
+            "-c",
+            "4",
+            "-p",
+            "8",
+            &url,
+        ])
+    });
+    let log = files.path("access.log");
+    let logged = || {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        let is_http3 = |line: &&str| line.contains(r#""protocol":"HTTP/3.0""#);
+        log.lines().filter(is_http3).count()
+    };
+    eventually(|| logged() > 1);
+    up.signal(Signal::HUP);
+    let summary = load.join().unwrap().exits(0).json();
+    assert_eq!(summary["counts"]["failed"], 0, "{summary}");
+    assert!(summary["counts"]["ok"].as_u64() > Some(100), "{summary}");
+    assert_eq!(summary["load"]["protocol"], "HTTP/3");
+}
+
+/// Words that the program says to who started it, until these.
+fn hears(socket: &UnixDatagram, words: &str) -> String {
+    let mut buffer = [0; 4096];
+    loop {
+        let length = socket.recv(&mut buffer).unwrap();
+        let said = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        if said.starts_with(words) {
+            return said;
+        }
+    }
+}
+
+#[test]
+fn systemd_hands_sockets_over_and_is_told() {
+    let files = MaterialFiles::new();
+    let text = "threads = 2\n[[listen]]\naddress = \"inherited:web\"\n[[route]]\nrespond = { body = \"hello\" }\n";
+    let path = files.write("plimsoll.toml", text);
+    let notify = UnixDatagram::bind(files.path("notify")).unwrap();
+    notify
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // A shell gives itself the descriptor by its number, says whose it is, and becomes the program.
+    let program = command(&[]);
+    let program = program.get_program().to_string_lossy().into_owned();
+    let script = format!(
+        "exec 3<&0 0</dev/null; export LISTEN_PID=$$; exec {program} up {}",
+        path.display()
+    );
+    let child = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("LISTEN_FDS", "1")
+        .env("LISTEN_FDNAMES", "web")
+        .env("NOTIFY_SOCKET", files.path("notify"))
+        .env("WATCHDOG_USEC", "200000")
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut up = Up {
+        child,
+        url: format!("http://{address}/"),
+    };
+    let ready = hears(&notify, "READY=1");
+    assert!(
+        ready.contains(&format!("STATUS=listening on {address}")),
+        "{ready}"
+    );
+    assert!(up.answers("body == 'hello'"));
+    hears(&notify, "WATCHDOG=1");
+    up.signal(Signal::HUP);
+    let reloading = hears(&notify, "RELOADING=1");
+    assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
+    hears(&notify, "READY=1");
+    assert!(up.answers("body == 'hello'"));
+    up.signal(Signal::TERM);
+    hears(&notify, "STOPPING=1");
+    assert!(up.child.wait().unwrap().success());
 }

@@ -1,0 +1,96 @@
+//! Where a listener listens.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a listener listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A port; 0 takes a free one. `[::]` means every address of both families.
+    Port(SocketAddr),
+    /// A socket in the file system, at an absolute path or one relative to the working directory.
+    Unix(PathBuf),
+    /// A socket that whoever started the program had opened, by its name.
+    Inherited(String),
+}
+
+/// A text that is none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080, nor unix:PATH or inherited:NAME"
+)]
+pub struct AddressError(String);
+
+impl Address {
+    /// The port, if it is one.
+    pub fn port(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Port(address) => Some(*address),
+            Self::Unix(_) | Self::Inherited(_) => None,
+        }
+    }
+
+    /// Whether nobody else may be told to listen there: each port 0 is another one.
+    pub(crate) fn is_one(&self) -> bool {
+        self.port().is_none_or(|address| address.port() != 0)
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Port(address)
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError(text.to_owned());
+        if let Some(path) = text.strip_prefix("unix:") {
+            let is_path = !path.is_empty() && !path.contains('\0');
+            return is_path.then(|| Self::Unix(path.into())).ok_or_else(wrong);
+        }
+        if let Some(name) = text.strip_prefix("inherited:") {
+            let is_name = !name.is_empty();
+            return is_name
+                .then(|| Self::Inherited(name.to_owned()))
+                .ok_or_else(wrong);
+        }
+        text.parse().map(Self::Port).map_err(|_| wrong())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(name) => write!(f, "inherited:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_what_it_says() {
+        for text in [
+            "127.0.0.1:80",
+            "[::]:8443",
+            "unix:/run/x.sock",
+            "unix:x.sock",
+            "inherited:web",
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+        }
+        for text in ["localhost:80", "unix:", "inherited:", "80", "unix:\0"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a `[[listen]]` listens, and what goes together with that.
+
+use crate::address::Address;
+use crate::config::document::{Table, as_text};
+use crate::engine::{ListenerPlan, Serves};
+
+/// Permissions beyond which there are none.
+const MOST_MODE: u32 = 0o777;
+
+pub(super) fn address(table: &mut Table<'_>) -> Option<Address> {
+    let Some(value) = table.take("address") else {
+        table.missing("address", "such as address = \"127.0.0.1:8080\"");
+        return None;
+    };
+    value.check(as_text(&value)?.parse::<Address>())
+}
+
+/// Permissions of a socket in the file system, as chmod takes them.
+pub(super) fn mode(table: &mut Table<'_>, address: Option<&Address>) -> Option<u32> {
+    let value = table.take("mode")?;
+    if matches!(address, Some(Address::Port(_) | Address::Inherited(_))) {
+        return value.wrong("is for a socket in the file system");
+    }
+    let text = as_text(&value)?;
+    let mode = u32::from_str_radix(text, 8).ok();
+    let mode = mode.filter(|mode| *mode <= MOST_MODE);
+    value.check(mode.ok_or_else(|| format!("`{text}` is no mode such as \"0660\"")))
+}
+
+/// Notes what HTTP cannot have where it listens.
+pub(super) fn check_http(
+    table: &mut Table<'_>,
+    address: &Address,
+    has_http3: bool,
+    others: &[ListenerPlan],
+) {
+    let is_unix = matches!(address, Address::Unix(_));
+    for (key, is_wrong, reason) in [
+        ("tls", is_unix, "it does not leave the machine"),
+        ("proxied_by", is_unix, "clients have no addresses there"),
+        (
+            "http3",
+            has_http3 && address.port().is_none(),
+            "HTTP/3 needs a port",
+        ),
+    ] {
+        if is_wrong && table.was_given(key) {
+            table.wrong(format!("`{key}` is not for {address}: {reason}"), None);
+        }
+    }
+    let takes = |other: &ListenerPlan| match &other.serves {
+        Serves::Http { .. } | Serves::Stream(_) => true,
+        Serves::Datagram(_) => has_http3,
+    };
+    check_others(table, address, others, takes);
+}
+
+/// Notes where datagrams cannot come.
+pub(super) fn check_udp(table: &mut Table<'_>, address: &Address, others: &[ListenerPlan]) {
+    if let Address::Unix(_) = address {
+        table.wrong(format!("`udp` is not for {address}"), None);
+    }
+    let takes = |other: &ListenerPlan| match &other.serves {
+        Serves::Http { http3, .. } => http3.is_some(),
+        Serves::Stream(_) => false,
+        Serves::Datagram(_) => true,
+    };
+    check_others(table, address, others, takes);
+}
+
+/// - `takes`: whether what another listener serves would take the address.
+fn check_others(
+    table: &mut Table<'_>,
+    address: &Address,
+    others: &[ListenerPlan],
+    takes: impl Fn(&ListenerPlan) -> bool,
+) {
+    let is_taken = |other: &ListenerPlan| other.address == *address && takes(other);
+    if address.is_one() && others.iter().any(is_taken) {
+        table.wrong(
+            format!("{address} is listened on already"),
+            Some("each address is listened on once".to_owned()),
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! `udp` in a `[[listen]]`: what answers datagrams.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::action::{DatagramHandler, MakeDatagramHandler};
+use crate::actions::EchoHandler;
+use crate::config::document::Table;
+
+/// What the table says; there is only `echo`.
+pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {
+    let echo = table.table("echo");
+    if echo.is_none() && !table.was_given("echo") {
+        table.missing("echo", "udp = { echo = {} } sends every datagram back");
+    }
+    table.finish();
+    echo?.finish();
+    Some(Arc::new(|| Rc::new(EchoHandler) as Rc<dyn DatagramHandler>))
+}
