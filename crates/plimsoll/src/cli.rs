@@ -31,7 +31,7 @@ pub(crate) struct LoadtestCli {
 
 /// The command line of a packed site.
 #[derive(Debug, Parser)]
-#[command(version, about, styles = STYLES)]
+#[command(version, about = "Serves the site that this program carries.", styles = STYLES)]
 pub(crate) struct PackedCli {
     #[command(flatten)]
     pub(crate) args: PackedArgs,
