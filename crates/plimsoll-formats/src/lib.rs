@@ -31,6 +31,10 @@ mod template;
 
 mod table;
 
+mod json5;
+
+mod records;
+
 pub mod grpc;
 
 pub mod site;
@@ -39,7 +43,9 @@ pub mod site;
 mod fixture;
 
 pub use crate::format::{Format, UnknownFormat, parse};
+pub use crate::json5::{Json5Error, json5_to_json};
 pub use crate::multipart::{FormError, MultipartForm};
+pub use crate::records::csv_to_json;
 pub use crate::remark::{Place, Remark};
 pub use crate::request::{FileRequest, ReadFile, RequestFile};
 pub use crate::table::Table;

@@ -109,7 +109,7 @@ fn parse_csv(text: &str) -> Result<Table, Vec<Remark>> {
     }
 }
 
-fn of_csv(error: &csv::Error) -> Remark {
+pub(crate) fn of_csv(error: &csv::Error) -> Remark {
     let line = error.position().map(csv::Position::line);
     let line = line.and_then(|line| usize::try_from(line).ok());
     let message = match error.kind() {

@@ -141,6 +141,25 @@ impl<'i> Table<'i> {
         }
     }
 
+    /// A whole number within `range`, negative ones too.
+    pub fn integer(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
+        let value = self.take(key)?;
+        let number = match &value.content {
+            DeValue::Integer(integer) => {
+                i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
+            _ => None,
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => value.expected(&format!(
+                "a whole number from {} to {}",
+                range.start(),
+                range.end()
+            )),
+        }
+    }
+
     /// A number, whole or not, above zero.
     pub fn positive(&mut self, key: &'static str) -> Option<f64> {
         let value = self.take(key)?;
@@ -203,6 +222,11 @@ impl<'i> Table<'i> {
             item.table()
         });
         tables.collect()
+    }
+
+    /// Whether no key is left that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// All pairs that are left, such as header fields.
@@ -310,6 +334,25 @@ impl<'i> Value<'i> {
         }
     }
 
+    /// Whether it is a table.
+    pub fn is_table(&self) -> bool {
+        matches!(self.content, DeValue::Table(_))
+    }
+
+    /// Its elements, or itself if it is no array.
+    pub fn elements(self) -> Vec<Self> {
+        let DeValue::Array(array) = self.content else {
+            return vec![self];
+        };
+        let elements = array.into_iter().zip(1..).map(|(item, number)| Value {
+            span: item.span(),
+            content: item.into_inner(),
+            key: format!("{}[{number}]", self.key),
+            problems: Rc::clone(&self.problems),
+        });
+        elements.collect()
+    }
+
     /// Whether it is `true`.
     pub fn is_true(&self) -> bool {
         matches!(self.content, DeValue::Boolean(true))
@@ -345,9 +388,14 @@ impl<'i> Value<'i> {
 
     /// Notes that something is wrong with the value.
     pub fn wrong<T>(&self, message: impl ToString) -> Option<T> {
+        self.wrong_with(message, None)
+    }
+
+    /// The same, and what to write instead.
+    pub fn wrong_with<T>(&self, message: impl ToString, hint: Option<String>) -> Option<T> {
         self.problems
             .borrow_mut()
-            .add(&self.span, &self.key, message, None);
+            .add(&self.span, &self.key, message, hint);
         None
     }
 

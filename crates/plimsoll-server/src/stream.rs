@@ -64,6 +64,11 @@ impl Stream {
         }
     }
 
+    /// TCP in the clear, to which the kernel can send files by itself.
+    pub(crate) fn in_the_clear(&self) -> Option<&TcpStream> {
+        self.socket().filter(|_| !self.is_tls())
+    }
+
     /// Writes what the rest of it follows at once.
     pub(crate) fn poll_write_more(
         &mut self,

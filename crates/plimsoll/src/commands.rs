@@ -30,6 +30,8 @@ mod serve;
 
 mod up;
 
+mod mock;
+
 mod schema;
 
 use clap::Subcommand;
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Report(report::Args),
     Serve(Box<serve::Args>),
     Up(up::Args),
+    Mock(Box<mock::Args>),
     Schema(schema::Args),
     #[command(hide = true)]
     Origin(origin::Args),
@@ -79,6 +82,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Report(args) => report::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Mock(args) => mock::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),

@@ -163,10 +163,8 @@ impl FileTail {
             if turn == 0 {
                 return poll_yield(cx);
             }
-            let socket = stream
-                .socket()
-                .filter(|_| !self.by_pieces && !stream.is_tls());
-            let sent = if let Some(socket) = socket {
+            let by_kernel = stream.in_the_clear().filter(|_| !self.by_pieces);
+            let sent = if let Some(socket) = by_kernel {
                 let left = usize::try_from(self.part.length()).unwrap_or(usize::MAX);
                 let (file, offset) = (self.part.file(), self.part.offset());
                 let count = left.min(turn);

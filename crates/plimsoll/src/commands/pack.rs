@@ -7,7 +7,7 @@ use plimsoll_site::{LinkPlace, load_links};
 
 use crate::commands::serve::SiteArgs;
 use crate::exit::Exit;
-use crate::flags::serving::{ServingArgs, quoted_path};
+use crate::flags::{ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 

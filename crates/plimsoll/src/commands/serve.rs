@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_model::ByteSize;
 
 use crate::exit::Exit;
-use crate::flags::serving::{ServingArgs, quoted, quoted_path};
+use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::Failed;
 
 /// Serves the files of a directory.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_mock::Notice;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
@@ -18,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::commands::mock::shown as shown_in_file;
 use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -36,7 +38,26 @@ pub(crate) enum Source {
 
 /// Actions of the crates that stand on the server.
 fn actions() -> Vec<ActionKind> {
-    vec![plimsoll_site::FILES]
+    vec![plimsoll_mock::KIND, plimsoll_site::FILES]
+}
+
+/// Tells what has become of the rules of a mock whose files have changed.
+fn tell_of_rules(notice: &Notice) {
+    match notice {
+        Notice::Reloaded(file) => {
+            terminal::log_line(&format!("{} has changed and was loaded", file.display()));
+        }
+        Notice::Refused(file, problems) => {
+            terminal::print_failure(&Failed {
+                exit: Exit::Usage,
+                problems: problems.iter().map(shown_in_file).collect(),
+            });
+            terminal::print_warnings(&[Problem::new(format!(
+                "{} has changed, but has mistakes: its old rules answer",
+                file.display()
+            ))]);
+        }
+    }
 }
 
 /// Tells every mistake, and serves nothing.
@@ -46,6 +67,7 @@ pub(crate) fn check(source: Source) -> Result<(), Failed> {
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
 pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
+    plimsoll_mock::notify(tell_of_rules);
     plimsoll_site::on_event(|event| {
         let shown = [Problem::new(event)];
         match event {

@@ -1,7 +1,7 @@
 //! Flags that every serving command has, as the configuration that they mean.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use toml::Value;
@@ -14,8 +14,8 @@ use crate::terminal;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServingArgs {
-    /// Where to listen; may be given several times.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    /// Where to listen; may be given several times [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
     listen: Vec<SocketAddr>,
 
     /// Metrics, health and readiness, on the loopback only.
@@ -51,10 +51,30 @@ pub(crate) struct ServingArgs {
     print_config: bool,
 }
 
+/// Where and how to listen if the command line does not say where.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Preferred {
+    /// Addresses, each with the files of its certificate and key if it is encrypted; none for the usual one.
+    pub(crate) listen: Vec<(SocketAddr, Option<(PathBuf, PathBuf)>)>,
+    /// The lines of `[limits]`.
+    pub(crate) limits: String,
+}
+
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
 impl ServingArgs {
     /// Serves `routes`, the text of `[[route]]` tables, until a signal ends it, or prints the configuration.
     pub(crate) fn serve(&self, routes: &str) -> Result<Exit, Failed> {
-        let text = self.configuration(routes);
+        self.serve_preferring(routes, &Preferred::default())
+    }
+
+    /// The same for something that has a place of its own.
+    pub(crate) fn serve_preferring(
+        &self,
+        routes: &str,
+        preferred: &Preferred,
+    ) -> Result<Exit, Failed> {
+        let text = self.configuration(routes, preferred);
         if self.print_config {
             let printed = terminal::print(text.trim_end());
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
@@ -63,7 +83,7 @@ impl ServingArgs {
         serving::run(Source::CommandLine(text))
     }
 
-    fn configuration(&self, routes: &str) -> String {
+    fn configuration(&self, routes: &str, preferred: &Preferred) -> String {
         let mut text = String::new();
         if let Some(threads) = self.threads {
             line(&mut text, "threads", &threads.to_string());
@@ -71,17 +91,31 @@ impl ServingArgs {
         if self.pin {
             line(&mut text, "pin", "true");
         }
-        for address in &self.listen {
+        let own = self.cert.clone().zip(self.key.clone());
+        let listen = match (self.listen.as_slice(), preferred.listen.as_slice()) {
+            ([], []) => vec![(USUAL, own)],
+            ([], preferred) if own.is_none() && !self.tls => preferred.to_vec(),
+            ([], preferred) => preferred.iter().map(|(it, _)| (*it, own.clone())).collect(),
+            (given, _) => given
+                .iter()
+                .map(|address| (*address, own.clone()))
+                .collect(),
+        };
+        for (address, files) in listen {
             header(&mut text, "[[listen]]");
             line(&mut text, "address", &quoted(&address.to_string()));
             if self.tls {
                 line(&mut text, "tls", "[{ self_signed = true }]");
             }
-            if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
+            if let Some((cert, key)) = &files {
                 let (cert, key) = (quoted_path(cert), quoted_path(key));
                 let tls = format!("[{{ cert = {cert}, key = {key} }}]");
                 line(&mut text, "tls", &tls);
             }
+        }
+        if !preferred.limits.is_empty() {
+            header(&mut text, "[limits]");
+            text.push_str(&preferred.limits);
         }
         if let Some(address) = self.admin {
             header(&mut text, "[admin]");

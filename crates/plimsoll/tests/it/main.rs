@@ -8,6 +8,8 @@ mod nginx;
 
 mod mistakes;
 
+mod mock;
+
 mod lab;
 
 #[cfg(target_os = "linux")]

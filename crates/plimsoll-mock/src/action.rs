@@ -1,0 +1,159 @@
+//! The mock as what answers requests.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body::Body;
+use http_body_util::BodyExt;
+use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
+
+use crate::asked::{Asked, KeptRequest};
+use crate::ready::Ready;
+use crate::shared::Shared;
+use crate::worker::Worker;
+
+/// A mock on one worker.
+#[derive(Debug, Clone)]
+pub struct Mock(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    /// What comes before the paths that it is asked for, without a slash at its end.
+    prefix: String,
+    worker: RefCell<Rc<Worker>>,
+}
+
+impl Mock {
+    /// Answers by what is shared.
+    ///
+    /// - `prefix`: what the paths begin with that it is asked for; `/` for nothing.
+    pub fn new(shared: Arc<Shared>, prefix: &str) -> Self {
+        let worker = RefCell::new(Rc::new(Worker::new(&shared)));
+        Self(Rc::new(Inner {
+            shared,
+            prefix: prefix.trim_end_matches('/').to_owned(),
+            worker,
+        }))
+    }
+}
+
+impl Action for Mock {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let worker = self.0.worker();
+        let body = request.take_body();
+        if !body.is_end_stream() {
+            let inner = Rc::clone(&self.0);
+            return inner.later(worker, KeptRequest::of(request), body);
+        }
+        let mut asked = Asked::of(request);
+        asked.strip(&self.0.prefix);
+        worker.answer(&asked)
+    }
+}
+
+impl Inner {
+    /// What answers now: another one than before once the rules have changed.
+    #[inline]
+    fn worker(&self) -> Rc<Worker> {
+        let mut worker = self.worker.borrow_mut();
+        if worker.epoch() != self.shared.epoch() {
+            *worker = Rc::new(Worker::new(&self.shared));
+        }
+        Rc::clone(&worker)
+    }
+
+    /// Answers once the content is there.
+    fn later(
+        self: Rc<Self>,
+        worker: Rc<Worker>,
+        mut kept: KeptRequest,
+        body: RequestBody,
+    ) -> Answer {
+        let limit = worker.body_limit();
+        if body.size_hint().lower() > limit {
+            return refused(&worker, &kept, too_long(limit));
+        }
+        Answer::Later(Box::pin(async move {
+            let collected = match collected(body, limit).await {
+                Ok(Some(body)) => Ok(body),
+                Ok(None) => Err(too_long(limit)),
+                Err(error) => Err((StatusCode::BAD_REQUEST, format!("{error}\n"))),
+            };
+            let collected = collected.and_then(|body| {
+                kept.body = body;
+                mistake(&kept).map_or(Ok(()), |text| Err((StatusCode::BAD_REQUEST, text)))
+            });
+            let answer = if let Err(refusal) = collected {
+                refused(&worker, &kept, refusal)
+            } else {
+                let mut asked = kept.asked();
+                asked.strip(&self.prefix);
+                worker.answer(&asked)
+            };
+            outcome(answer).await
+        }))
+    }
+}
+
+/// What an answer comes to.
+async fn outcome(answer: Answer) -> Outcome {
+    match answer {
+        Answer::Now(outcome) => outcome,
+        Answer::Later(later) => later.await,
+    }
+}
+
+fn refused(worker: &Worker, kept: &KeptRequest, (status, text): (StatusCode, String)) -> Answer {
+    let sharing = worker.sharing();
+    let allowed = sharing.allows(&kept.asked());
+    Answer::now(Ready::text(sharing, status, text).response(sharing, &allowed))
+}
+
+fn too_long(limit: u64) -> (StatusCode, String) {
+    let text = format!("the content is longer than {limit} bytes\n");
+    (StatusCode::PAYLOAD_TOO_LARGE, text)
+}
+
+/// The whole content; nothing if it is longer than `limit`.
+async fn collected(mut body: RequestBody, limit: u64) -> Result<Option<Bytes>, BodyError> {
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame?.into_data() else {
+            continue;
+        };
+        let length = first.len() + all.len() + piece.len();
+        if length as u64 > limit {
+            return Ok(None);
+        }
+        // Most content comes in one piece, which need not be copied.
+        if first.is_empty() && all.is_empty() {
+            first = piece;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&piece);
+        }
+    }
+    Ok(Some(if all.is_empty() { first } else { all.freeze() }))
+}
+
+/// What is wrong with content that says it is JSON.
+fn mistake(kept: &KeptRequest) -> Option<String> {
+    let asked = kept.asked();
+    let kind = asked.header("content-type")?;
+    let claim = b"application/json";
+    let claims_json = kind.len() >= claim.len() && kind[..claim.len()].eq_ignore_ascii_case(claim);
+    if !claims_json || kept.body.is_empty() {
+        return None;
+    }
+    let error = serde_json::from_slice::<serde::de::IgnoredAny>(&kept.body).err()?;
+    Some(format!(
+        "the content says that it is JSON, but is not: {error}\n"
+    ))
+}

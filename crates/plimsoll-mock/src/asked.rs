@@ -1,0 +1,294 @@
+//! A request as rules see it: its parts are taken apart when somebody first looks at them.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use percent_encoding::percent_decode;
+use plimsoll_server::{Request, Scheme};
+use serde_json::Value;
+
+use crate::path::decoded;
+
+/// One request.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// A token, in the case it was sent in.
+    pub method: &'a str,
+    /// Of the URL, as it was sent.
+    pub target_path: &'a str,
+    /// Decoded and normalised.
+    pub path: Cow<'a, str>,
+    /// Without the question mark, as it was sent.
+    pub query: Option<&'a str>,
+    /// `host` or `host:port`.
+    pub authority: &'a str,
+    /// Whether it came over TLS.
+    pub is_tls: bool,
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// The whole content.
+    pub body: &'a [u8],
+    fields: Fields<'a>,
+    json: OnceCell<Option<Value>>,
+    parameters: OnceCell<Pairs>,
+    form: OnceCell<Pairs>,
+    cookies: OnceCell<Pairs>,
+}
+
+/// Names with their values, in the order they came.
+pub type Pairs = Vec<(String, String)>;
+
+#[derive(Debug, Clone, Copy)]
+enum Fields<'a> {
+    Borrowed(&'a Request<'a>),
+    Kept(&'a [(String, Vec<u8>)]),
+}
+
+impl<'a> Asked<'a> {
+    /// A request without content, or whose content nobody looks at.
+    pub fn of(request: &'a Request<'a>) -> Self {
+        Self {
+            method: request.method,
+            target_path: request.path,
+            path: decoded(request.path),
+            query: request.query,
+            authority: request.authority,
+            is_tls: request.scheme == Scheme::Https,
+            peer: request.peer,
+            body: &[],
+            fields: Fields::Borrowed(request),
+            json: OnceCell::new(),
+            parameters: OnceCell::new(),
+            form: OnceCell::new(),
+            cookies: OnceCell::new(),
+        }
+    }
+
+    /// Takes away what the path begins with, as whole segments.
+    ///
+    /// - `prefix`: without a slash at its end.
+    pub fn strip(&mut self, prefix: &str) {
+        let rest = self.path.strip_prefix(prefix);
+        if prefix.is_empty() || !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return;
+        }
+        let rest = rest
+            .filter(|rest| !rest.is_empty())
+            .unwrap_or("/")
+            .to_owned();
+        self.path = Cow::Owned(rest);
+    }
+
+    /// The value of the first field of that name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        match self.fields {
+            Fields::Borrowed(request) => request.header(name),
+            Fields::Kept(fields) => fields
+                .iter()
+                .find(|(field, _)| field.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.as_slice()),
+        }
+    }
+
+    /// The same as text, if it is UTF-8.
+    pub fn header_text(&self, name: &str) -> Option<&'a str> {
+        std::str::from_utf8(self.header(name)?).ok()
+    }
+
+    /// Every field with its value, in the order they came.
+    pub fn headers(&self) -> Vec<(&'a str, &'a [u8])> {
+        match self.fields {
+            Fields::Borrowed(request) => request.headers().collect(),
+            Fields::Kept(fields) => fields
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_slice()))
+                .collect(),
+        }
+    }
+
+    /// The content, if it is JSON.
+    pub fn json(&self) -> Option<&Value> {
+        let json = self.json.get_or_init(|| {
+            if self.body.is_empty() {
+                None
+            } else {
+                serde_json::from_slice(self.body).ok()
+            }
+        });
+        json.as_ref()
+    }
+
+    /// The parameters of the query, decoded.
+    pub fn parameters(&self) -> &Pairs {
+        self.parameters
+            .get_or_init(|| pairs(self.query.unwrap_or_default().as_bytes()))
+    }
+
+    /// The fields of a form (`application/x-www-form-urlencoded`), decoded; none of anything else.
+    pub fn form(&self) -> &Pairs {
+        self.form.get_or_init(|| {
+            let kind = self.header_text("content-type").unwrap_or_default();
+            let kind = kind.split(';').next().unwrap_or_default().trim();
+            if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+                pairs(self.body)
+            } else {
+                Pairs::new()
+            }
+        })
+    }
+
+    /// The cookies (RFC 6265, section 4.2).
+    pub fn cookies(&self) -> &Pairs {
+        self.cookies.get_or_init(|| {
+            let fields = self.headers().into_iter();
+            let cookies = fields.filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+            let pair = |text: &str| {
+                let (name, value) = text.trim().split_once('=')?;
+                Some((name.to_owned(), value.trim_matches('"').to_owned()))
+            };
+            cookies
+                .filter_map(|(_, value)| std::str::from_utf8(value).ok())
+                .flat_map(|text| text.split(';').filter_map(pair))
+                .collect()
+        })
+    }
+}
+
+/// A request that outlives the bytes that it was read from.
+#[derive(Debug, Clone)]
+pub struct KeptRequest {
+    /// A token, in the case it was sent in.
+    pub method: String,
+    /// Of the URL, as it was sent.
+    pub target_path: String,
+    /// Without the question mark.
+    pub query: Option<String>,
+    /// `host` or `host:port`.
+    pub authority: String,
+    /// Whether it came over TLS.
+    pub is_tls: bool,
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// Names and values of its header, in the order they came.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// The whole content.
+    pub body: Bytes,
+}
+
+impl KeptRequest {
+    /// A copy of a request, without its content.
+    pub fn of(request: &Request<'_>) -> Self {
+        let fields = request.headers();
+        Self {
+            method: request.method.to_owned(),
+            target_path: request.path.to_owned(),
+            query: request.query.map(str::to_owned),
+            authority: request.authority.to_owned(),
+            is_tls: request.scheme == Scheme::Https,
+            peer: request.peer,
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// A request that nobody sent, to ask what would answer it.
+    ///
+    /// - `target`: path and query.
+    pub fn made(method: &str, target: &str) -> Self {
+        let (path, query) = match target.split_once('?') {
+            None => (target, None),
+            Some((path, query)) => (path, Some(query.to_owned())),
+        };
+        Self {
+            method: method.to_owned(),
+            target_path: path.to_owned(),
+            query,
+            authority: "localhost".to_owned(),
+            is_tls: false,
+            peer: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            fields: Vec::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// As rules see it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            method: &self.method,
+            target_path: &self.target_path,
+            path: decoded(&self.target_path),
+            query: self.query.as_deref(),
+            authority: &self.authority,
+            is_tls: self.is_tls,
+            peer: self.peer,
+            body: &self.body,
+            fields: Fields::Kept(&self.fields),
+            json: OnceCell::new(),
+            parameters: OnceCell::new(),
+            form: OnceCell::new(),
+            cookies: OnceCell::new(),
+        }
+    }
+}
+
+/// The values of one name.
+pub fn values<'p>(pairs: &'p Pairs, name: &str) -> impl Iterator<Item = &'p str> {
+    pairs
+        .iter()
+        .filter(move |(known, _)| known == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// Pairs as forms and queries write them (WHATWG URL, section 5.1).
+fn pairs(text: &[u8]) -> Pairs {
+    let part = |bytes: &[u8]| {
+        let blanks: Vec<u8> = bytes
+            .iter()
+            .map(|byte| if *byte == b'+' { b' ' } else { *byte })
+            .collect();
+        percent_decode(&blanks).decode_utf8_lossy().into_owned()
+    };
+    text.split(|byte| *byte == b'&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let mut halves = pair.splitn(2, |byte| *byte == b'=');
+            let name = halves.next().unwrap_or_default();
+            (part(name), part(halves.next().unwrap_or_default()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_forms_and_cookies_are_taken_apart() {
+        let mut kept = KeptRequest::made("POST", "/a%20b?x=1&y=a%2Bb+c&x=2&z&&=v");
+        kept.fields = vec![
+            (
+                "Content-Type".to_owned(),
+                b"application/x-www-form-urlencoded; charset=utf-8".to_vec(),
+            ),
+            ("cookie".to_owned(), b"a=b; c=\"d\"".to_vec()),
+            ("Cookie".to_owned(), b"e=f=g".to_vec()),
+        ];
+        kept.body = Bytes::from_static(b"p=q&r=%ff");
+        let asked = kept.asked();
+        assert_eq!(asked.path, "/a b");
+        assert_eq!(
+            values(asked.parameters(), "x").collect::<Vec<_>>(),
+            ["1", "2"]
+        );
+        assert_eq!(values(asked.parameters(), "y").next(), Some("a+b c"));
+        assert_eq!(values(asked.parameters(), "z").next(), Some(""));
+        assert_eq!(values(asked.form(), "r").next(), Some("\u{fffd}"));
+        assert_eq!(values(asked.cookies(), "c").next(), Some("d"));
+        assert_eq!(values(asked.cookies(), "e").next(), Some("f=g"));
+        assert_eq!(asked.json(), None);
+    }
+}

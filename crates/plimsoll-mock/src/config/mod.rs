@@ -1,0 +1,116 @@
+//! Files of rules, compiled into plans.
+//!
+//! They are those of apimock, whose keys, operators and defaults mean here what they mean there; what is meant
+//! better is listed in docs/mock.md. Every problem of all files is found, each with its file, line and key.
+
+mod respond;
+
+mod root;
+
+mod set;
+
+mod when;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_model::document::ConfigProblem;
+
+use crate::plan::MockPlan;
+
+pub use self::root::{Listener, TlsListener};
+
+/// A problem in one of several files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileProblem {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it and what; absent if the file could not be read at all.
+    pub problem: Option<ConfigProblem>,
+    /// Why it could not be read.
+    pub unreadable: Option<String>,
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(problem) = &self.problem {
+            write!(f, ":{}:{}: {problem}", problem.line, problem.column)?;
+        }
+        match &self.unreadable {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FileProblem {
+    fn unreadable(file: &Path, reason: impl fmt::Display) -> Self {
+        Self {
+            file: file.to_owned(),
+            problem: None,
+            unreadable: Some(reason.to_string()),
+        }
+    }
+
+    fn all(file: &Path, problems: Vec<ConfigProblem>) -> impl Iterator<Item = Self> {
+        problems.into_iter().map(move |problem| Self {
+            file: file.to_owned(),
+            problem: Some(problem),
+            unreadable: None,
+        })
+    }
+}
+
+/// A file and where it wants to be served.
+#[derive(Debug)]
+pub struct MockFile {
+    /// What it answers.
+    pub plan: MockPlan,
+    /// Where it wants to listen.
+    pub listener: Listener,
+}
+
+/// Compiles a file with the sets of rules that it names; of a set alone, only its rules.
+pub fn load(file: &Path) -> Result<MockPlan, Vec<FileProblem>> {
+    open(file).map(|file| file.plan)
+}
+
+/// The same, and where the file wants to be served.
+pub fn open(file: &Path) -> Result<MockFile, Vec<FileProblem>> {
+    let text = read(file).map_err(|problem| vec![problem])?;
+    if root::is_set(&text) {
+        let directory = directory_of(file);
+        let (set, problems) = set::compile(file, &text, &directory, None, &mut HashSet::new());
+        return match set {
+            Some(set) if problems.is_empty() => Ok(MockFile {
+                plan: MockPlan {
+                    files: vec![file.to_owned()],
+                    ..MockPlan::of_sets(vec![set])
+                },
+                listener: Listener::default(),
+            }),
+            _ => Err(problems),
+        };
+    }
+    root::compile(file, &text)
+}
+
+fn read(file: &Path) -> Result<String, FileProblem> {
+    let bytes = fs::read(file).map_err(|error| FileProblem::unreadable(file, error))?;
+    String::from_utf8(bytes).map_err(|_| FileProblem::unreadable(file, "is not UTF-8"))
+}
+
+/// What paths in a file are relative to.
+fn directory_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_owned(),
+        None => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! `apimock.toml`: where to listen, which sets of rules, which folder.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_model::document::{Document, Table, Value, as_text};
+
+use super::{FileProblem, MockFile, directory_of, read, set};
+use crate::folder::Folder;
+use crate::plan::{BODY_LIMIT, MockPlan};
+use crate::rules::{RuleSet, Strategy};
+use crate::sharing::Sharing;
+
+/// Where a file wants to be served.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listener {
+    /// In the clear, or over TLS if that has no port of its own; absent if the file does not say.
+    pub address: Option<(String, u16)>,
+    /// With TLS.
+    pub tls: Option<TlsListener>,
+}
+
+/// Where and how TLS is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsListener {
+    /// A certificate in PEM, with those that vouch for it.
+    pub certificate: PathBuf,
+    /// Its key in PEM.
+    pub key: PathBuf,
+    /// Its port beside the other one; absent if it takes that one's place.
+    pub port: Option<u16>,
+    /// For a handshake.
+    pub handshake_timeout: Option<Duration>,
+    /// Connections at a time.
+    pub connections: Option<usize>,
+}
+
+/// Whether a file holds rules, not the names of such files.
+pub(super) fn is_set(text: &str) -> bool {
+    let mut document = Document::parse(text);
+    let root = document.root();
+    let of_root = ["listener", "log", "service", "file_tree_view"];
+    root.has("rules") && !of_root.iter().any(|key| root.has(key))
+}
+
+pub(super) fn compile(file: &Path, text: &str) -> Result<MockFile, Vec<FileProblem>> {
+    let mut document = Document::parse(text);
+    let mut root = document.root();
+    let listener = root.table("listener").map(listener);
+    log(root.table("log"));
+    let editor = root.table("file_tree_view");
+    let directory = directory_of(file);
+    let service = match root.table("service") {
+        None => {
+            root.missing(
+                "service",
+                "such as [service] with fallback_respond_dir = \".\"",
+            );
+            None
+        }
+        Some(table) => Some(service(table, &directory)),
+    };
+    if let Some(mut table) = editor {
+        // Only an editor looks at them.
+        for key in ["show_hidden", "builtin_excludes", "respect_gitignore"] {
+            table.boolean(key);
+        }
+        for key in ["extra_excludes", "include"] {
+            if let Some(value) = table.take(key) {
+                value.texts_with(|_| None);
+            }
+        }
+        table.finish();
+    }
+    root.finish();
+    let mut problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
+    let mut service = service.unwrap_or_default();
+    let mut files = vec![file.to_owned()];
+    let mut ids = HashSet::new();
+    let mut sets: Vec<RuleSet> = Vec::new();
+    for path in &service.sets {
+        files.push(path.clone());
+        match read(path) {
+            Err(problem) => problems.push(problem),
+            Ok(text) => {
+                let compiled = set::compile(path, &text, &directory, service.strategy, &mut ids);
+                sets.extend(compiled.0);
+                problems.extend(compiled.1);
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let folder = service
+        .folder
+        .take()
+        .map(|folder| folder.hiding(files.iter().cloned()));
+    Ok(MockFile {
+        plan: MockPlan {
+            sets,
+            folder,
+            sharing: Sharing {
+                is_on: true,
+                credentials: service.origins,
+            },
+            body_limit: service.body_limit.unwrap_or(BODY_LIMIT),
+            files,
+        },
+        listener: listener.flatten().unwrap_or_default(),
+    })
+}
+
+#[derive(Default)]
+struct Service {
+    strategy: Option<Strategy>,
+    sets: Vec<PathBuf>,
+    folder: Option<Folder>,
+    origins: Vec<String>,
+    body_limit: Option<u64>,
+}
+
+fn service(mut table: Table<'_>, directory: &Path) -> Service {
+    let strategy = table.take("strategy").and_then(set::strategy);
+    let mut sets = Vec::new();
+    if let Some(value) = table.take("rule_sets") {
+        for value in value.elements() {
+            let Some(path) = as_text(&value) else {
+                continue;
+            };
+            let path = directory.join(path);
+            if path.is_file() {
+                sets.push(path);
+            } else {
+                value.wrong::<()>(format!("there is no file {}", path.display()));
+            }
+        }
+    }
+    if let Some(value) = table.take("middlewares") {
+        for value in value.elements() {
+            if let Some(script) = as_text(&value) {
+                let hint = "rules have conditions on all that a request has, and templates for what is answered";
+                value.wrong_with::<()>(
+                    format!("`{script}` is a script of Rhai, which is not run here"),
+                    Some(hint.to_owned()),
+                );
+            }
+        }
+    }
+    let folder = match table.take("fallback_respond_dir") {
+        None => {
+            table.missing(
+                "fallback_respond_dir",
+                "a folder, such as fallback_respond_dir = \".\"",
+            );
+            None
+        }
+        Some(value) => as_text(&value).and_then(|path| folder(&value, path, directory)),
+    };
+    let origins = table
+        .take("cors_allow_credentials_origins")
+        .and_then(|value| {
+            value.texts_with(|origin| {
+                let is_origin = origin.starts_with("http://") || origin.starts_with("https://");
+                (!is_origin || origin.ends_with('/'))
+                    .then(|| format!("`{origin}` is not an origin such as https://app.example"))
+            })
+        });
+    let body_limit = table.count("max_request_body_bytes", 0..=1 << 40);
+    // Bounds of scripts, which are not run.
+    table.count("middleware_max_operations", 0..=usize::MAX >> 1);
+    table.finish();
+    Service {
+        strategy,
+        sets,
+        folder,
+        origins: origins.unwrap_or_default(),
+        body_limit: body_limit.and_then(|limit| u64::try_from(limit).ok()),
+    }
+}
+
+/// The folder; exactly `.` is the working directory, everything else relative to the file.
+fn folder(value: &Value<'_>, path: &str, directory: &Path) -> Option<Folder> {
+    let path = if path == "." {
+        PathBuf::from(".")
+    } else {
+        directory.join(path)
+    };
+    let folder = Folder::new(&path);
+    value.check(folder.map_err(|error| format!("cannot serve {}: {error}", path.display())))
+}
+
+fn log(table: Option<Table<'_>>) {
+    let Some(mut table) = table else { return };
+    match table.table("verbose") {
+        None => table.missing(
+            "verbose",
+            "such as verbose = { header = true, body = true }",
+        ),
+        Some(mut verbose) => {
+            for key in ["header", "body"] {
+                if verbose.boolean(key).is_none() && !verbose.was_given(key) {
+                    verbose.missing(key, "true or false");
+                }
+            }
+            verbose.finish();
+        }
+    }
+    table.finish();
+}
+
+fn listener(mut table: Table<'_>) -> Option<Listener> {
+    let host = table.take("ip_address").and_then(|value| {
+        let text = as_text(&value)?;
+        let is_host = !text.is_empty() && !text.contains([' ', '/']);
+        if is_host {
+            value.text()
+        } else {
+            value.wrong("is neither an address nor a name")
+        }
+    });
+    let port = table
+        .count("port", 0..=65535)
+        .and_then(|port| u16::try_from(port).ok());
+    for key in ["ip_address", "port"] {
+        if !table.was_given(key) {
+            table.missing(key, "ip_address and port, such as \"127.0.0.1\" and 3001");
+        }
+    }
+    let tls = table.table("tls").map(tls);
+    table.finish();
+    let tls = match tls {
+        None => None,
+        Some(tls) => Some(tls?),
+    };
+    Some(Listener {
+        address: Some((host?, port?)),
+        tls,
+    })
+}
+
+fn tls(mut table: Table<'_>) -> Option<TlsListener> {
+    let mut file = |key: &'static str| {
+        let path = table.text(key).map(PathBuf::from);
+        if path.is_none() && !table.was_given(key) {
+            table.missing(key, "a file in PEM");
+        }
+        path
+    };
+    let (certificate, key) = (file("cert"), file("key"));
+    let port = table
+        .count("port", 0..=65535)
+        .and_then(|port| u16::try_from(port).ok());
+    let timeout = table.count("handshake_timeout_seconds", 1..=86_400);
+    let connections = table.count("max_connections", 1..=1 << 24);
+    table.finish();
+    Some(TlsListener {
+        certificate: certificate?,
+        key: key?,
+        port,
+        handshake_timeout: timeout.map(|seconds| Duration::from_secs(seconds as u64)),
+        connections,
+    })
+}
+
+impl Listener {
+    /// Where to listen in numbers: names are looked up, of which the first address counts.
+    pub fn resolve(&self) -> Result<Option<SocketAddr>, std::io::Error> {
+        let Some((host, port)) = &self.address else {
+            return Ok(None);
+        };
+        let host = host.trim_matches(['[', ']']);
+        let mut addresses = std::net::ToSocketAddrs::to_socket_addrs(&(host, *port))?;
+        Ok(addresses.next())
+    }
+}

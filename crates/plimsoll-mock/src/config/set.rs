@@ -1,0 +1,194 @@
+//! A file of rules.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_model::document::{Document, Table, Value, as_text};
+
+use super::{FileProblem, respond, when};
+use crate::path::normalized;
+use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
+
+/// What compiling a rule needs besides the rule.
+pub(super) struct Context {
+    /// Prepended to paths; absent for nothing.
+    pub(super) prefix: Option<String>,
+    /// What files of rules lie in, links resolved; absent if there is no such folder.
+    pub(super) root: Option<PathBuf>,
+    /// The delay of rules without one.
+    pub(super) delay: Duration,
+}
+
+/// A set, as far as it has no mistakes, and the mistakes.
+///
+/// - `directory`: what `respond_dir` is relative to.
+/// - `strategy`: unless the file says otherwise.
+/// - `ids`: of the rules before it.
+pub(super) fn compile(
+    file: &Path,
+    text: &str,
+    directory: &Path,
+    strategy_before: Option<Strategy>,
+    ids: &mut HashSet<String>,
+) -> (Option<RuleSet>, Vec<FileProblem>) {
+    let mut document = Document::parse(text);
+    let mut root = document.root();
+    let own_strategy = root.take("strategy").and_then(strategy);
+    let (mut prefix, mut folder) = (None, directory.to_owned());
+    if let Some(mut table) = root.table("prefix") {
+        prefix = table.text("url_path").map(|path| normalized(&path));
+        if let Some(value) = table.take("respond_dir")
+            && let Some(path) = as_text(&value)
+        {
+            folder = directory.join(path);
+            if !folder.is_dir() {
+                value.wrong::<()>(format!("there is no folder {}", folder.display()));
+            }
+        }
+        table.finish();
+    }
+    let mut delay = Duration::ZERO;
+    if let Some(mut table) = root.table("default") {
+        delay = respond::milliseconds(&mut table).unwrap_or_default();
+        table.finish();
+    }
+    if let Some(guard) = root.table("guard") {
+        // It must be empty, and does nothing.
+        guard.finish();
+    }
+    let context = Context {
+        prefix: prefix.clone().filter(|prefix| prefix != "/"),
+        root: folder.canonicalize().ok(),
+        delay,
+    };
+    let rules = match root.take("rules") {
+        None => {
+            root.missing("rules", "at least rules = []");
+            Vec::new()
+        }
+        Some(value) => value.elements(),
+    };
+    let count = rules.len();
+    let rules: Vec<Rule> = rules
+        .into_iter()
+        .filter_map(|value| rule(value.table()?, &context, ids))
+        .collect();
+    root.finish();
+    let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
+    if rules.len() < count || !problems.is_empty() {
+        return (None, problems);
+    }
+    let strategy = own_strategy.or(strategy_before).unwrap_or_default();
+    (
+        Some(RuleSet::new(file.to_owned(), prefix, strategy, rules)),
+        problems,
+    )
+}
+
+fn rule(mut table: Table<'_>, context: &Context, ids: &mut HashSet<String>) -> Option<Rule> {
+    let id = table.take("id").and_then(|value| {
+        let id = as_text(&value)?.to_owned();
+        if !ids.insert(id.clone()) {
+            return value.wrong(format!("another rule is called `{id}`"));
+        }
+        Some(id)
+    });
+    let conditions = match table.table("when") {
+        None => {
+            table.missing("when", "such as when.request.url_path = \"/\"");
+            None
+        }
+        Some(when) => when::compile(when, context),
+    };
+    let reply = match table.table("respond") {
+        None => {
+            table.missing("respond", "such as respond.text = \"hello\"");
+            None
+        }
+        Some(respond) => respond::compile(respond, context),
+    };
+    let priority = table.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX));
+    let weight = table.integer("weight", 0..=i64::from(u32::MAX));
+    table.finish();
+    Some(Rule {
+        id,
+        conditions: conditions?,
+        priority: priority
+            .and_then(|it| i32::try_from(it).ok())
+            .unwrap_or_default(),
+        weight: weight.and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
+        reply: reply?,
+    })
+}
+
+const STRATEGIES: [&str; 5] = [
+    "first_match",
+    "priority",
+    "uniform_random",
+    "weighted_random",
+    "round_robin",
+];
+
+/// A name, or a table of one name with its options.
+pub(super) fn strategy(value: Value<'_>) -> Option<Strategy> {
+    if !value.is_table() {
+        let name = as_text(&value)?;
+        return match named(name, None, Tiebreaker::FirstMatch) {
+            Some(strategy) => Some(strategy),
+            None => value.wrong_with(
+                format!("`{name}` is no strategy"),
+                Some(format!("known are {}", STRATEGIES.join(", "))),
+            ),
+        };
+    }
+    let mut table = value.table()?;
+    let mut strategies = Vec::new();
+    for name in STRATEGIES {
+        let Some(mut options) = table.table(name) else {
+            continue;
+        };
+        let seed = match name {
+            "uniform_random" | "weighted_random" => options.integer("seed", 0..=i64::MAX),
+            _ => None,
+        };
+        let tiebreaker = match name {
+            "priority" => options
+                .take("tiebreaker")
+                .and_then(|value| tiebreaker(&value)),
+            _ => None,
+        };
+        options.finish();
+        let seed = seed.map(i64::cast_unsigned);
+        strategies.extend(named(name, seed, tiebreaker.unwrap_or_default()));
+    }
+    if strategies.len() > 1 || strategies.is_empty() && table.is_empty() {
+        table.wrong(
+            "must name one strategy",
+            Some(format!("known are {}", STRATEGIES.join(", "))),
+        );
+    }
+    table.finish();
+    strategies.pop()
+}
+
+fn named(name: &str, seed: Option<u64>, tiebreaker: Tiebreaker) -> Option<Strategy> {
+    Some(match name {
+        "first_match" => Strategy::FirstMatch,
+        "priority" => Strategy::Priority(tiebreaker),
+        "uniform_random" => Strategy::UniformRandom(seed),
+        "weighted_random" => Strategy::WeightedRandom(seed),
+        "round_robin" => Strategy::RoundRobin,
+        _ => return None,
+    })
+}
+
+fn tiebreaker(value: &Value<'_>) -> Option<Tiebreaker> {
+    match as_text(value)? {
+        "first_match" => Some(Tiebreaker::FirstMatch),
+        "uniform_random" => Some(Tiebreaker::UniformRandom),
+        other => value.wrong(format!(
+            "`{other}` is neither first_match nor uniform_random"
+        )),
+    }
+}

@@ -1,0 +1,292 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::asked::KeptRequest;
+use crate::reply::Content;
+
+/// A folder with a root file and one of rules.
+fn folder(root: &str, rules: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("apimock.toml"), root).unwrap();
+    fs::write(folder.path().join("rules.toml"), rules).unwrap();
+    folder
+}
+
+const ROOT: &str = "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \"files\"\n";
+
+fn load_in(folder: &TempDir) -> Result<MockFile, Vec<FileProblem>> {
+    fs::create_dir_all(folder.path().join("files")).unwrap();
+    open(&folder.path().join("apimock.toml"))
+}
+
+/// What a request is answered with by rules: the number of the rule, from 0.
+fn answers(rules: &str, request: &KeptRequest) -> Option<usize> {
+    let folder = folder(ROOT, rules);
+    let plan = load_in(&folder)
+        .unwrap_or_else(|problems| panic!("{problems:?}"))
+        .plan;
+    let (_, rule) = plan.find(&request.asked())?;
+    Some(rule)
+}
+
+/// The problems of rules, each as it is shown, without the folder.
+fn problems(rules: &str) -> Vec<String> {
+    let folder = folder(ROOT, rules);
+    let problems = load_in(&folder).map(|_| ()).unwrap_err();
+    let place = format!("{}/", folder.path().display());
+    problems
+        .iter()
+        .map(|it| it.to_string().replace(&place, ""))
+        .collect()
+}
+
+#[test]
+fn every_key_of_a_root_file_is_known() {
+    let root = r#"
+[listener]
+ip_address = "127.0.0.1"
+port = 3991
+
+[listener.tls]
+cert = "cert.pem"
+key = "key.pem"
+port = 3992
+handshake_timeout_seconds = 3
+max_connections = 8
+
+[log]
+verbose = { header = true, body = true }
+
+[service]
+strategy = "round_robin"
+rule_sets = ["rules.toml"]
+middlewares = []
+fallback_respond_dir = "files"
+cors_allow_credentials_origins = ["https://app.example.test"]
+max_request_body_bytes = 1024
+middleware_max_operations = 5000
+
+[file_tree_view]
+show_hidden = true
+builtin_excludes = false
+extra_excludes = ["*.bak"]
+include = ["*.json"]
+respect_gitignore = true
+"#;
+    let folder = folder(root, "rules = []\n");
+    let file = load_in(&folder).unwrap_or_else(|problems| panic!("{problems:?}"));
+    assert_eq!(file.listener.address, Some(("127.0.0.1".to_owned(), 3991)));
+    let tls = file.listener.tls.unwrap();
+    assert_eq!((tls.port, tls.connections), (Some(3992), Some(8)));
+    assert_eq!(file.plan.body_limit, 1024);
+    assert_eq!(
+        file.plan.sets[0].strategy(),
+        crate::rules::Strategy::RoundRobin
+    );
+    assert_eq!(file.plan.files.len(), 2);
+}
+
+#[test]
+fn every_key_of_a_set_is_known() {
+    let rules = r#"
+strategy = { weighted_random = { seed = 7 } }
+
+[prefix]
+url_path = "/api"
+respond_dir = "responses"
+
+[default]
+delay_response_milliseconds = 1500
+
+[guard]
+
+[[rules]]
+priority = 10
+weight = 3
+when.request.url_path = "/slow"
+respond.text = "slow"
+
+[[rules]]
+weight = 5
+when.request.url_path = { value = "/orders", op = "equal" }
+when.request.method = "POST"
+when.request.headers.x-api-key = { op = "exists" }
+when.request.headers.x-token = { op = "equal", value = "t" }
+when.request.body.json."customer.tier" = { op = "equal", value = "gold" }
+respond = { json = '{ok:true}', status = 201, headers = { x-extra = "1" }, delay_response_milliseconds = 0 }
+
+[[rules]]
+priority = -1
+weight = 9
+when.request.url_path = "/data"
+respond = { file_path = "data.csv", csv_records_key = "rows" }
+"#;
+    let folder = folder(ROOT, rules);
+    fs::create_dir(folder.path().join("responses")).unwrap();
+    fs::write(folder.path().join("responses/data.csv"), "a\n1\n").unwrap();
+    let plan = load_in(&folder)
+        .unwrap_or_else(|problems| panic!("{problems:?}"))
+        .plan;
+    let rules = plan.sets[0].rules();
+    assert_eq!((rules[0].priority, rules[0].weight), (10, 3));
+    assert_eq!(rules[0].reply.delay.as_millis(), 1500);
+    assert_eq!(rules[1].reply.delay.as_millis(), 0);
+    let Content::Bytes(_, json) = &rules[1].reply.content else {
+        panic!("{rules:?}");
+    };
+    assert_eq!(json, "{\"ok\":true}");
+    assert!(matches!(&rules[2].reply.content, Content::File(file) if file.records == "rows"));
+    let mut request = KeptRequest::made("post", "/api/orders/");
+    request.body = bytes::Bytes::from_static(b"{\"customer\":{\"tier\":\"gold\"}}");
+    request.fields = vec![
+        ("X-Api-Key".to_owned(), Vec::new()),
+        ("x-token".to_owned(), b"t".to_vec()),
+    ];
+    assert_eq!(plan.find(&request.asked()), Some((0, 1)));
+    assert_eq!(
+        plan.find(&KeptRequest::made("GET", "/api/data").asked()),
+        Some((0, 2))
+    );
+}
+
+#[test]
+fn only_whole_paths_and_beginnings_are_put_behind_the_prefix() {
+    let rules = |op: &str, value: &str| {
+        format!(
+            "[prefix]\nurl_path = \"api/\"\n[[rules]]\nwhen.request.url_path = {{ op = \"{op}\", value = '{value}' }}\nrespond.status = 200\n"
+        )
+    };
+    for (op, value, met, unmet) in [
+        ("equal", "x/", "/api/x", "/api/x/y"),
+        ("equal", "", "/api", "/api/x"),
+        ("not_equal", "x", "/api/y", "/api/x"),
+        ("starts_with", "/x", "/api/xy", "/api/y"),
+        ("not_starts_with", "/x", "/api/y", "/api/xy"),
+        ("wild_card", "*/z?", "/api/a/b/zz", "/api/a/z"),
+        ("ends_with", ".zip", "/api/a.zip", "/api/a.zap"),
+        ("not_ends_with", ".zip", "/api/a.zap", "/api/a.zip"),
+        ("contains", "pi/x", "/api/x", "/api/y"),
+        ("not_contains", "x", "/api/y", "/api/x"),
+        ("regex", "^/api/[0-9]+$", "/api/12", "/api/1x"),
+        ("not_regex", "(?i)^/API/É$", "/api/e", "/api/é"),
+    ] {
+        let rules = rules(op, value);
+        let of = |target: &str| answers(&rules, &KeptRequest::made("GET", target));
+        assert_eq!((of(met), of(unmet)), (Some(0), None), "{op} {value}");
+        assert_eq!(of("/x"), None);
+    }
+}
+
+#[test]
+fn more_than_the_source_has_can_be_asked() {
+    let rules = r#"
+[[rules]]
+when.request.url_path = "/a"
+when.request.method = ["PUT", "HEAD"]
+respond.status = 200
+
+[[rules]]
+when.request.query.page = "2"
+when.not.request.headers.x-token.op = "exists"
+respond.status = 200
+
+[[rules]]
+when.any = [
+    { request.cookies.session = { op = "starts_with", value = "s" } },
+    { request.form.name = "ann", request.method = "POST" },
+]
+respond.status = 200
+"#;
+    let mut request = KeptRequest::made("head", "/a");
+    assert_eq!(answers(rules, &request), Some(0));
+    request = KeptRequest::made("GET", "/b?page=1&page=2");
+    assert_eq!(answers(rules, &request), Some(1));
+    request.fields.push(("X-Token".to_owned(), Vec::new()));
+    assert_eq!(answers(rules, &request), None);
+    request
+        .fields
+        .push(("cookie".to_owned(), b"session=s1".to_vec()));
+    assert_eq!(answers(rules, &request), Some(2));
+    request = KeptRequest::made("POST", "/");
+    request.fields.push((
+        "content-type".to_owned(),
+        b"application/x-www-form-urlencoded".to_vec(),
+    ));
+    request.body = bytes::Bytes::from_static(b"name=ann");
+    assert_eq!(answers(rules, &request), Some(2));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    let rules = r#"
+strategy = "fist_match"
+[[rules]]
+id = "a"
+when.request.url_path = { op = "regex", value = "(" }
+respond.text = "x"
+[[rules]]
+id = "a"
+when.request.urlpath = "/"
+respond = { text = "x", status = 204 }
+[[rules]]
+when.request.method = "OPTIONS"
+respond = { text = "x", json = "{}" }
+[[rules]]
+when.request.headers.x = { op = "equals", value = "1" }
+respond = { json = "{", status = 999 }
+[[rules]]
+when.request.url_path = "/"
+respond.file_path = "missing.json"
+[[rules]]
+when.request.body.json.user.name = { value = "1" }
+respond.headers.date = "today"
+[[rules]]
+when = {}
+respond.file_path = "../apimock.toml"
+"#;
+    let told = problems(rules);
+    for expected in [
+        "rules.toml:2:12: strategy: `fist_match` is no strategy",
+        "rules.toml:5:49: rules[1].when.request.url_path.value: is not a regular expression: unclosed group",
+        "rules.toml:8:6: rules[2].id: another rule is called `a`",
+        "rules.toml:9:14: rules[2].when.request.urlpath: unknown key",
+        "rules[2].respond: a response of that status has no content",
+        "rules[3].when.request.method: `OPTIONS` is answered before any rule is asked",
+        "rules[3].respond: more than one of file_path, text and json",
+        "rules[4].when.request.headers.x.op: `equals` is no operator",
+        "rules[4].respond.json: is no JSON:",
+        "rules[4].respond.status: must be a whole number from 200 to 599",
+        "rules[5].respond.file_path: there is no file",
+        "rules[6].when.request.body.json.user: has neither `value` nor `op`",
+        "rules[6].respond.headers.date: is set by the server and cannot be given",
+        "rules[6].respond: nothing to answer",
+        "rules[7].when: no condition",
+        "rules[7].respond.file_path:",
+    ] {
+        let is_told = told.iter().any(|problem| problem.contains(expected));
+        assert!(is_told, "no `{expected}` in {told:#?}");
+    }
+}
+
+#[test]
+fn scripts_and_missing_files_are_refused_by_name() {
+    let root = "[service]\nrule_sets = [\"none.toml\"]\nmiddlewares = [\"mw.rhai\"]\nfallback_respond_dir = \"none\"\nx = 1\n";
+    let folder = folder(root, "");
+    let problems = load_in(&folder).map(|_| ()).unwrap_err();
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let told = told.join("\n");
+    for expected in [
+        "there is no file",
+        "`mw.rhai` is a script of Rhai",
+        "cannot serve",
+        "service.x: unknown key",
+    ] {
+        assert!(told.contains(expected), "no `{expected}` in {told}");
+    }
+    let error = open(Path::new("/nonexistent/apimock.toml"))
+        .map(|_| ())
+        .unwrap_err();
+    assert!(error[0].unreadable.is_some());
+}

@@ -1,0 +1,242 @@
+//! What a rule asks of a request.
+
+use plimsoll_model::document::{Table, Value, as_text};
+
+use super::set::Context;
+use crate::condition::Condition;
+use crate::condition::field::FieldTest;
+use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
+use crate::condition::text::{TextOperator, TextTest};
+use crate::path::normalized;
+
+/// `when`: all conditions of `request`, and others around it.
+pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    let mut is_whole = true;
+    let had_request = table.has("request");
+    if let Some(request) = table.take("request") {
+        match request
+            .table()
+            .and_then(|request| self::request(request, context))
+        {
+            Some(of_request) => conditions.extend(of_request),
+            None => is_whole = false,
+        }
+    }
+    if let Some(value) = table.take("any") {
+        let all = alternatives(value, context);
+        is_whole &= all.is_some();
+        conditions.extend(all.map(Condition::Any));
+    }
+    if let Some(value) = table.take("not") {
+        let none = alternatives(value, context);
+        is_whole &= none.is_some();
+        let none = none.into_iter().flatten();
+        conditions.extend(none.map(|condition| Condition::Not(Box::new(condition))));
+    }
+    if conditions.is_empty() && is_whole {
+        if had_request || table.is_empty() {
+            let hint = "such as when.request.url_path = \"/\"";
+            table.wrong("no condition", Some(hint.to_owned()));
+        }
+        is_whole = false;
+    }
+    table.finish();
+    is_whole.then_some(conditions)
+}
+
+/// Tables like `when`, of which each is one condition.
+fn alternatives(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
+    let conditions = value.elements().into_iter().map(|value| {
+        let mut conditions = compile(value.table()?, context)?;
+        Some(match conditions.len() {
+            1 => conditions.pop()?,
+            _ => Condition::All(conditions),
+        })
+    });
+    // Every mistake is noted before it is known that there was one.
+    conditions.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// Makes the condition of one name.
+type Make = fn(String, FieldTest) -> Condition;
+
+fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    let mut is_whole = true;
+    // The one of the path comes first: rules are found by it.
+    if let Some(value) = table.take("url_path") {
+        let path = path(value, context);
+        is_whole &= path.is_some();
+        conditions.extend(path.map(Condition::Path));
+    }
+    if let Some(value) = table.take("method") {
+        let methods = methods(value);
+        is_whole &= methods.is_some();
+        conditions.extend(methods.map(Condition::Method));
+    }
+    let fields: [(&'static str, Make); 4] = [
+        ("headers", Condition::Header),
+        ("query", Condition::Query),
+        ("cookies", Condition::Cookie),
+        ("form", Condition::Form),
+    ];
+    for (key, make) in fields {
+        let Some(mut table) = table.table(key) else {
+            continue;
+        };
+        for (name, value) in table.rest() {
+            let test = field(value);
+            is_whole &= test.is_some();
+            conditions.extend(test.map(|test| make(name, test)));
+        }
+    }
+    if let Some(mut body) = table.table("body") {
+        if let Some(mut json) = body.table("json") {
+            for (path, value) in json.rest() {
+                let test = json_test(value);
+                is_whole &= test.is_some();
+                conditions.extend(test.map(|test| Condition::Json(DottedPath::new(path), test)));
+            }
+        }
+        body.finish();
+    }
+    table.finish();
+    is_whole.then_some(conditions)
+}
+
+/// Value and operator.
+type Parts<'i> = (Option<Value<'i>>, Option<Value<'i>>);
+
+/// Value and operator, where a text alone is to be equal.
+fn parts(value: Value<'_>) -> Option<Parts<'_>> {
+    if !value.is_table() {
+        as_text(&value)?;
+        return Some((Some(value), None));
+    }
+    let mut table = value.table()?;
+    let parts = (table.take("value"), table.take("op"));
+    if parts.0.is_none() && parts.1.is_none() && !table.is_empty() {
+        let hint = "a path with dots is one key, in quotes: \"user.name\" = { value = \"a\" }";
+        table.wrong("has neither `value` nor `op`", Some(hint.to_owned()));
+        return None;
+    }
+    table.finish();
+    Some(parts)
+}
+
+fn text_operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Result<TextOperator, String>> {
+    let Some(value) = op else {
+        return Some(Ok(TextOperator::Equal));
+    };
+    let name = as_text(value)?;
+    if others.contains(&name) {
+        return Some(Err(name.to_owned()));
+    }
+    let known = TextOperator::ALL
+        .into_iter()
+        .find(|operator| operator.name() == name);
+    if known.is_none() {
+        let names = TextOperator::ALL.map(TextOperator::name);
+        let names: Vec<&str> = names.iter().chain(others).copied().collect();
+        return unknown(value, name, &names);
+    }
+    known.map(Ok)
+}
+
+fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
+    let hint = format!("known are {}", known.join(", "));
+    value.wrong_with(format!("`{name}` is no operator"), Some(hint))
+}
+
+fn path(value: Value<'_>, context: &Context) -> Option<TextTest> {
+    let (value, op) = parts(value)?;
+    let operator = text_operator(op.as_ref(), &[])?.ok()?;
+    let Some(value) = value else {
+        return op?.wrong("needs a `value`");
+    };
+    let text = as_text(&value)?;
+    // What is a whole path or its beginning is made normal and stands behind the prefix; parts and ends of paths
+    // and regular expressions mean what they say.
+    let is_path = matches!(
+        operator,
+        TextOperator::Equal
+            | TextOperator::NotEqual
+            | TextOperator::StartsWith
+            | TextOperator::NotStartsWith
+            | TextOperator::WildCard
+    );
+    let compared = if is_path {
+        let prefix = context.prefix.as_deref().unwrap_or_default();
+        normalized(&format!("{prefix}{}", normalized(text)))
+    } else {
+        text.to_owned()
+    };
+    value.check(TextTest::new(operator, compared).map_err(|error| regex_message(&error)))
+}
+
+/// Without the drawing of where it is, which is of several lines.
+fn regex_message(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    format!(
+        "is not a regular expression: {}",
+        last.trim_start_matches("error: ")
+    )
+}
+
+/// A method, or several of which one is asked for.
+fn methods(value: Value<'_>) -> Option<Vec<String>> {
+    value.texts_with(|method| {
+        let is_method = !method.is_empty()
+            && method
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
+        match method {
+            "OPTIONS" => Some("`OPTIONS` is answered before any rule is asked".to_owned()),
+            "CONNECT" => Some("`CONNECT` opens a tunnel and is no request to answer".to_owned()),
+            _ if !is_method => Some(format!("`{method}` is not a method, such as GET")),
+            _ => None,
+        }
+    })
+}
+
+fn field(value: Value<'_>) -> Option<FieldTest> {
+    let (value, op) = parts(value)?;
+    match text_operator(op.as_ref(), &["exists", "absent"])? {
+        Err(name) if name == "exists" => Some(FieldTest::Exists),
+        Err(_) => Some(FieldTest::Absent),
+        Ok(operator) => {
+            let Some(value) = value else {
+                return op?.wrong("needs a `value`");
+            };
+            let text = as_text(&value)?;
+            let compiled = TextTest::new(operator, text).map_err(|error| regex_message(&error));
+            value.check(compiled).map(FieldTest::Text)
+        }
+    }
+}
+
+pub(super) fn json_test(value: Value<'_>) -> Option<JsonTest> {
+    let (value, op) = parts(value)?;
+    let name = match &op {
+        None => "equal",
+        Some(op) => as_text(op)?,
+    };
+    let text = match &value {
+        Some(value) => as_text(value)?,
+        None if name == "exists" || name == "absent" => "",
+        None => {
+            if JsonTest::new(name, "").is_some() {
+                return op?.wrong("needs a `value`");
+            }
+            ""
+        }
+    };
+    match (JsonTest::new(name, text), &op, &value) {
+        (Some(Ok(compiled)), ..) => Some(compiled),
+        (Some(Err(error)), _, Some(value)) => value.wrong(regex_message(&error)),
+        (None, Some(op), _) => unknown(op, name, &OPERATORS),
+        _ => None,
+    }
+}

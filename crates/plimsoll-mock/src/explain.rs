@@ -1,0 +1,186 @@
+//! Why a request is answered as it is, rule by rule.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::asked::Asked;
+use crate::plan::MockPlan;
+use crate::reply::{Content, Reply};
+use crate::rules::{Rule, Strategy};
+
+/// What every rule says to one request, and what answers.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The request: method and path, normalised.
+    pub request: String,
+    /// In the order in which they are asked.
+    pub sets: Vec<SetVerdict>,
+    /// The numbers of the set and the rule that answer, both counted from 0.
+    pub rule: Option<(usize, usize)>,
+    /// The file that answers where no rule does.
+    pub file: Option<PathBuf>,
+}
+
+/// What the rules of one set say.
+#[derive(Debug)]
+pub struct SetVerdict {
+    /// The file of the set.
+    pub file: PathBuf,
+    /// What its paths begin with; absent for all.
+    pub prefix: Option<String>,
+    /// Whether it answers such paths at all.
+    pub is_covering: bool,
+    /// How one of several is chosen.
+    pub strategy: Strategy,
+    /// In the order of the file.
+    pub rules: Vec<RuleVerdict>,
+}
+
+/// What one rule says.
+#[derive(Debug)]
+pub struct RuleVerdict {
+    /// As the rule is called, such as `rules[1]`.
+    pub name: String,
+    /// What it would answer.
+    pub reply: String,
+    /// What the request does not meet: the condition, and what was found where it looks.
+    pub unmet: Vec<(String, String)>,
+    /// How many conditions there are.
+    pub conditions: usize,
+}
+
+impl MockPlan {
+    /// What every rule says to a request. Looks for files, so it may wait for them.
+    pub fn explain(&self, asked: &Asked<'_>) -> Explanation {
+        let sets = self.sets.iter().map(|set| {
+            let rules = set.rules().iter().enumerate();
+            SetVerdict {
+                file: set.file.clone(),
+                prefix: set.prefix.clone(),
+                is_covering: set.covers(&asked.path),
+                strategy: set.strategy(),
+                rules: rules
+                    .map(|(number, rule)| verdict(number, rule, asked))
+                    .collect(),
+            }
+        });
+        let rule = self.find(asked);
+        let folder = self.folder.as_ref().filter(|_| rule.is_none());
+        Explanation {
+            request: format!("{} {}", asked.method, asked.path),
+            sets: sets.collect(),
+            rule,
+            file: folder.and_then(|folder| folder.find(&asked.path)),
+        }
+    }
+}
+
+fn verdict(number: usize, rule: &Rule, asked: &Asked<'_>) -> RuleVerdict {
+    let unmet = rule.conditions.iter().filter(|it| !it.is_met_by(asked));
+    RuleVerdict {
+        name: name(number, rule),
+        reply: shown(&rule.reply),
+        unmet: unmet.map(|it| (it.to_string(), it.found(asked))).collect(),
+        conditions: rule.conditions.len(),
+    }
+}
+
+/// As files count rules, from 1.
+fn name(number: usize, rule: &Rule) -> String {
+    let number = number + 1;
+    match &rule.id {
+        Some(id) => format!("rules[{number}] {id}"),
+        None => format!("rules[{number}]"),
+    }
+}
+
+/// A reply in a few words.
+pub fn shown(reply: &Reply) -> String {
+    let status = reply.status.map_or(200, |status| status.as_u16());
+    match &reply.content {
+        Content::Empty => format!("{status}, empty"),
+        Content::Bytes(kind, bytes) => {
+            let kind = kind.to_str().unwrap_or_default();
+            format!("{status}, {} bytes of {kind}", bytes.len())
+        }
+        Content::File(file) => format!("{status}, file {}", file.path.display()),
+    }
+}
+
+impl Explanation {
+    /// The same as `schemas/mock-match.v1.json` describes it.
+    pub fn to_json(&self) -> String {
+        let strategy = |strategy| match strategy {
+            Strategy::FirstMatch => "first_match",
+            Strategy::Priority(_) => "priority",
+            Strategy::UniformRandom(_) => "uniform_random",
+            Strategy::WeightedRandom(_) => "weighted_random",
+            Strategy::RoundRobin => "round_robin",
+        };
+        let rule = |verdict: &RuleVerdict| {
+            let unmet = verdict.unmet.iter();
+            json!({
+                "name": verdict.name,
+                "reply": verdict.reply,
+                "matches": verdict.unmet.is_empty(),
+                "conditions": verdict.conditions,
+                "unmet": unmet
+                    .map(|(condition, found)| json!({ "condition": condition, "found": found }))
+                    .collect::<Vec<Value>>(),
+            })
+        };
+        let set = |verdict: &SetVerdict| {
+            json!({
+                "file": verdict.file.display().to_string(),
+                "prefix": verdict.prefix,
+                "covers": verdict.is_covering,
+                "strategy": strategy(verdict.strategy),
+                "rules": verdict.rules.iter().map(rule).collect::<Vec<Value>>(),
+            })
+        };
+        let answer = match (self.rule, &self.file) {
+            (Some((set, rule)), _) => json!({ "set": set + 1, "rule": rule + 1 }),
+            (None, Some(file)) => json!({ "file": file.display().to_string() }),
+            (None, None) => Value::Null,
+        };
+        let document = json!({
+            "version": 1,
+            "request": self.request,
+            "sets": self.sets.iter().map(set).collect::<Vec<Value>>(),
+            "answer": answer,
+        });
+        format!("{document:#}")
+    }
+}
+
+/// In lines, for people.
+impl std::fmt::Display for Explanation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}", self.request)?;
+        for set in &self.sets {
+            let prefix = set.prefix.as_deref().unwrap_or("/");
+            if !set.is_covering {
+                writeln!(f, "{}: answers {prefix} only", set.file.display())?;
+                continue;
+            }
+            writeln!(f, "{}", set.file.display())?;
+            for rule in &set.rules {
+                let verdict = if rule.unmet.is_empty() { "yes" } else { "no " };
+                writeln!(f, "  {verdict} {}: {}", rule.name, rule.reply)?;
+                for (condition, found) in &rule.unmet {
+                    writeln!(f, "        {condition}: found {found}")?;
+                }
+            }
+        }
+        match (self.rule, &self.file) {
+            (Some((set, rule)), _) => {
+                let set = &self.sets[set];
+                let rule = &set.rules[rule];
+                write!(f, "answered by {} of {}", rule.name, set.file.display())
+            }
+            (None, Some(file)) => write!(f, "answered with the file {}", file.display()),
+            (None, None) => f.write_str("answered by nothing: 404"),
+        }
+    }
+}

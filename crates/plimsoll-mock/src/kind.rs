@@ -1,0 +1,62 @@
+//! `mock = { … }` in a `[[route]]`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_server::config::{ActionKind, Mounted, Value, as_text};
+use plimsoll_server::{Action, MakeAction};
+
+use crate::action::Mock;
+use crate::config;
+use crate::folder::Folder;
+use crate::plan::MockPlan;
+use crate::shared::Shared;
+
+/// The action of mocks, for those who compile configurations.
+pub const KIND: ActionKind = ActionKind {
+    key: "mock",
+    compile,
+};
+
+fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+    let mut table = value.table()?;
+    let cors = table.boolean("cors");
+    let directory = table.take("dir");
+    let file = table.take("file");
+    let shared = match (directory, file) {
+        (Some(value), None) => as_text(&value).and_then(|path| {
+            let path = mounted.directory.join(path);
+            let folder = Folder::new(&path)
+                .map_err(|error| format!("cannot serve {}: {error}", path.display()));
+            let mut plan = MockPlan::of_folder(value.check(folder)?);
+            plan.sharing.is_on = cors.unwrap_or(true);
+            Some(Shared::fixed(plan))
+        }),
+        (None, Some(value)) => as_text(&value).and_then(|path| {
+            let path = mounted.directory.join(path);
+            match config::load(&path) {
+                Ok(plan) => Some(Shared::of_file(&path, plan)),
+                Err(problems) => {
+                    for problem in problems {
+                        value.wrong::<()>(problem);
+                    }
+                    None
+                }
+            }
+        }),
+        (Some(_), Some(_)) => {
+            table.wrong("both `dir` and `file` are given", None);
+            None
+        }
+        (None, None) => {
+            table.missing("dir", "a folder to serve, or `file` with rules");
+            None
+        }
+    };
+    table.finish();
+    let shared = shared?;
+    let prefix = mounted.prefix.to_owned();
+    Some(Arc::new(move || {
+        Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
+    }))
+}

@@ -1,0 +1,51 @@
+//! The mock server: folders and rules that answer requests.
+//!
+//! A [`MockPlan`] says what is answered: [`RuleSet`]s, which are asked in order, and a [`Folder`] for what no rule
+//! answers. [`config::load`] makes one of files, [`Shared`] holds the one that answers now, and [`Mock`] is the
+//! action of one worker over it. [`KIND`] is how `plimsoll up` knows it.
+//!
+//! Nothing here listens or prints; problems and changes are values.
+
+#![forbid(unsafe_code)]
+
+pub mod asked;
+
+pub mod path;
+
+pub mod condition;
+
+pub mod rules;
+
+pub mod reply;
+
+pub mod folder;
+
+pub mod plan;
+
+pub mod config;
+
+pub mod sharing;
+
+mod ready;
+
+mod files;
+
+mod watch;
+
+mod worker;
+
+pub mod shared;
+
+mod action;
+
+pub mod explain;
+
+mod kind;
+
+pub use crate::action::Mock;
+pub use crate::asked::{Asked, KeptRequest};
+pub use crate::folder::Folder;
+pub use crate::kind::KIND;
+pub use crate::plan::MockPlan;
+pub use crate::rules::{Rule, RuleSet};
+pub use crate::shared::{Notice, Shared, notify};

@@ -1,0 +1,83 @@
+//! What a mock is to answer, ready to be served.
+
+use std::path::PathBuf;
+
+use crate::asked::Asked;
+use crate::folder::Folder;
+use crate::reply::Content;
+use crate::rules::RuleSet;
+use crate::sharing::Sharing;
+
+/// Content of a request beyond this is refused, unless a file says otherwise.
+pub const BODY_LIMIT: u64 = 32 << 20;
+
+/// Rules and folders.
+#[derive(Debug)]
+pub struct MockPlan {
+    /// In the order in which they are asked.
+    pub sets: Vec<RuleSet>,
+    /// What answers where no rule does.
+    pub folder: Option<Folder>,
+    /// Who may read it.
+    pub sharing: Sharing,
+    /// Bytes of content that a request may have.
+    pub body_limit: u64,
+    /// The files that it was made of.
+    pub files: Vec<PathBuf>,
+}
+
+impl MockPlan {
+    /// A folder and nothing else.
+    pub fn of_folder(folder: Folder) -> Self {
+        Self {
+            folder: Some(folder),
+            ..Self::of_sets(Vec::new())
+        }
+    }
+
+    /// Rules and nothing else.
+    pub fn of_sets(sets: Vec<RuleSet>) -> Self {
+        Self {
+            sets,
+            folder: None,
+            sharing: Sharing {
+                is_on: true,
+                credentials: Vec::new(),
+            },
+            body_limit: BODY_LIMIT,
+            files: Vec::new(),
+        }
+    }
+
+    /// The numbers of the set and the rule that answer, if one does.
+    #[inline]
+    pub fn find(&self, asked: &Asked<'_>) -> Option<(usize, usize)> {
+        self.sets
+            .iter()
+            .enumerate()
+            .find_map(|(number, set)| Some((number, set.find(asked)?)))
+    }
+
+    /// Where files lie that it answers with, each but once.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        let of_rules = self
+            .sets
+            .iter()
+            .flat_map(RuleSet::rules)
+            .filter_map(|rule| match &rule.reply.content {
+                Content::File(file) => Some(file.root.clone()),
+                _ => None,
+            });
+        let of_folder = self.folder.iter().map(|folder| folder.root().to_owned());
+        let mut roots: Vec<PathBuf> = of_rules.chain(of_folder).collect();
+        roots.sort();
+        roots.dedup();
+        // What is in another one is watched with it.
+        let all = roots.clone();
+        roots.retain(|root| {
+            !all.iter()
+                .any(|other| root != other && root.starts_with(other))
+        });
+        roots
+    }
+}

@@ -1,0 +1,195 @@
+//! Rules in sets, and which of them answers a request.
+
+mod affix;
+
+mod index;
+
+mod strategy;
+
+use std::path::PathBuf;
+
+use smallvec::SmallVec;
+
+use crate::asked::Asked;
+use crate::condition::Condition;
+use crate::reply::Reply;
+
+pub use self::index::RuleIndex;
+pub use self::strategy::{Strategy, Tiebreaker};
+
+use self::strategy::{Rotations, random, weighted};
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// What it is called, if it is.
+    pub id: Option<String>,
+    /// All of these must be met; the one of the path comes first.
+    pub conditions: Vec<Condition>,
+    /// The higher, the sooner, if the strategy looks at it.
+    pub priority: i32,
+    /// How likely it is, if the strategy looks at it.
+    pub weight: u32,
+    /// What it answers.
+    pub reply: Reply,
+}
+
+impl Rule {
+    /// Whether a request meets its conditions.
+    pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
+        self.conditions
+            .iter()
+            .all(|condition| condition.is_met_by(asked))
+    }
+}
+
+/// The rules of one file.
+#[derive(Debug)]
+pub struct RuleSet {
+    /// The file.
+    pub file: PathBuf,
+    /// The beginning of the paths that it answers, normalised; absent for all.
+    pub prefix: Option<String>,
+    strategy: Strategy,
+    rules: Vec<Rule>,
+    /// The numbers of the rules in the order in which they are tried.
+    order: Vec<u32>,
+    /// Of positions in `order`.
+    index: RuleIndex,
+    rotations: Rotations,
+}
+
+type Matching = SmallVec<[u32; 16]>;
+
+impl RuleSet {
+    /// Compiles rules, which are in the order of their file.
+    pub fn new(
+        file: PathBuf,
+        prefix: Option<String>,
+        strategy: Strategy,
+        rules: Vec<Rule>,
+    ) -> Self {
+        let mut order: Vec<u32> = (0..).take(rules.len()).collect();
+        if matches!(strategy, Strategy::Priority(_)) {
+            order.sort_by_key(|number| std::cmp::Reverse(rules[*number as usize].priority));
+        }
+        let path = |number: &u32| match rules[*number as usize].conditions.first() {
+            Some(Condition::Path(test)) => Some(test),
+            _ => None,
+        };
+        let index = RuleIndex::new(order.iter().map(path));
+        Self {
+            file,
+            prefix: prefix.filter(|prefix| prefix != "/"),
+            strategy,
+            rules,
+            order,
+            index,
+            rotations: Rotations::default(),
+        }
+    }
+
+    /// Its rules, in the order of their file.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// How one of several is chosen.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Whether the set answers such paths at all: its prefix and what is below it.
+    pub fn covers(&self, path: &str) -> bool {
+        self.prefix.as_deref().is_none_or(|prefix| {
+            let rest = path.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    /// The number of the rule that answers, if one does.
+    #[inline]
+    pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
+        if !self.covers(&asked.path) {
+            return None;
+        }
+        self.choose(asked, |accept| self.index.visit(&asked.path, accept))
+    }
+
+    /// The same by looking at each rule: what the index is held to.
+    pub fn scan(&self, asked: &Asked<'_>) -> Option<usize> {
+        if !self.covers(&asked.path) {
+            return None;
+        }
+        self.choose(asked, |accept| {
+            (0..).take(self.order.len()).any(accept);
+        })
+    }
+
+    fn rule(&self, position: u32) -> &Rule {
+        &self.rules[self.order[position as usize] as usize]
+    }
+
+    /// - `visit`: tells positions of rules, ascending, until it is told that it is enough.
+    #[inline]
+    fn choose(
+        &self,
+        asked: &Asked<'_>,
+        visit: impl FnOnce(&mut dyn FnMut(u32) -> bool),
+    ) -> Option<usize> {
+        let is_met = |position: u32| self.rule(position).is_met_by(asked);
+        let mut matching = Matching::new();
+        match self.strategy {
+            Strategy::FirstMatch | Strategy::Priority(Tiebreaker::FirstMatch) => {
+                visit(&mut |position| {
+                    if is_met(position) {
+                        matching.push(position);
+                    }
+                    !matching.is_empty()
+                });
+            }
+            Strategy::Priority(Tiebreaker::UniformRandom) => visit(&mut |position| {
+                let priority = self.rule(position).priority;
+                let first = matching.first().map(|first| self.rule(*first).priority);
+                if first.is_some_and(|highest| highest != priority) {
+                    return true;
+                }
+                if is_met(position) {
+                    matching.push(position);
+                }
+                false
+            }),
+            Strategy::UniformRandom(_) | Strategy::WeightedRandom(_) | Strategy::RoundRobin => {
+                visit(&mut |position| {
+                    if is_met(position) {
+                        matching.push(position);
+                    }
+                    false
+                });
+            }
+        }
+        let at = self.one_of(&matching)?;
+        let position = matching.get(at)?;
+        Some(self.order[*position as usize] as usize)
+    }
+
+    fn one_of(&self, matching: &Matching) -> Option<usize> {
+        if matching.is_empty() {
+            return None;
+        }
+        let uniform = |seed| usize::try_from(random(seed) % matching.len() as u64).ok();
+        match self.strategy {
+            Strategy::FirstMatch | Strategy::Priority(Tiebreaker::FirstMatch) => Some(0),
+            Strategy::Priority(Tiebreaker::UniformRandom) => uniform(None),
+            Strategy::UniformRandom(seed) => uniform(seed),
+            Strategy::WeightedRandom(seed) => {
+                let weights = matching.iter().map(|position| self.rule(*position).weight);
+                weighted(weights, random(seed))
+            }
+            Strategy::RoundRobin => Some(self.rotations.next(matching)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

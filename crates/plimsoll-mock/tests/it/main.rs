@@ -1,0 +1,7 @@
+//! Mocks over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod mock;
+
+mod serving;

@@ -1,0 +1,160 @@
+//! `plimsoll mock`: a folder or rules that answer requests.
+
+mod match_test;
+
+mod starter;
+
+mod validate;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use plimsoll_mock::config::{self, FileProblem, MockFile};
+
+use crate::exit::Exit;
+use crate::flags::{Preferred, ServingArgs, quoted_path};
+use crate::problem::{Failed, Problem};
+
+/// Answers requests with the files of a folder, or by the rules of a file.
+///
+/// Without either it takes apimock.toml, or the folder that it is started in if there is none.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<MockCommand>,
+
+    /// A folder, or a file of rules in TOML
+    #[arg(value_name = "DIR or FILE")]
+    what: Option<PathBuf>,
+
+    /// Write a file of rules to start from, unless it is there already
+    #[arg(long)]
+    init: bool,
+
+    /// Without cross-origin resource sharing; only of a folder
+    #[arg(long)]
+    no_cors: bool,
+
+    #[command(flatten)]
+    serving: ServingArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum MockCommand {
+    Validate(validate::Args),
+    MatchTest(match_test::Args),
+}
+
+/// The file that is taken if none is given.
+const FILE: &str = "apimock.toml";
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    match &args.command {
+        Some(MockCommand::Validate(args)) => return validate::run(args),
+        Some(MockCommand::MatchTest(args)) => return match_test::run(args),
+        None => {}
+    }
+    if args.init {
+        return starter::write(args.what.as_deref().unwrap_or(Path::new(".")));
+    }
+    let what = what(args.what.as_deref());
+    if what.is_dir() {
+        let mut action = format!("dir = {}", quoted_path(&what));
+        if args.no_cors {
+            action.push_str(", cors = false");
+        }
+        return args.serving.serve(&route(&action));
+    }
+    if args.no_cors {
+        let problem = Problem::with("--no-cors", "only of a folder");
+        return Err(problem.usage());
+    }
+    let preferred = preferred(&open(&what)?)?;
+    let action = format!("file = {}", quoted_path(&what));
+    args.serving.serve_preferring(&route(&action), &preferred)
+}
+
+fn route(action: &str) -> String {
+    format!("[[route]]\nmock = {{ {action} }}")
+}
+
+/// What is to be served.
+fn what(given: Option<&Path>) -> PathBuf {
+    let file = Path::new(FILE);
+    match given {
+        Some(given) => given.to_owned(),
+        None if file.is_file() => file.to_owned(),
+        None => PathBuf::from("."),
+    }
+}
+
+/// Compiles a file of rules, telling all that is wrong with it.
+fn open(file: &Path) -> Result<MockFile, Failed> {
+    config::open(file).map_err(|problems| failed(Exit::Usage, &problems))
+}
+
+fn failed(exit: Exit, problems: &[FileProblem]) -> Failed {
+    Failed {
+        exit,
+        problems: problems.iter().map(shown).collect(),
+    }
+}
+
+/// A problem with its place, as `up` tells it.
+pub(crate) fn shown(problem: &FileProblem) -> Problem {
+    let file = problem.file.display();
+    match (&problem.problem, &problem.unreadable) {
+        (Some(problem), _) => {
+            let place = format!("{file}:{}:{}", problem.line, problem.column);
+            let shown = Problem::new(problem).about(&place);
+            match &problem.hint {
+                Some(hint) => shown.hint(hint),
+                None => shown,
+            }
+        }
+        (None, reason) => {
+            let reason = reason.as_deref().unwrap_or_default();
+            Problem::new(format!("cannot read {file}: {reason}"))
+                .hint("`plimsoll mock --init` writes a file to start from")
+        }
+    }
+}
+
+/// Where the file wants to be served.
+fn preferred(file: &MockFile) -> Result<Preferred, Failed> {
+    let listener = &file.listener;
+    let address = listener.resolve().map_err(|error| {
+        let host = listener.address.as_ref().map_or("", |(host, _)| host);
+        Problem::new(format!("cannot find the address of `{host}`: {error}")).could_not_run()
+    })?;
+    let Some(address) = address else {
+        return Ok(Preferred::default());
+    };
+    let mut preferred = Preferred::default();
+    let Some(tls) = &listener.tls else {
+        preferred.listen.push((address, None));
+        return Ok(preferred);
+    };
+    let files = Some((tls.certificate.clone(), tls.key.clone()));
+    match tls.port {
+        None => preferred.listen.push((address, files)),
+        Some(port) => {
+            let mut encrypted = address;
+            encrypted.set_port(port);
+            preferred.listen.push((address, None));
+            preferred.listen.push((encrypted, files));
+        }
+    }
+    let limits = &mut preferred.limits;
+    let mut limit = |key: &str, value: String| {
+        writeln!(limits, "{key} = {value}").expect("texts take everything");
+    };
+    if let Some(timeout) = tls.handshake_timeout {
+        limit("handshake_timeout", format!("\"{}s\"", timeout.as_secs()));
+    }
+    if let Some(connections) = tls.connections {
+        limit("connections", connections.to_string());
+    }
+    Ok(preferred)
+}

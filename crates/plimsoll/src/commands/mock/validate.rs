@@ -1,0 +1,39 @@
+//! `plimsoll mock validate`: whether files of rules have mistakes.
+
+use std::path::PathBuf;
+
+use plimsoll_mock::config;
+
+use super::{FILE, failed};
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Tells every mistake of a file of rules and of those that it names: exit code 1 if there is one, 2 if a file
+/// cannot be read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(default_value = FILE)]
+    file: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let plan = config::load(&args.file).map_err(|problems| {
+        let is_unreadable = problems.iter().any(|problem| problem.unreadable.is_some());
+        let exit = if is_unreadable {
+            Exit::Usage
+        } else {
+            Exit::Objective
+        };
+        failed(exit, &problems)
+    })?;
+    let rules: usize = plan.sets.iter().map(|set| set.rules().len()).sum();
+    let line = format!(
+        "{}: no mistakes; {rules} rules in {} sets",
+        args.file.display(),
+        plan.sets.len()
+    );
+    terminal::print(&line).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}

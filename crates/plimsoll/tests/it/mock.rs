@@ -1,0 +1,177 @@
+//! `plimsoll mock`: serving, validating, explaining.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use plimsoll_testkit::{MaterialFiles, eventually};
+use serde_json::Value;
+
+use crate::plimsoll::{command, plimsoll};
+
+/// The program, answering.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = command(&[&["mock"], arguments].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_default();
+        Self {
+            url: url.to_owned(),
+            child,
+        }
+    }
+
+    fn answers(&self, path: &str, conditions: &[&str]) -> bool {
+        let url = format!("{}{}", self.url.trim_end_matches('/'), path);
+        let mut arguments = vec!["check", &url, "--insecure"];
+        for condition in conditions {
+            arguments.extend(["--expect", condition]);
+        }
+        plimsoll(&arguments).code == Some(0)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn shop() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop")
+}
+
+#[test]
+fn the_shop_is_served_as_its_readme_says() {
+    let folder = shop();
+    let shop = folder.to_string_lossy();
+    let served = Served::start(&[&shop, "--listen", "127.0.0.1:0", "--threads", "1"]);
+    assert!(served.answers("/", &["body contains \"shop\""]));
+    assert!(served.answers("/products", &["body contains \"Teapot\"", "status == 200"]));
+    assert!(served.answers("/orders/7", &["body contains \"sent\""]));
+    assert!(served.answers("/nothing", &["status == 404"]));
+    let rules = folder.join("rules.toml");
+    let rules = rules.to_string_lossy();
+    let served = Served::start(&[&rules, "--listen", "127.0.0.1:0", "--tls"]);
+    assert!(served.url.starts_with("https://"), "{}", served.url);
+    assert!(served.answers("/orders", &["status == 200"]));
+    let said = plimsoll(&["mock", &rules, "--print-config"]).exits(0);
+    assert!(
+        said.stdout.contains("address = \"127.0.0.1:8080\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_starter_is_written_once_and_has_no_mistakes() {
+    let files = MaterialFiles::new();
+    let folder = files.path(".");
+    let folder = folder.to_string_lossy();
+    plimsoll(&["mock", "--init", &folder]).exits(0);
+    let said = plimsoll(&["mock", "--init", &folder]).exits(3);
+    assert!(said.stderr.contains("nothing was written"), "{said}");
+    let file = files.path("apimock.toml");
+    let file = file.to_string_lossy();
+    let said = plimsoll(&["mock", "validate", &file]).exits(0);
+    assert!(
+        said.stdout.contains("no mistakes; 4 rules in 1 sets"),
+        "{said}"
+    );
+    let said = plimsoll(&["mock", &file, "--print-config"]).exits(0);
+    assert!(
+        said.stdout.contains("address = \"127.0.0.1:3001\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn mistakes_are_told_with_their_places_and_codes() {
+    let files = MaterialFiles::new();
+    let path = files.write(
+        "rules.toml",
+        "[[rules]]\nwhen.request.url_paht = \"/\"\nrespond.status = 20\n",
+    );
+    let path = path.to_string_lossy();
+    let said = plimsoll(&["mock", "validate", &path]).exits(1);
+    for expected in [
+        "rules.toml:2:14: rules[1].when.request.url_paht: unknown key",
+        "hint: did you mean `url_path`?",
+        "rules.toml:3:18: rules[1].respond.status: must be a whole number",
+    ] {
+        assert!(said.stderr.contains(expected), "no `{expected}` in {said}");
+    }
+    plimsoll(&["mock", &path]).exits(2);
+    plimsoll(&["mock", "validate", "/nonexistent.toml"]).exits(2);
+    plimsoll(&["mock", &path, "--no-cors"]).exits(2);
+}
+
+#[test]
+fn a_match_is_explained_rule_by_rule() {
+    let rules = shop().join("rules.toml");
+    let rules = rules.to_string_lossy();
+    let ask = [
+        "mock",
+        "match-test",
+        "/orders",
+        &rules,
+        "-d",
+        "{\"amount\": 20}",
+    ];
+    let said = plimsoll(&ask).exits(0);
+    assert!(
+        said.stdout
+            .contains("yes rules[1]: 401, 35 bytes of application/json"),
+        "{said}"
+    );
+    assert!(said.stdout.contains("answered by rules[1]"), "{said}");
+    let with_key = [&ask[..], &["-H", "x-api-key: k", "--json"]].concat();
+    let explained = plimsoll(&with_key).exits(0).json();
+    let schema = include_str!("../../../../schemas/mock-match.v1.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    jsonschema::validate(&schema, &explained).unwrap();
+    assert_eq!(explained["answer"]["rule"], 2, "{explained}");
+    assert_eq!(
+        explained["sets"][0]["rules"][0]["unmet"][0]["condition"],
+        "header x-api-key absent"
+    );
+    assert_eq!(
+        explained["sets"][0]["rules"][0]["unmet"][0]["found"],
+        "\"k\""
+    );
+    let said = plimsoll(&["mock", "match-test", "/nothing", &rules]).exits(1);
+    assert!(said.stdout.contains("answered by nothing: 404"), "{said}");
+    let said = plimsoll(&["mock", "match-test", "/products", &rules]).exits(0);
+    assert!(said.stdout.contains("products.csv"), "{said}");
+}
+
+#[test]
+fn bad_changes_are_told_and_change_nothing() {
+    let files = MaterialFiles::new();
+    let rule = "[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = \"one\"\n";
+    let path = files.write("rules.toml", rule);
+    let mut served = Served::start(&[&path.to_string_lossy(), "--listen", "127.0.0.1:0"]);
+    assert!(served.answers("/", &["body == one"]));
+    let mut said = BufReader::new(served.child.stderr.take().unwrap()).lines();
+    fs::write(&path, "[[rules]]\nnonsense = 1\n").unwrap();
+    let told = said.find(|line| line.as_ref().unwrap().contains("its old rules answer"));
+    assert!(told.is_some());
+    assert!(served.answers("/", &["body == one"]));
+    fs::write(&path, rule.replace("one", "two")).unwrap();
+    eventually(|| served.answers("/", &["body == two"]));
+}
