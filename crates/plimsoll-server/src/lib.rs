@@ -93,7 +93,7 @@ pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, Trace, compress, preferred_coding,
+    PasswordHash, RateLimit, RequestIds, Trace, compress, compress_well, preferred_coding,
 };
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};
