@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use plimsoll_model::grouped;
 use plimsoll_server::{Request, Response, ResponseBody};
 use serde_json::json;
 
@@ -51,6 +52,17 @@ fn as_json(entries: &[Listed]) -> String {
     format!("{}\n", json!(entries))
 }
 
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.5 system-ui,sans-serif;margin:2em auto;max-width:52em;padding:0 1em}\
+h1{font-size:1.3em;overflow-wrap:anywhere}\
+table{border-collapse:collapse;width:100%}\
+td{padding:.25em 0 .25em 1.5em;border-top:1px solid color-mix(in srgb,currentColor 15%,transparent);\
+text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+td:first-child{padding-left:0;text-align:left;white-space:normal;overflow-wrap:anywhere;width:100%}\
+a{text-decoration:none}a:hover{text-decoration:underline}\
+@media(max-width:32em){td:last-child{display:none}}";
+
 fn as_html(directory: &str, entries: &[Listed]) -> String {
     let title = escape(&format!("/{directory}"));
     let mut rows = String::new();
@@ -64,12 +76,16 @@ fn as_html(directory: &str, entries: &[Listed]) -> String {
         let size = if entry.is_directory {
             String::new()
         } else {
-            entry.length.to_string()
+            grouped(entry.length)
         };
         let modified = entry.modified.and_then(date).unwrap_or_default();
+        // To the minute, for people: 2026-11-22 03:47.
+        let minute = modified.replace('T', " ");
+        let minute = minute.get(..16).unwrap_or_default();
         writeln!(
             rows,
-            "<tr><td><a href=\"{}\">{}{slash}</a></td><td>{size}</td><td>{modified}</td></tr>",
+            "<tr><td><a href=\"{}\">{}{slash}</a></td><td>{size}</td>\
+             <td><time datetime=\"{modified}\">{minute}</time></td></tr>",
             escape(&link),
             escape(&entry.name),
         )
@@ -78,9 +94,7 @@ fn as_html(directory: &str, entries: &[Listed]) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>body{{font-family:system-ui,sans-serif;margin:2em}}td{{padding:.1em 1.5em .1em 0}}\
-         td+td{{text-align:right;font-variant-numeric:tabular-nums}}</style>\n\
-         <h1>{title}</h1>\n<table>\n{rows}</table>\n</html>\n"
+         <style>{STYLE}</style>\n<h1>{title}</h1>\n<table>\n{rows}</table>\n</html>\n"
     )
 }
 
@@ -114,7 +128,9 @@ mod tests {
         let link = "<a href=\"./%3Ca%22&amp;javascript:x\">&lt;a&quot;&amp;javascript:x</a>";
         assert!(html.contains(link), "{html}");
         assert!(
-            html.contains("<td>5</td><td>1970-01-01T00:00:00Z</td>"),
+            html.contains(
+                "<td>5</td><td><time datetime=\"1970-01-01T00:00:00Z\">1970-01-01 00:00</time></td>"
+            ),
             "{html}"
         );
         let json = as_json(&entries);
