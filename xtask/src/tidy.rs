@@ -57,8 +57,8 @@ type Allowed = BTreeMap<String, Option<BTreeSet<String>>>;
 /// Only tests may use it, and any crate's tests may.
 const FOR_TESTS: &str = "plimsoll-testkit";
 
-/// Subcommands that plimsoll starts itself and that no help shows.
-const HIDDEN: [&str; 3] = ["origin", "loadtest-origins", "loadtest-clients"];
+/// Subcommands that plimsoll starts itself and that no help shows, and what subcommands have in common.
+const HIDDEN: [&str; 4] = ["origin", "loadtest-origins", "loadtest-clients", "serving"];
 
 fn read_crates(root: &Path) -> Result<Vec<Manifest>, Failure> {
     let mut files = vec![root.join("xtask/Cargo.toml")];
