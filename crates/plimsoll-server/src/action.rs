@@ -52,8 +52,8 @@ pub enum Outcome {
     /// `101 Switching Protocols` with the fields of this response, `upgrade` among them, then the stream is
     /// the function's.
     ///
-    /// Only where the request asked for it over HTTP/1.1: otherwise the client is told 501, over HTTP/2
-    /// to come back by HTTP/1.1.
+    /// Only where the request asked for it. Over HTTP/2 it does so by an extended CONNECT (RFC 8441), which is
+    /// answered with 200. Otherwise the client is told 501, over HTTP/2 and HTTP/3 to come back by HTTP/1.1.
     Upgrade(Response, TakeOver),
     /// The stream is the function's at once, without a response: for CONNECT tunnels and faults.
     Raw(TakeOver),

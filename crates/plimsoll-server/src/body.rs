@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use h2::RecvStream;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
@@ -21,14 +20,6 @@ pub struct RequestBody(Source);
 enum Source {
     Empty,
     Channel(Arc<Mutex<Channel>>),
-    Http2(Box<Http2Content>),
-}
-
-#[derive(Debug)]
-struct Http2Content {
-    stream: RecvStream,
-    /// Bytes that may still come.
-    left: u64,
 }
 
 /// Why the content of a request ended early.
@@ -85,18 +76,6 @@ impl RequestBody {
             Self(Source::Channel(channel)),
         )
     }
-
-    /// Content of a stream of HTTP/2, at most `limit` bytes.
-    pub(crate) fn http2(stream: RecvStream, limit: u64) -> Self {
-        if stream.is_end_stream() {
-            Self::empty()
-        } else {
-            Self(Source::Http2(Box::new(Http2Content {
-                stream,
-                left: limit,
-            })))
-        }
-    }
 }
 
 fn lock(channel: &Mutex<Channel>) -> MutexGuard<'_, Channel> {
@@ -114,7 +93,6 @@ impl Body for RequestBody {
         match &mut self.get_mut().0 {
             Source::Empty => Poll::Ready(None),
             Source::Channel(channel) => lock(channel).poll_frame(cx),
-            Source::Http2(content) => content.poll_frame(cx),
         }
     }
 
@@ -127,7 +105,6 @@ impl Body for RequestBody {
                     && channel.trailers.is_none()
                     && channel.end == Some(Ok(()))
             }
-            Source::Http2(content) => content.stream.is_end_stream(),
         }
     }
 
@@ -141,7 +118,6 @@ impl Body for RequestBody {
                     .left
                     .map_or_else(SizeHint::new, |left| SizeHint::with_exact(laid_up + left))
             }
-            Source::Http2(_) => SizeHint::new(),
         }
     }
 }
@@ -185,36 +161,6 @@ impl Channel {
                 }
                 Poll::Pending
             }
-        }
-    }
-}
-
-impl Http2Content {
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match ready!(self.stream.poll_data(cx)) {
-            Some(Ok(piece)) => {
-                let length = piece.len();
-                let Some(left) = self.left.checked_sub(length as u64) else {
-                    return Poll::Ready(Some(Err(BodyError::Refused)));
-                };
-                self.left = left;
-                // The window opens again as the content is taken: that bounds what lies here.
-                let released = self.stream.flow_control().release_capacity(length);
-                Poll::Ready(Some(
-                    released
-                        .map(|()| Frame::data(piece))
-                        .map_err(|_| BodyError::Closed),
-                ))
-            }
-            Some(Err(_)) => Poll::Ready(Some(Err(BodyError::Closed))),
-            None => match ready!(self.stream.poll_trailers(cx)) {
-                Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
-                Ok(None) => Poll::Ready(None),
-                Err(_) => Poll::Ready(Some(Err(BodyError::Closed))),
-            },
         }
     }
 }

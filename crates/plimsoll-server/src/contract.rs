@@ -10,6 +10,8 @@ use plimsoll_wire::h1::{KnownHead, Limits as ResponseLimits, ResponseDecoder};
 use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
 use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
+use crate::http2::tap::frames::found_in as http2_frames;
+use crate::http3::frames::found_in as http3_frames;
 use crate::limits::Limits;
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.
@@ -48,6 +50,16 @@ pub fn action(make: Arc<MakeAction>) {
     assert!(left.is_empty(), "nothing follows the last response");
     let answered = engine.counters().snapshot().answered();
     assert_eq!(answered, 2 * requests.len() as u64);
+}
+
+/// The frames that HTTP/2 and HTTP/3 are looked at by are the same however their bytes are cut.
+pub fn frames(pieces: &[&[u8]]) {
+    let whole = pieces.concat();
+    assert_eq!(http2_frames(pieces), http2_frames(&[&whole]));
+    for is_request in [true, false] {
+        let in_pieces = http3_frames(pieces, is_request);
+        assert_eq!(in_pieces, http3_frames(&[&whole], is_request));
+    }
 }
 
 /// A connection ends when its client ends it, and says nothing to a client that says nothing.

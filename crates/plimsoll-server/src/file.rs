@@ -64,6 +64,18 @@ impl FilePart {
         Ok(Bytes::from(bytes))
     }
 
+    /// Writes the rest of it elsewhere, piece by piece.
+    ///
+    /// Fails with `UnexpectedEof` where the file has become shorter.
+    pub fn copy_to(&mut self, out: &mut impl io::Write) -> io::Result<()> {
+        let mut piece = Vec::new();
+        while !self.is_empty() {
+            self.read_piece(&mut piece)?;
+            out.write_all(&piece)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }

@@ -79,7 +79,7 @@ pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Redirect, RedirectError, Respond};
+pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::Admin;
 pub use crate::body::{BodyError, RequestBody};
@@ -93,7 +93,7 @@ pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, Trace, compress, preferred_coding,
+    PasswordHash, RateLimit, RequestIds, Trace, compress, compress_well, preferred_coding,
 };
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};

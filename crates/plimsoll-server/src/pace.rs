@@ -24,6 +24,11 @@ impl Pace {
         *self = Self::default();
     }
 
+    /// So long it was not the client that was waited for.
+    pub(crate) fn skip(&mut self, time: Duration) {
+        self.begun = self.begun.and_then(|begun| begun.checked_add(time));
+    }
+
     /// When too little will have come, unless more does before.
     ///
     /// - `since`: when the present wait began; the first one begins the count.

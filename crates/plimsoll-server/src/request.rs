@@ -4,7 +4,6 @@ use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use h2::RecvStream;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use plimsoll_wire::h1::Header;
@@ -33,7 +32,8 @@ pub struct Request<'a> {
     pub version: Version,
     /// Who sent it.
     pub peer: SocketAddr,
-    /// What the client would like to speak instead; only over HTTP/1.1.
+    /// What the client would like to speak instead: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
+    /// extended CONNECT (RFC 8441).
     pub upgrade: Option<&'a [u8]>,
     fields: Fields<'a>,
     content: &'a Content,
@@ -172,8 +172,6 @@ pub(crate) enum ContentSource {
     Unread(Option<u64>),
     /// It was taken, and the connection must hand it over.
     Taken(BodySender),
-    /// A stream, and how much may come by it.
-    Http2(RecvStream, u64),
     /// That of a request that is kept.
     Kept(RequestBody),
 }
@@ -243,7 +241,6 @@ impl<'a> Request<'a> {
                 *source = taken;
                 RequestBody::empty()
             }
-            ContentSource::Http2(stream, limit) => RequestBody::http2(stream, limit),
             ContentSource::Kept(body) => body,
         }
     }

@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
+use crate::http2::tunnel::Tunnel;
+
 /// An accepted byte stream; first come the bytes that were read from it already.
 ///
 /// Reads and writes of TCP in the clear go straight to the kernel.
@@ -23,6 +25,7 @@ enum Transport {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
+    Tunnel(Box<Tunnel>),
 }
 
 impl Stream {
@@ -50,9 +53,21 @@ impl Stream {
         }
     }
 
+    /// A stream of HTTP/2.
+    pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
+        Self {
+            transport: Transport::Tunnel(Box::new(tunnel)),
+            read_ahead: Vec::new(),
+        }
+    }
+
     /// Whether it is encrypted.
     pub fn is_tls(&self) -> bool {
-        matches!(self.transport, Transport::Tls(_))
+        match &self.transport {
+            Transport::Tcp(_) | Transport::Unix(_) => false,
+            Transport::Tls(_) => true,
+            Transport::Tunnel(tunnel) => tunnel.is_tls(),
+        }
     }
 
     /// The TCP connection beneath, if there is one.
@@ -60,7 +75,7 @@ impl Stream {
         match &self.transport {
             Transport::Tcp(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0),
-            Transport::Unix(_) => None,
+            Transport::Unix(_) | Transport::Tunnel(_) => None,
         }
     }
 
@@ -79,6 +94,7 @@ impl Stream {
             Transport::Tcp(stream) => poll_send_more(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         }
     }
 
@@ -109,6 +125,7 @@ impl AsyncRead for Stream {
             Transport::Tcp(stream) => poll_recv(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
         }
     }
 }
@@ -124,6 +141,7 @@ impl AsyncWrite for Stream {
             Transport::Tcp(stream) => poll_send(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         }
     }
 
@@ -136,6 +154,7 @@ impl AsyncWrite for Stream {
             Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -144,6 +163,7 @@ impl AsyncWrite for Stream {
             Transport::Tcp(stream) => stream.is_write_vectored(),
             Transport::Tls(stream) => stream.is_write_vectored(),
             Transport::Unix(stream) => stream.is_write_vectored(),
+            Transport::Tunnel(tunnel) => tunnel.is_write_vectored(),
         }
     }
 
@@ -153,6 +173,7 @@ impl AsyncWrite for Stream {
             // A socket keeps nothing back.
             Transport::Tcp(_) | Transport::Unix(_) => Poll::Ready(Ok(())),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
         }
     }
 
@@ -161,6 +182,7 @@ impl AsyncWrite for Stream {
             Transport::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
         }
     }
 }

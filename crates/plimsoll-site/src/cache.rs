@@ -46,6 +46,8 @@ impl PageCache {
 
     #[inline]
     pub(crate) fn get(&mut self, path: &str, generation: u64) -> Option<Hit> {
+        // Forms that were made for pages that are kept count too.
+        self.keep_within();
         let kept = self.pages.get(path)?;
         let page = Rc::clone(&kept.page);
         Some(if kept.generation == generation {
@@ -58,7 +60,11 @@ impl PageCache {
     /// - `generation`: from before the page was loaded.
     pub(crate) fn put(&mut self, path: &str, page: Rc<Page>, generation: u64) {
         self.pages.put(path.into(), Kept { page, generation });
-        // Forms that were made since the last time count too.
+        self.keep_within();
+    }
+
+    #[inline]
+    fn keep_within(&mut self) {
         while self.ledger.get() > self.bytes && self.pages.pop_lru().is_some() {}
     }
 

@@ -14,6 +14,7 @@ use crate::changes::Changes;
 use crate::directory::Directory;
 use crate::files::{Files, Shared, SitePlan};
 use crate::links::{LinkPlace, LinkSource};
+use crate::pack::Pack;
 use crate::resolve::TrailingSlash;
 
 /// The action `files`, for routes of a server's configuration.
@@ -24,10 +25,33 @@ pub const FILES: ActionKind = ActionKind {
 
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
+    if let Some(value) = table.take("pack") {
+        let pack = as_text(&value).and_then(|path| {
+            let path = mounted.directory.join(path);
+            value.check(Pack::open(&path))
+        });
+        if table.has("root") {
+            table.wrong("both `root` and `pack` are given", None);
+        }
+        let plan = plan(&mut table, mounted);
+        table.finish();
+        return Some(packed(pack?, plan?));
+    }
     let root = root(&mut table, mounted);
     let plan = plan(&mut table, mounted);
     table.finish();
     Some(directory(root?, plan?))
+}
+
+/// Serves what is packed.
+fn packed(pack: Pack, plan: SitePlan) -> Arc<MakeAction> {
+    let (pack, shared) = (Arc::new(pack), OnceLock::new());
+    Arc::new(move || {
+        let made = || Arc::new(Shared::new(plan.clone(), pack.links()));
+        let shared = shared.get_or_init(made);
+        let tree = Rc::new(Arc::clone(&pack));
+        Rc::new(Files::new(Arc::clone(shared), tree)) as Rc<dyn Action>
+    })
 }
 
 /// Serves a directory; it is watched, and links are loaded, from the first worker's start on.
@@ -35,7 +59,7 @@ pub fn directory(root: PathBuf, plan: SitePlan) -> Arc<MakeAction> {
     let shared = OnceLock::new();
     Arc::new(move || {
         let (shared, changes) = shared.get_or_init(|| {
-            let shared = Arc::new(Shared::new(plan.clone()));
+            let shared = Arc::new(Shared::new(plan.clone(), ""));
             (shared, Changes::watch(root.clone()))
         });
         let tree = Directory::new(root.clone(), Arc::clone(changes));
@@ -45,7 +69,8 @@ pub fn directory(root: PathBuf, plan: SitePlan) -> Arc<MakeAction> {
 
 fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
     let Some(value) = table.take("root") else {
-        table.missing("root", "such as root = \"public\"");
+        let hint = "such as root = \"public\", or pack = FILE for a packed site";
+        table.missing("root", hint);
         return None;
     };
     let root = mounted.directory.join(as_text(&value)?);

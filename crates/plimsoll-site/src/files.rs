@@ -77,10 +77,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(plan: SitePlan) -> Self {
+    /// - `fixed`: lines of aliases and URLs that never change.
+    pub(crate) fn new(plan: SitePlan, fixed: &str) -> Self {
+        let mut links = Vec::new();
+        if !fixed.is_empty() {
+            links.push(Links::fixed(fixed));
+        }
+        links.extend(plan.links.iter().map(Links::of));
         Self {
             rules: plan.dialect.map(RuleFiles::new),
-            links: plan.links.iter().map(Links::of).collect(),
+            links,
             plan,
         }
     }

@@ -40,6 +40,8 @@ mod events;
 
 pub mod crawl;
 
+pub mod pack;
+
 mod files;
 
 mod config;

@@ -95,6 +95,14 @@ impl Links {
         links
     }
 
+    /// Those of a text; what is wrong in it was told when it was packed.
+    pub(crate) fn fixed(text: &str) -> Arc<Self> {
+        Arc::new(Self {
+            map: RwLock::new(Arc::new(map_of(parse_aliases(text)))),
+            wake: sync_channel(1).0,
+        })
+    }
+
     /// The URL that an alias stands for.
     ///
     /// - `alias`: decoded, without slashes at either end.
@@ -221,11 +229,7 @@ impl Loader {
                 remark,
             });
         }
-        let entries = parsed.entries.into_iter().filter_map(|alias| {
-            let url = HeaderValue::from_str(&alias.url).ok()?;
-            Some((alias.name, url))
-        });
-        let map: HashMap<_, _> = entries.collect();
+        let map = map_of(parsed);
         emit(&SiteEvent::LinksLoaded {
             source: &shown,
             links: map.len(),
@@ -275,6 +279,14 @@ impl Loader {
         self.tag = answer.tag;
         Ok(loaded)
     }
+}
+
+fn map_of(parsed: Lenient<Alias>) -> HashMap<String, HeaderValue> {
+    let entries = parsed.entries.into_iter().filter_map(|alias| {
+        let url = HeaderValue::from_str(&alias.url).ok()?;
+        Some((alias.name, url))
+    });
+    entries.collect()
 }
 
 fn made() -> Result<(Runtime, Fetcher), String> {

@@ -218,13 +218,13 @@ mod tests {
         let (left, right) = pair().await;
         let sent = poll_fn(|context| poll_send_more(&left, context, b"head ")).await;
         assert_eq!(sent.unwrap(), 5);
-        let send = |offset, count| {
+        let transfer = |offset, count| {
             let (left, file) = (&left, &file);
             poll_fn(move |context| poll_send_file(left, context, file, offset, count))
         };
-        assert_eq!(send(2, 3).await.unwrap(), 3);
-        assert_eq!(send(8, 10).await.unwrap(), 2);
-        assert_eq!(send(10, 10).await.unwrap(), 0);
+        assert_eq!(transfer(2, 3).await.unwrap(), 3);
+        assert_eq!(transfer(8, 10).await.unwrap(), 2);
+        assert_eq!(transfer(10, 10).await.unwrap(), 0);
         drop(left);
         let mut received = Vec::new();
         loop {

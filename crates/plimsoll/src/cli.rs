@@ -4,7 +4,7 @@ use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 
-use crate::commands::{Command, LoadtestArgs};
+use crate::commands::{Command, LoadtestArgs, PackedArgs};
 
 /// Finds the load line of HTTP services.
 #[derive(Debug, Parser)]
@@ -27,6 +27,14 @@ pub(crate) struct Cli {
 pub(crate) struct LoadtestCli {
     #[command(flatten)]
     pub(crate) args: LoadtestArgs,
+}
+
+/// The command line of a packed site.
+#[derive(Debug, Parser)]
+#[command(version, about = "Serves the site that this program carries.", styles = STYLES)]
+pub(crate) struct PackedCli {
+    #[command(flatten)]
+    pub(crate) args: PackedArgs,
 }
 
 const STYLES: Styles = Styles::styled()

@@ -24,6 +24,8 @@ mod origin;
 
 pub(crate) mod serving;
 
+mod pack;
+
 mod serve;
 
 mod up;
@@ -38,6 +40,7 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
+pub(crate) use self::pack::{PackedArgs, PackedSite, run_packed};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -47,6 +50,7 @@ pub(crate) enum Command {
     Lab(lab::Args),
     Line(Box<line::Args>),
     Loadtest(loadtest::Args),
+    Pack(Box<pack::Args>),
     Profile(profile::Args),
     Chaos(Box<chaos::Args>),
     Crawl(crawl::Args),
@@ -71,6 +75,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Compare(args) => compare::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Line(args) => line::run(*args),
+        Command::Pack(args) => pack::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Chaos(args) => chaos::run(&args),
         Command::Crawl(args) => crawl::run(&args),

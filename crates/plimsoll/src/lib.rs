@@ -29,12 +29,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, LoadtestCli};
+use crate::cli::{Cli, LoadtestCli, PackedCli};
+use crate::commands::PackedSite;
 use crate::exit::Exit;
-use crate::problem::Failed;
+use crate::problem::{Failed, Problem};
 
 /// The program: `plimsoll`, or under the name `loadtest` the command of that name.
 pub fn main() -> ExitCode {
+    if let Some(packed) = packed_site() {
+        return serve_packed(&packed);
+    }
     if is_loadtest(std::env::args_os().next()) {
         return match LoadtestCli::try_parse() {
             Ok(cli) => finish(commands::run_loadtest(&cli.args)),
@@ -43,6 +47,30 @@ pub fn main() -> ExitCode {
     }
     match Cli::try_parse() {
         Ok(cli) => finish(commands::run(cli.command)),
+        Err(error) => exit::after_parsing(&error),
+    }
+}
+
+/// The program of packed sites, which has no commands: what it serves is in its own file.
+pub fn packed_main() -> ExitCode {
+    match packed_site() {
+        Some(packed) => serve_packed(&packed),
+        None => finish(Err(Problem::new("there is no site in this program")
+            .hint("`plimsoll pack DIR -o FILE` makes a program of it")
+            .usage())),
+    }
+}
+
+/// The site that this program carries, if it does.
+fn packed_site() -> Option<PackedSite> {
+    let program = std::env::current_exe().ok()?;
+    let keys = plimsoll_site::pack::packed_keys(&program)?;
+    Some(PackedSite { program, keys })
+}
+
+fn serve_packed(packed: &PackedSite) -> ExitCode {
+    match PackedCli::try_parse() {
+        Ok(cli) => finish(commands::run_packed(&cli.args, packed)),
         Err(error) => exit::after_parsing(&error),
     }
 }

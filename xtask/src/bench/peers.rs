@@ -17,15 +17,19 @@ const PACKAGES: [Package; 5] = [
 ];
 
 const OHA: &str = "1.16.0";
+const STATIC_WEB_SERVER: &str = "2.44.1";
 const K6: &str = "v2.2.0";
 
 /// Installs what is missing: packages by apt, the rest into `peers`/bin.
 pub(super) fn install(root: &Path, peers: &Path) -> Outcome {
     packages::install(root, &PACKAGES)?;
     let here = [peers.join("bin")];
-    if packages::find("oha", &here).is_none() {
-        let mut oha = step::cargo(&["install", "--locked", "oha", "--version", OHA, "--root"]);
-        step::run(root, oha.arg(peers))?;
+    for (name, version) in [("oha", OHA), ("static-web-server", STATIC_WEB_SERVER)] {
+        if packages::find(name, &here).is_none() {
+            let mut install =
+                step::cargo(&["install", "--locked", name, "--version", version, "--root"]);
+            step::run(root, install.arg(peers))?;
+        }
     }
     if packages::find("k6", &here).is_none() {
         k6(root, peers)?;

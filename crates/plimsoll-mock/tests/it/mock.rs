@@ -136,10 +136,8 @@ impl Served {
             request.push_str("\r\n");
         }
         if !body.is_empty() {
-            let length = body.len();
-            request.push_str("content-length: ");
-            request.push_str(&length.to_string());
-            request.push_str("\r\n");
+            let length = format!("content-length: {}\r\n", body.len());
+            request.push_str(&length);
         }
         request.push_str("\r\n");
         request.push_str(body);

@@ -4,11 +4,14 @@ mod delay;
 
 mod echo;
 
+mod mount;
+
 mod redirect;
 
 mod respond;
 
 pub use crate::actions::delay::Delay;
 pub use crate::actions::echo::{Echo, EchoHandler};
+pub use crate::actions::mount::Mount;
 pub use crate::actions::redirect::{Redirect, RedirectError};
 pub use crate::actions::respond::Respond;

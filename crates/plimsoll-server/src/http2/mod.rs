@@ -3,9 +3,13 @@
 //! Answers that are there at once are sent from the connection's own task; those that take longer have
 //! a task each, which ends with the stream.
 
+mod content;
+
 mod stream;
 
-mod tap;
+pub(crate) mod tap;
+
+pub(crate) mod tunnel;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,6 +18,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use h2::ext::Protocol;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Method, StatusCode};
@@ -23,7 +28,8 @@ use crate::action::{Answer, Outcome, Refusal};
 use crate::activity::{Activity, Busy};
 use crate::counters::Cut;
 use crate::head;
-use crate::http2::stream::{Responder, discard};
+use crate::http2::content::{discard, hand_over};
+use crate::http2::stream::Responder;
 use crate::http2::tap::{Tap, TapState};
 use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
@@ -89,6 +95,7 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
 fn builder(limits: &Limits) -> Builder {
     let mut builder = Builder::new();
     builder
+        .enable_connect_protocol()
         .max_concurrent_streams(limits.http2.streams)
         .max_header_list_size(limits.http2.header_list_bytes)
         .max_pending_accept_reset_streams(limits.http2.pending_resets)
@@ -233,8 +240,7 @@ impl Http2 {
         let content = Content::default();
         let has_content = !stream.is_end_stream();
         if has_content {
-            let limit = self.limits.request.body_bytes;
-            content.source.replace(ContentSource::Http2(stream, limit));
+            content.source.replace(ContentSource::Unread(None));
         }
         let mut responder = Responder {
             respond,
@@ -244,6 +250,8 @@ impl Http2 {
             alternative: self.alternative.clone(),
             route: None,
             kept: None,
+            is_tls: self.scheme == Scheme::Https,
+            tunnel: None,
         };
         let authority = match head::authority(&parts, &self.limits.request) {
             Ok(authority) => authority,
@@ -260,6 +268,8 @@ impl Http2 {
                 return;
             }
         };
+        let upgrade = parts.extensions.get::<Protocol>();
+        let upgrade = upgrade.map(|protocol| protocol.as_str().as_bytes());
         let start = Start {
             method: parts.method.as_str(),
             scheme: self.scheme,
@@ -267,7 +277,7 @@ impl Http2 {
             path: parts.uri.path(),
             query: parts.uri.query(),
             version: Version::Http2,
-            upgrade: None,
+            upgrade,
             fields: StartFields::http2(&parts.headers),
         };
         let request = Request::new(start, self.peer, &content);
@@ -275,14 +285,23 @@ impl Http2 {
         responder.route = content.take_route();
         responder.kept = content.kept();
         match content.source.take() {
+            // What follows is no content, but what the client would like to speak.
+            ContentSource::Unread(_) if upgrade.is_some() => responder.tunnel = Some(stream),
             // Nobody took it: the client may finish, within bounds, rather than be interrupted.
-            ContentSource::Http2(stream, _) => {
+            ContentSource::Unread(_) => {
                 let busy = Busy::new(&self.activity, &self.place);
                 let limits = Rc::clone(&self.limits);
                 tokio::task::spawn_local(discard(stream, limits, busy));
             }
-            _ if has_content && head::is_expected(&parts) => responder.tell_to_continue(),
-            _ => {}
+            ContentSource::Taken(sender) => {
+                if head::is_expected(&parts) {
+                    responder.tell_to_continue();
+                }
+                let busy = Busy::new(&self.activity, &self.place);
+                let limits = Rc::clone(&self.limits);
+                tokio::task::spawn_local(hand_over(stream, sender, limits, busy));
+            }
+            ContentSource::None | ContentSource::Kept(_) => {}
         }
         match answer {
             Answer::Now(Outcome::Respond(response)) => {
@@ -292,7 +311,15 @@ impl Http2 {
                     tokio::task::spawn_local(responder.stream(body, stream, limits, busy));
                 }
             }
-            Answer::Now(_) => responder.respond.send_reset(Reason::HTTP_1_1_REQUIRED),
+            Answer::Now(outcome) => {
+                if let Some((stream, take_over)) = responder.upgrade(outcome) {
+                    let busy = Busy::new(&self.activity, &self.place);
+                    tokio::task::spawn_local(async move {
+                        take_over(stream).await;
+                        drop(busy);
+                    });
+                }
+            }
             Answer::Later(future) => {
                 let busy = Busy::new(&self.activity, &self.place);
                 let limits = Rc::clone(&self.limits);

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{ALT_SVC, CONTENT_LENGTH, DATE, HeaderValue, UPGRADE};
+use http::header::{ALT_SVC, CONTENT_LENGTH, DATE, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 
-use crate::action::{LocalFuture, Outcome};
+use super::tunnel::Tunnel;
+use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::activity::Busy;
 use crate::counters::{Cut, RouteTag};
 use crate::http3::listener::AltSvc;
@@ -21,6 +22,7 @@ use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, Version};
 use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
+use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::Place;
 
@@ -53,6 +55,9 @@ pub(super) struct Responder {
     pub(super) route: Option<Rc<RouteTag>>,
     /// The request, if it was kept: its route is known only once it is answered.
     pub(super) kept: Option<Rc<Content>>,
+    pub(super) is_tls: bool,
+    /// What the client sends behind an extended CONNECT.
+    pub(super) tunnel: Option<RecvStream>,
 }
 
 impl Responder {
@@ -163,10 +168,35 @@ impl Responder {
                     responder.stream(body, stream, limits, busy).await;
                 }
             }
-            Some(Outcome::Upgrade(..) | Outcome::Raw(_)) => {
-                self.respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+            Some(outcome) => {
+                if let Some((stream, take_over)) = self.upgrade(outcome) {
+                    take_over(stream).await;
+                }
+                drop(busy);
             }
         }
+    }
+
+    /// The stream as one of bytes, and whom it is for, if the client asked for that by an extended CONNECT; other
+    /// clients are told to come back by HTTP/1.1.
+    pub(super) fn upgrade(mut self, outcome: Outcome) -> Option<(Stream, TakeOver)> {
+        let (Outcome::Upgrade(response, take_over), Some(receive)) = (outcome, self.tunnel.take())
+        else {
+            self.respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+            return None;
+        };
+        let mut fields = match response.0 {
+            Kind::Prepared(prepared) => prepared.fields.clone(),
+            Kind::Built(built) => built.fields,
+        };
+        // That the server has understood is what 200 says (RFC 8441, section 5).
+        for name in [CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT] {
+            fields.remove(name);
+        }
+        let is_tls = self.is_tls;
+        let send = self.head(StatusCode::OK, fields, false)?;
+        let tunnel = Tunnel::new(receive, send, is_tls);
+        Some((Stream::tunnel(tunnel), take_over))
     }
 
     /// Sends content as it comes and as the client's window has room.
@@ -263,42 +293,5 @@ impl Responder {
             }
         }
         true
-    }
-}
-
-/// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
-pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
-    let clock = busy.place.worker.clock;
-    let mut timer = Timer::new(clock.now() + limits.body_timeout);
-    let mut left = limits.discard_bytes;
-    let mut pace = Pace::default();
-    loop {
-        let now = clock.now();
-        let (deadline, cut) = sooner(
-            (now + limits.body_timeout, Cut::BodyTimeout),
-            pace.deadline(now, limits.body_timeout, limits.body_rate),
-            Cut::BodyRate,
-        );
-        let piece = poll_fn(|cx| {
-            if let Poll::Ready(piece) = stream.poll_data(cx) {
-                return Poll::Ready(piece);
-            }
-            timer.poll_passed(cx, deadline, &clock).map(|()| {
-                busy.place.worker.counters.cut(cut);
-                None
-            })
-        })
-        .await;
-        let Some(Ok(piece)) = piece else {
-            return;
-        };
-        pace.took(piece.len());
-        let Some(rest) = left.checked_sub(piece.len() as u64) else {
-            return;
-        };
-        left = rest;
-        if stream.flow_control().release_capacity(piece.len()).is_err() {
-            return;
-        }
     }
 }

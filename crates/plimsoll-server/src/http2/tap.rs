@@ -5,7 +5,7 @@
 //! limit: what was counted over more than [`WINDOW`] is forgotten then. A connection that trips the tap
 //! reads nothing more; [`TapState::tripped`] says why.
 
-mod frames;
+pub(crate) mod frames;
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};

@@ -5,7 +5,7 @@
 
 mod exchange;
 
-mod frames;
+pub(crate) mod frames;
 
 pub(crate) mod listener;
 

@@ -32,6 +32,8 @@ pub(super) struct Reading {
     left: u64,
     pace: Pace,
     since: Option<Instant>,
+    /// Since when nobody asks for more.
+    unasked: Option<Instant>,
     timer: Option<Timer>,
     clock: SystemClock,
 }
@@ -58,6 +60,7 @@ impl Reading {
             left: limits.request.body_bytes,
             pace: Pace::default(),
             since: None,
+            unasked: None,
             timer: None,
             clock,
         }
@@ -128,7 +131,8 @@ impl Reading {
                     return;
                 }
                 Poll::Pending if sender.poll_wanted(cx).is_pending() => {
-                    self.rest();
+                    self.unasked.get_or_insert_with(|| self.clock.now());
+                    self.since = None;
                     return;
                 }
                 Poll::Pending => {
@@ -171,11 +175,20 @@ impl Reading {
 
     fn rest(&mut self) {
         self.pace.rest();
-        self.since = None;
+        (self.since, self.unasked) = (None, None);
+    }
+
+    /// It is the client that is waited for again.
+    fn go_on(&mut self) {
+        if let Some(unasked) = self.unasked.take() {
+            let time = self.clock.now().saturating_duration_since(unasked);
+            self.pace.skip(time);
+        }
     }
 
     /// Ready once the client has let wait for too long.
     fn poll_late(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<Cut> {
+        self.go_on();
         let since = *self.since.get_or_insert_with(|| self.clock.now());
         let (deadline, cut) = sooner(
             (since + limits.body_timeout, Cut::BodyTimeout),
@@ -194,6 +207,7 @@ impl Reading {
                 .map(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining()))),
         };
         self.since = None;
+        self.go_on();
         Poll::Ready(match read {
             Ok(Some(piece)) => {
                 let length = piece.len() as u64;

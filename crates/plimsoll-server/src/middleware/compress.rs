@@ -84,6 +84,13 @@ pub fn compress(coding: Coding, content: &[u8]) -> Bytes {
     encoder.finish()
 }
 
+/// `content` compressed as far as the coding goes, which takes seconds for a megabyte.
+pub fn compress_well(coding: Coding, content: &[u8]) -> Bytes {
+    let mut encoder = Encoder::best(coding);
+    encoder.write(content);
+    encoder.finish()
+}
+
 impl Default for Compress {
     fn default() -> Self {
         let types = [

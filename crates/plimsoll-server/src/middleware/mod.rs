@@ -24,7 +24,9 @@ use std::sync::Arc;
 use crate::action::Action;
 
 pub use crate::middleware::basic_auth::{BasicAuth, HashError, PasswordHash};
-pub use crate::middleware::compress::{Coding, Compress, compress, preferred_coding};
+pub use crate::middleware::compress::{
+    Coding, Compress, compress, compress_well, preferred_coding,
+};
 pub use crate::middleware::cors::{Cors, Origins};
 pub use crate::middleware::header_rules::HeaderRules;
 pub use crate::middleware::rate_limit::{LimitKey, RateLimit};

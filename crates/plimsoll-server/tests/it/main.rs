@@ -18,11 +18,17 @@ mod log;
 
 mod middleware;
 
+mod mount;
+
 mod proxied;
+
+mod rates;
 
 mod server;
 
 mod sockets;
+
+mod websocket;
 
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

@@ -122,7 +122,7 @@ fn start(given: &str) -> Result<Url, Failed> {
 /// What answers, one a line.
 fn urls(crawled: &Crawled) -> String {
     let fine = crawled.found.iter().filter(|(_, url)| !url.is_broken());
-    fine.map(|(url, _)| format!("{url}\n")).collect()
+    fine.fold(String::new(), |lines, (url, _)| lines + url + "\n")
 }
 
 /// The aliases of a list, sorted.

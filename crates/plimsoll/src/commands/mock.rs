@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_mock::config::{self, FileProblem, MockFile};
 
 use crate::exit::Exit;
-use crate::flags::serving::{Preferred, ServingArgs, quoted_path};
+use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 
 /// Answers requests with the files of a folder, or by the rules of a file.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_model::ByteSize;
 
 use crate::exit::Exit;
-use crate::flags::serving::{ServingArgs, quoted, quoted_path};
+use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::Failed;
 
 /// Serves the files of a directory.
@@ -24,9 +24,10 @@ pub(crate) struct Args {
     serving: ServingArgs,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Site")]
-struct SiteArgs {
+pub(crate) struct SiteArgs {
     /// The file that stands for its directory; may be given several times, the first that is there does.
     #[arg(long, value_name = "NAME")]
     index: Vec<String>,
@@ -94,35 +95,56 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 
 /// What the flags mean, as a route.
 fn route(args: &Args) -> String {
-    let site = &args.site;
     let mut keys = vec![format!("root = {}", quoted_path(&args.directory))];
-    let mut key = |name: &str, value: Option<String>| {
-        keys.extend(value.map(|value| format!("{name} = {value}")));
-    };
-    let names: Vec<_> = site.index.iter().map(|name| quoted(name)).collect();
-    key(
-        "index",
-        (!names.is_empty()).then(|| format!("[{}]", names.join(", "))),
-    );
-    let set = |is_given: bool, value: &str| is_given.then(|| value.to_owned());
-    key("clean_urls", set(site.no_clean_urls, "false"));
-    key("trailing_slash", site.trailing_slash.as_deref().map(quoted));
-    key("fallback", site.fallback.as_deref().map(quoted));
-    key("listing", set(site.listing, "true"));
-    key("hidden", set(site.hidden, "true"));
-    key("compress", set(site.no_compress, "false"));
-    key("cache_control", site.cache_control.as_deref().map(quoted));
-    key(
-        "cache",
-        site.cache.map(|size| quoted(&format!("{}B", size.0))),
-    );
-    key("dialect", site.dialect.as_deref().map(quoted));
-    let lists: Vec<_> = site.redirects.iter().map(|list| quoted(list)).collect();
-    key(
-        "redirects",
-        (!lists.is_empty()).then(|| format!("[{}]", lists.join(", "))),
-    );
-    key("redirect_status", site.redirect_status.clone());
-    key("refresh", site.refresh.as_deref().map(quoted));
+    keys.extend(args.site.keys(&args.site.redirects));
     format!("[[route]]\nfiles = {{ {} }}\n", keys.join(", "))
+}
+
+impl SiteArgs {
+    /// Lists of short links.
+    pub(crate) fn redirects(&self) -> &[String] {
+        &self.redirects
+    }
+
+    /// Whether names that begin with a dot are served.
+    pub(crate) fn hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// The flags as keys of `files`.
+    ///
+    /// - `redirects`: the lists of short links among them.
+    pub(crate) fn keys(&self, redirects: &[String]) -> Vec<String> {
+        let site = self;
+        let mut keys = Vec::new();
+        let mut key = |name: &str, value: Option<String>| {
+            keys.extend(value.map(|value| format!("{name} = {value}")));
+        };
+        let names: Vec<_> = site.index.iter().map(|name| quoted(name)).collect();
+        key(
+            "index",
+            (!names.is_empty()).then(|| format!("[{}]", names.join(", "))),
+        );
+        let set = |is_given: bool, value: &str| is_given.then(|| value.to_owned());
+        key("clean_urls", set(site.no_clean_urls, "false"));
+        key("trailing_slash", site.trailing_slash.as_deref().map(quoted));
+        key("fallback", site.fallback.as_deref().map(quoted));
+        key("listing", set(site.listing, "true"));
+        key("hidden", set(site.hidden, "true"));
+        key("compress", set(site.no_compress, "false"));
+        key("cache_control", site.cache_control.as_deref().map(quoted));
+        key(
+            "cache",
+            site.cache.map(|size| quoted(&format!("{}B", size.0))),
+        );
+        key("dialect", site.dialect.as_deref().map(quoted));
+        let lists: Vec<_> = redirects.iter().map(|list| quoted(list)).collect();
+        key(
+            "redirects",
+            (!lists.is_empty()).then(|| format!("[{}]", lists.join(", "))),
+        );
+        key("redirect_status", site.redirect_status.clone());
+        key("refresh", site.refresh.as_deref().map(quoted));
+        keys
+    }
 }

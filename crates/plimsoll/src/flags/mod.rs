@@ -6,8 +6,9 @@ mod request;
 
 mod connection;
 
-pub(crate) mod serving;
+mod serving;
 
 pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
+pub(crate) use self::serving::{Preferred, ServingArgs, quoted, quoted_path};

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::{Value, json};
@@ -103,7 +103,79 @@ fn a_directory_is_served_crawled_and_loaded() {
         "2",
         "--json",
     ]);
-    assert_eq!(said.exits(0).json()["exchanges"]["ok"], 20);
+    assert_eq!(said.exits(0).json()["counts"]["ok"], 20);
+}
+
+#[test]
+fn a_packed_site_runs_in_an_empty_folder() {
+    let files = site();
+    files.write("public/_redirects", "/old /about 301\n");
+    fs::create_dir(files.path("empty")).unwrap();
+    let path = |name: &str| files.path(name).to_string_lossy().into_owned();
+    let (public, links, packed) = (path("public"), path("links.txt"), path("packed"));
+    let said = plimsoll(&[
+        "pack",
+        &public,
+        "-o",
+        &packed,
+        "--redirects",
+        &links,
+        "--dialect",
+        "netlify",
+    ]);
+    let said = said.exits(0);
+    assert!(said.stdout.contains("packed: 3 files"), "{said}");
+    assert!(
+        said.stderr
+            .contains("links.txt:2: is not an alias and a URL"),
+        "{said}"
+    );
+    fs::remove_dir_all(files.path("public")).unwrap();
+    fs::remove_file(files.path("links.txt")).unwrap();
+    let mut child = Command::new(&packed)
+        .args(["--listen", "127.0.0.1:0", "--threads", "1"])
+        .current_dir(path("empty"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let url = line
+        .trim()
+        .strip_prefix("listening on ")
+        .unwrap_or_default()
+        .to_owned();
+    let serving = Serving { child, url };
+    let check = |path: &str, condition: &str| {
+        let url = format!("{}{path}", serving.url);
+        plimsoll(&["check", &url, "--expect", condition]).exits(0);
+    };
+    check("about", "body == about");
+    check("gh", "header.location == 'https://a.example/'");
+    check("old", "header.location == '/about'");
+    check("missing", "status == 404");
+    let said = plimsoll(&["pack", "--list", &packed]).exits(0);
+    assert_eq!(said.stdout.lines().count(), 3, "{said}");
+    let out = path("out");
+    plimsoll(&["pack", "--extract", &out, &packed]).exits(0);
+    assert_eq!(fs::read(files.path("out/about.html")).unwrap(), b"about");
+    plimsoll(&["pack", "--list", &path("out/about.html")]).exits(2);
+    // Packing into it replaces what it holds.
+    let again = path("again");
+    plimsoll(&["pack", &out, "-o", &again, "--program", &packed]).exits(0);
+    let length = |name: &str| fs::metadata(files.path(name)).unwrap().len();
+    assert!(length("again") < length("packed"), "the links are gone");
+    // A byte of its content is another one.
+    let mut bytes = fs::read(&again).unwrap();
+    let at = bytes.len() - 200;
+    bytes[at] ^= 1;
+    fs::write(&again, bytes).unwrap();
+    let output = Command::new(&again).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("is damaged"), "{stderr}");
 }
 
 #[test]

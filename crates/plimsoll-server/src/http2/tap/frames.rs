@@ -1,32 +1,32 @@
 //! The headers of frames in a stream of bytes, however these are cut (RFC 9113, section 4.1).
 
-pub(super) const DATA: u8 = 0x0;
-pub(super) const HEADERS: u8 = 0x1;
-pub(super) const PRIORITY: u8 = 0x2;
-pub(super) const RST_STREAM: u8 = 0x3;
-pub(super) const SETTINGS: u8 = 0x4;
-pub(super) const PING: u8 = 0x6;
-pub(super) const GOAWAY: u8 = 0x7;
-pub(super) const WINDOW_UPDATE: u8 = 0x8;
-pub(super) const CONTINUATION: u8 = 0x9;
+pub(crate) const DATA: u8 = 0x0;
+pub(crate) const HEADERS: u8 = 0x1;
+pub(crate) const PRIORITY: u8 = 0x2;
+pub(crate) const RST_STREAM: u8 = 0x3;
+pub(crate) const SETTINGS: u8 = 0x4;
+pub(crate) const PING: u8 = 0x6;
+pub(crate) const GOAWAY: u8 = 0x7;
+pub(crate) const WINDOW_UPDATE: u8 = 0x8;
+pub(crate) const CONTINUATION: u8 = 0x9;
 
-pub(super) const END_STREAM: u8 = 0x1;
+pub(crate) const END_STREAM: u8 = 0x1;
 
 /// Octets of a frame header.
 const HEADER_BYTES: usize = 9;
 
 /// What matters of a frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrameHeader {
+pub(crate) struct FrameHeader {
     /// Octets of the payload.
-    pub(super) length: usize,
-    pub(super) kind: u8,
-    pub(super) flags: u8,
+    pub(crate) length: usize,
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
 }
 
 /// Where in the stream it stands.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// The part of a header that came without its end.
     header: [u8; HEADER_BYTES],
     have: usize,
@@ -36,7 +36,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// The first frame comes after `skip` bytes.
-    pub(super) fn after(skip: usize) -> Self {
+    pub(crate) fn after(skip: usize) -> Self {
         Self {
             header: [0; HEADER_BYTES],
             have: 0,
@@ -46,7 +46,7 @@ impl Frames {
 
     /// Calls `frame` for every header whose last byte is in `bytes`, with what of `bytes` follows it.
     #[inline]
-    pub(super) fn scan(&mut self, mut bytes: &[u8], mut frame: impl FnMut(FrameHeader, &[u8])) {
+    pub(crate) fn scan(&mut self, mut bytes: &[u8], mut frame: impl FnMut(FrameHeader, &[u8])) {
         loop {
             if self.skip >= bytes.len() {
                 self.skip -= bytes.len();
@@ -85,6 +85,19 @@ fn parse(header: [u8; HEADER_BYTES]) -> FrameHeader {
         kind,
         flags,
     }
+}
+
+/// What of `pieces` is a frame, as much as matters.
+#[cfg(any(test, feature = "contract"))]
+pub(crate) fn found_in(pieces: &[&[u8]]) -> Vec<(u8, u8, usize)> {
+    let mut frames = Frames::after(0);
+    let mut found = Vec::new();
+    for piece in pieces {
+        frames.scan(piece, |header, _| {
+            found.push((header.kind, header.flags, header.length));
+        });
+    }
+    found
 }
 
 #[cfg(test)]

@@ -26,7 +26,39 @@ pub(super) enum Encoder {
     Gzip(Box<GzEncoder<Vec<u8>>>),
 }
 
+/// The smallest that a coding makes of something within reason, for what is compressed once and sent often.
+const BEST_ZSTD_LEVEL: i32 = 19;
+/// 8 MB, which is what every client can decode (RFC 9659).
+const BEST_ZSTD_WINDOW_LOG: u32 = 23;
+const BEST_BROTLI_QUALITY: u32 = 11;
+const BEST_BROTLI_WINDOW_LOG: u32 = 22;
+const BEST_GZIP_LEVEL: u32 = 9;
+
 impl Encoder {
+    /// One that takes its time.
+    pub(super) fn best(coding: Coding) -> Self {
+        match coding {
+            Coding::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), BEST_ZSTD_LEVEL)
+                    .expect("the level is one of zstd's");
+                encoder
+                    .window_log(BEST_ZSTD_WINDOW_LOG)
+                    .expect("the window is one of zstd's");
+                Self::Zstd(Box::new(encoder))
+            }
+            Coding::Brotli => Self::Brotli(Box::new(CompressorWriter::new(
+                Vec::new(),
+                BROTLI_BUFFER,
+                BEST_BROTLI_QUALITY,
+                BEST_BROTLI_WINDOW_LOG,
+            ))),
+            Coding::Gzip => {
+                let level = Compression::new(BEST_GZIP_LEVEL);
+                Self::Gzip(Box::new(GzEncoder::new(Vec::new(), level)))
+            }
+        }
+    }
+
     pub(super) fn new(coding: Coding) -> Self {
         match coding {
             Coding::Zstd => {

@@ -1,0 +1,41 @@
+//! How much of a program's file it needs to run.
+
+/// Bytes of an ELF file of 64 bits that are loaded when it runs, its headers among them; what follows are tables for
+/// debuggers and linkers. All of it, for a file of another kind.
+pub fn program_length(program: &[u8]) -> usize {
+    loaded_end(program).unwrap_or(program.len())
+}
+
+fn loaded_end(program: &[u8]) -> Option<usize> {
+    // Magic, 64 bits, little endian.
+    if !program.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let number = |at: usize, bytes: usize| -> Option<usize> {
+        let field = program.get(at..at.checked_add(bytes)?)?;
+        let value = field
+            .iter()
+            .rev()
+            .fold(0_u64, |value, byte| (value << 8) | u64::from(*byte));
+        usize::try_from(value).ok()
+    };
+    let headers = number(0x20, 8)?;
+    let size = number(0x36, 2)?;
+    let count = number(0x38, 2)?;
+    let mut end = headers.checked_add(size.checked_mul(count)?)?;
+    for header in 0..count {
+        let at = headers.checked_add(header.checked_mul(size)?)?;
+        let offset = number(at.checked_add(0x08)?, 8)?;
+        let length = number(at.checked_add(0x20)?, 8)?;
+        end = end.max(offset.checked_add(length)?);
+    }
+    (end <= program.len() && count > 0).then_some(end)
+}
+
+/// Tells in the header of a program which was cut to [`program_length`] that it has no table of sections.
+pub(super) fn without_sections(program: &mut [u8]) {
+    if program.starts_with(b"\x7fELF\x02\x01") && program.len() >= 0x40 {
+        program[0x28..0x30].fill(0);
+        program[0x3a..0x40].fill(0);
+    }
+}

@@ -1,0 +1,152 @@
+//! `plimsoll pack`: a site within an executable.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_site::pack::{PackError, PackOptions, extract, list, pack};
+use plimsoll_site::{LinkPlace, load_links};
+
+use crate::commands::serve::SiteArgs;
+use crate::exit::Exit;
+use crate::flags::{ServingArgs, quoted_path};
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Packs the files of a directory and the program that serves them into one executable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The directory; with --list or --extract, the packed site.
+    #[arg(value_name = "DIR|FILE")]
+    place: PathBuf,
+
+    /// The executable to write.
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["list", "extract"])]
+    output: Option<PathBuf>,
+
+    /// The program to pack into; `plimsoll-packed` beside this one, or else this one, unless given.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+
+    /// Print what a packed site holds.
+    #[arg(long, conflicts_with_all = ["output", "program", "extract"])]
+    list: bool,
+
+    /// Write the files of a packed site into this directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "program"])]
+    extract: Option<PathBuf>,
+
+    #[command(flatten)]
+    site: SiteArgs,
+}
+
+/// Serves the site that this program carries.
+///
+/// SIGTERM and Ctrl-C stop listening and let open connections end; the second time they do not wait.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PackedArgs {
+    #[command(flatten)]
+    serving: ServingArgs,
+}
+
+/// A program with its site.
+#[derive(Debug)]
+pub(crate) struct PackedSite {
+    pub(crate) program: PathBuf,
+    /// Keys of `files`, one a line.
+    pub(crate) keys: String,
+}
+
+/// Serves what a program carries.
+pub(crate) fn run_packed(args: &PackedArgs, packed: &PackedSite) -> Result<Exit, Failed> {
+    let program = quoted_path(&packed.program);
+    let route = format!(
+        "[[route]]\n[route.files]\npack = {program}\n{}",
+        packed.keys
+    );
+    args.serving.serve(&route)
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    if args.list {
+        let files = list(&args.place).map_err(|error| told(&error))?;
+        let lines = files.iter().map(|file| {
+            let copies = file.copies.iter();
+            let copies = copies.map(|(coding, length)| format!("  {coding} {length}"));
+            let copies: Vec<_> = copies.collect();
+            format!("{:>12}  {}{}\n", file.length, file.path, copies.concat())
+        });
+        return print(&lines.collect::<Vec<_>>().concat());
+    }
+    if let Some(directory) = &args.extract {
+        let files = extract(&args.place, directory).map_err(|error| told(&error))?;
+        return print(&format!("wrote {files} files to {}", directory.display()));
+    }
+    let Some(output) = &args.output else {
+        return Err(Problem::with("--output", "says what is to be written").usage());
+    };
+    let (urls, links) = links(args.site.redirects())?;
+    let program = program(args.program.as_deref())?;
+    let options = PackOptions {
+        directory: args.place.clone(),
+        program,
+        output: output.clone(),
+        keys: args.site.keys(&urls).join("\n") + "\n",
+        links,
+        hidden: args.site.hidden(),
+    };
+    let packed = pack(&options).map_err(|error| told(&error))?;
+    print(&format!(
+        "{}: {} files and {} compressed copies, {} bytes and a program of {}",
+        output.display(),
+        packed.files,
+        packed.copies,
+        packed.bytes - packed.program_bytes,
+        packed.program_bytes
+    ))
+}
+
+/// The lists that stay where they are, and the lines of those that are packed.
+fn links(places: &[String]) -> Result<(Vec<String>, String), Failed> {
+    let (mut urls, mut lines) = (Vec::new(), String::new());
+    for place in places {
+        if place.starts_with("http://") || place.starts_with("https://") {
+            urls.push(place.clone());
+            continue;
+        }
+        let parsed = load_links(&LinkPlace::File(PathBuf::from(place)))
+            .map_err(|reason| Problem::with("--redirects", format!("{place}: {reason}")).usage())?;
+        for remark in &parsed.remarks {
+            let message = format!("{place}{}: {}", remark.place, remark.message);
+            terminal::print_warnings(&[Problem::new(message)]);
+        }
+        for alias in parsed.entries {
+            lines.extend([alias.name.as_str(), " ", &alias.url, "\n"]);
+        }
+    }
+    Ok((urls, lines))
+}
+
+/// What is packed into.
+fn program(given: Option<&Path>) -> Result<PathBuf, Failed> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let own = std::env::current_exe().map_err(|error| {
+        Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
+    })?;
+    let small = own.with_file_name("plimsoll-packed");
+    Ok(if small.is_file() { small } else { own })
+}
+
+fn told(error: &PackError) -> Failed {
+    let problem = Problem::caused_by(error);
+    match error {
+        PackError::NoPayload(_) | PackError::Occupied(_) | PackError::Name(_) => problem.usage(),
+        _ => problem.could_not_run(),
+    }
+}
+
+fn print(text: &str) -> Result<Exit, Failed> {
+    terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}
