@@ -1,6 +1,6 @@
 //! What operators and their machines ask a running server: metrics, health, readiness.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,12 +15,31 @@ use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 use crate::request::Request;
 use crate::response::{Response, ResponseBody};
 
-/// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz` and `/readyz`.
+/// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.
 #[derive(Debug)]
 pub struct Admin {
     counters: Arc<Counters>,
     token: Option<Secret>,
+    paths: Vec<AdminPath>,
     tag: Rc<RouteTag>,
+}
+
+/// A path of the admin port that another crate answers, to GET and whoever has the token.
+#[derive(Clone)]
+pub struct AdminPath {
+    /// The path.
+    pub path: &'static str,
+    /// Answers a request for it.
+    pub answer: Arc<AnswerAdmin>,
+}
+
+/// Answers requests of one path of the admin port.
+pub type AnswerAdmin = dyn Fn(&Request<'_>) -> Answer + Send + Sync;
+
+impl fmt::Debug for AdminPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AdminPath").field(&self.path).finish()
+    }
 }
 
 /// The classes of statuses, in the order that they are counted.
@@ -38,7 +57,15 @@ impl Admin {
             tag: Rc::new(counters.route("admin")),
             counters,
             token,
+            paths: Vec::new(),
         }
+    }
+
+    /// The same with more paths.
+    #[must_use]
+    pub fn with_paths(mut self, paths: &[AdminPath]) -> Self {
+        self.paths.extend_from_slice(paths);
+        self
     }
 
     fn is_allowed(&self, request: &Request<'_>) -> bool {
@@ -78,6 +105,9 @@ impl Action for Admin {
                 "only GET is answered\n",
             ));
         }
+        if let Some(path) = self.paths.iter().find(|it| it.path == request.path) {
+            return (path.answer)(request);
+        }
         let (status, kind, text) = match request.path {
             "/metrics" => (
                 StatusCode::OK,
@@ -91,7 +121,12 @@ impl Action for Admin {
             ),
             "/healthz" | "/readyz" => (StatusCode::OK, JSON, "{\"status\":\"ok\"}\n".to_owned()),
             _ => {
-                let text = "there are /metrics, /healthz and /readyz\n";
+                let more: String = self
+                    .paths
+                    .iter()
+                    .map(|it| it.path)
+                    .fold(String::new(), |more, path| more + ", " + path);
+                let text = format!("there are /metrics, /healthz, /readyz{more}\n");
                 return Answer::now(Response::text(StatusCode::NOT_FOUND, text));
             }
         };

@@ -8,7 +8,7 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::address::Address;
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminPath};
 use crate::config::document::{Table, as_text};
 use crate::counters::Counters;
 use crate::engine::{ListenerPlan, Serves};
@@ -17,9 +17,12 @@ use crate::engine::{ListenerPlan, Serves};
 const SHORTEST_TOKEN: usize = 16;
 
 /// The listener of the table; only on the loopback unless there is a token.
+///
+/// - `paths`: what other crates answer there.
 pub(super) fn compile(
     mut table: Table<'_>,
     counters: &Arc<Counters>,
+    paths: &[AdminPath],
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
     let token = table.take("token").and_then(|value| {
@@ -53,7 +56,7 @@ pub(super) fn compile(
         }),
     };
     table.finish();
-    let counters = Arc::clone(counters);
+    let (counters, paths) = (Arc::clone(counters), paths.to_vec());
     Some(ListenerPlan {
         address: address?.into(),
         mode: None,
@@ -62,7 +65,7 @@ pub(super) fn compile(
         is_last: true,
         serves: Serves::Http {
             action: Arc::new(move || {
-                let admin = Admin::new(Arc::clone(&counters), token.clone());
+                let admin = Admin::new(Arc::clone(&counters), token.clone()).with_paths(&paths);
                 Rc::new(admin) as Rc<dyn Action>
             }),
             tls: None,

@@ -32,6 +32,7 @@ use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
 use crate::action::{Action, MakeAction};
+use crate::admin::AdminPath;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::counters::Counters;
@@ -77,6 +78,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// What other crates answer on the admin port.
+    pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
     pub inherited: Arc<Inherited>,
     /// Certificates that were made, by their names.
@@ -91,6 +94,7 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            admin_paths: Vec::new(),
             inherited: Arc::default(),
             self_signed: RefCell::default(),
         }
@@ -126,7 +130,7 @@ impl Compiler {
         let mut listeners =
             listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
         if let Some(table) = root.table("admin") {
-            let admin = admin::compile(table, counters, &listeners);
+            let admin = admin::compile(table, counters, &self.admin_paths, &listeners);
             listeners.extend(admin);
         }
         root.finish();

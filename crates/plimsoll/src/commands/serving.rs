@@ -1,5 +1,7 @@
 //! Serves a configuration until a signal ends it: what `up`, `mock` and `serve` have in common.
 
+mod profiling;
+
 mod watched;
 
 use std::path::{Path, PathBuf};
@@ -120,6 +122,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = actions();
+        compiler.admin_paths = vec![profiling::path()];
         Self { source, compiler }
     }
 

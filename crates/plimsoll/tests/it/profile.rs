@@ -12,7 +12,7 @@ use crate::plimsoll::{Said, command, files_in, plimsoll};
 const NO_PROCESS: &str = "1073741823";
 
 /// Where perf events are forbidden there is nothing to see, and that is told.
-fn refused(said: &Said) -> bool {
+pub(crate) fn refused(said: &Said) -> bool {
     let reasons = ["does not permit to sample", "cannot open a perf event"];
     said.code == Some(3) && reasons.iter().any(|reason| said.stderr.contains(reason))
 }

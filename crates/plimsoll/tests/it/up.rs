@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::plimsoll::{command, plimsoll};
+use crate::profile::refused;
 
 /// The program, serving a file.
 struct Up {
@@ -337,4 +338,36 @@ fn systemd_hands_sockets_over_and_is_told() {
     up.signal(Signal::TERM);
     hears(&notify, "STOPPING=1");
     assert!(up.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_server_gives_a_profile_of_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plimsoll.toml");
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = admin.local_addr().unwrap();
+    drop(admin);
+    let text = format!("{}[admin]\naddress = \"{address}\"\n", file("hello"));
+    fs::write(&path, text).unwrap();
+    let up = Up::start(&path);
+    let id = up.child.id().to_string();
+    if refused(&plimsoll(&["profile", "--pid", &id, "-z", "100ms"])) {
+        return;
+    }
+    let mut load = command(&["load", "--no-tui", "-z", "1h", "-c", "2", &up.url])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let profile = format!("http://{address}");
+    let said = plimsoll(&["profile", &profile, "-z", "1s"]);
+    let wrong = plimsoll(&[
+        "profile",
+        &format!("{profile}/debug/pprof/profile?seconds=0"),
+    ]);
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let said = said.exits(0);
+    assert!(said.stdout.contains("plimsoll_server::"), "{said}");
+    assert!(wrong.exits(3).stderr.contains("status 400"));
 }
