@@ -13,6 +13,7 @@ use perf_event::{Builder, SampleFlag, Sampler};
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
+use rustix::thread::gettid;
 
 use super::mappings::{self, Mapping};
 use super::result::Thread;
@@ -120,8 +121,13 @@ impl<'a> Sampling<'a> {
     /// Watches threads that are new; these are all that there are now.
     fn look_for_threads(&mut self) -> BTreeSet<(u32, u32)> {
         let mut there = BTreeSet::new();
+        let own = gettid().as_raw_nonzero().get().cast_unsigned();
         for pid in family(&self.plan.pids) {
             for tid in numbers(&format!("/proc/{pid}/task")) {
+                // Taking samples would make samples.
+                if tid == own {
+                    continue;
+                }
                 there.insert((pid, tid));
                 let known = self.threads.get(&(pid, tid));
                 let is_watched = known.is_some_and(|watched| watched.sampler.is_some());
@@ -342,13 +348,14 @@ fn open(
     Ok(sampler)
 }
 
-/// The processes and all that descend from them, without this one.
+/// The processes and all that descend from them, without this one unless it is asked for.
 fn family(pids: &[u32]) -> BTreeSet<u32> {
+    let own = std::process::id();
     let mut family = BTreeSet::new();
     let mut to_visit = pids.to_vec();
     while let Some(pid) = to_visit.pop() {
-        // Taking samples would make samples.
-        if pid == std::process::id() || !family.insert(pid) {
+        let is_left_out = pid == own && !pids.contains(&own);
+        if is_left_out || !family.insert(pid) {
             continue;
         }
         for tid in numbers(&format!("/proc/{pid}/task")) {
