@@ -360,7 +360,9 @@ fn a_server_gives_a_profile_of_itself() {
         .spawn()
         .unwrap();
     let profile = format!("http://{address}");
-    let said = plimsoll(&["profile", &profile, "-z", "1s"]);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let said = plimsoll(&["profile", &profile, "-z", "1s", "--out", out]);
     let wrong = plimsoll(&[
         "profile",
         &format!("{profile}/debug/pprof/profile?seconds=0"),
@@ -368,6 +370,7 @@ fn a_server_gives_a_profile_of_itself() {
     load.kill().unwrap();
     load.wait().unwrap();
     let said = said.exits(0);
-    assert!(said.stdout.contains("plimsoll_server::"), "{said}");
+    let stacks = fs::read_to_string(format!("{out}/profile.folded")).unwrap();
+    assert!(stacks.contains("plimsoll_server"), "{said}\n{stacks}");
     assert!(wrong.exits(3).stderr.contains("status 400"));
 }
