@@ -32,11 +32,15 @@ pub mod states;
 
 pub mod collection;
 
+pub mod openapi;
+
 pub mod folder;
 
 pub mod plan;
 
 pub mod config;
+
+pub mod import;
 
 pub mod sharing;
 

@@ -85,7 +85,7 @@ impl Served {
         Self::start(folder, shared)
     }
 
-    fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
+    pub(crate) fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
         let plan = EnginePlan {
             threads: 1,
             pin: false,

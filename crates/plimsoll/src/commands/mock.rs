@@ -1,5 +1,7 @@
 //! `plimsoll mock`: a folder or rules that answer requests.
 
+mod import;
+
 mod match_test;
 
 mod starter;
@@ -14,6 +16,7 @@ use plimsoll_mock::config::{self, FileProblem, MockFile};
 use crate::exit::Exit;
 use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
+use crate::terminal;
 
 /// Answers requests with the files of a folder, or by the rules of a file.
 ///
@@ -27,6 +30,11 @@ pub(crate) struct Args {
     /// A folder, or a file of rules in TOML
     #[arg(value_name = "DIR or FILE")]
     what: Option<PathBuf>,
+
+    /// Answer as the mock server would that this file or folder is of: WireMock, OpenAPI, HAR or
+    /// Mockoon
+    #[arg(long, value_name = "FILE or DIR", conflicts_with = "what")]
+    import: Option<PathBuf>,
 
     /// Write a file of rules to start from, unless it is there already
     #[arg(long)]
@@ -42,6 +50,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum MockCommand {
+    Import(import::Args),
     Validate(validate::Args),
     MatchTest(match_test::Args),
 }
@@ -51,12 +60,18 @@ const FILE: &str = "apimock.toml";
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     match &args.command {
+        Some(MockCommand::Import(args)) => return import::run(args),
         Some(MockCommand::Validate(args)) => return validate::run(args),
         Some(MockCommand::MatchTest(args)) => return match_test::run(args),
         None => {}
     }
     if args.init {
         return starter::write(args.what.as_deref().unwrap_or(Path::new(".")));
+    }
+    if let Some(path) = &args.import {
+        terminal::print_notes(&import::notes(&import::read(path)?));
+        let action = format!("file = {}", quoted_path(path));
+        return args.serving.serve(&route(&action));
     }
     let what = what(args.what.as_deref());
     if what.is_dir() {
