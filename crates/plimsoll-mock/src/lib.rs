@@ -54,6 +54,10 @@ mod worker;
 
 pub mod shared;
 
+pub mod forward;
+
+pub mod record;
+
 mod action;
 
 pub mod explain;

@@ -420,13 +420,12 @@ impl Reader<'_> {
                     .and_then(|components| components.get("securitySchemes"))
                     .and_then(|schemes| schemes.get(name));
                 let scheme = scheme.and_then(|scheme| self.document.resolve(scheme).ok());
-                match scheme.and_then(credential) {
-                    Some(credential) => all.push(credential),
-                    None => {
-                        let place = Place::Key(format!("{at}.security"));
-                        let message = format!("`{name}` is no scheme that is known here");
-                        self.left_out.push(Remark::new(place, message));
-                    }
+                if let Some(credential) = scheme.and_then(credential) {
+                    all.push(credential)
+                } else {
+                    let place = Place::Key(format!("{at}.security"));
+                    let message = format!("`{name}` is no scheme that is known here");
+                    self.left_out.push(Remark::new(place, message));
                 }
             }
             security.push(all);

@@ -224,7 +224,8 @@ impl<'d, 'a> Dice<'d, 'a> {
         if hundredths < 1.0 {
             return json!(least);
         }
-        let step = (self.below)(hundredths.min(1e9) as i64 as u64 + 1) as f64;
+        let steps = (hundredths.min(1e9) as i64).cast_unsigned() + 1;
+        let step = (self.below)(steps) as f64;
         json!((least + step / 100.0).min(most))
     }
 }

@@ -137,16 +137,17 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
                 Pattern::All(patterns)
             }
         }
-        (name, operand) => match number(name, &operand) {
-            Some(pattern) => pattern,
-            None => {
+        (name, operand) => {
+            if let Some(pattern) = number(name, &operand) {
+                pattern
+            } else {
                 // Without the condition the mapping would answer what it is not for.
                 let message = format!(
                     "`{name}` is not known here with that value, so the mapping is left out"
                 );
                 return notes.wrong(at, message);
             }
-        },
+        }
     };
     // A pattern has one operator; of two of them one would be forgotten.
     if let Some(key) = table.keys().next() {

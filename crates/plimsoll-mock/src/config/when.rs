@@ -72,6 +72,9 @@ fn alternatives(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
 /// Makes the condition of one place in JSON.
 type MakeJson = fn(String, Value<'_>) -> Option<Condition>;
 
+/// Makes the condition of a text that is always there.
+type MakeText = fn(TextTest) -> Condition;
+
 /// Makes the condition of one name.
 type Make = fn(String, FieldTest) -> Condition;
 
@@ -84,7 +87,7 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= path.is_some();
         conditions.extend(path);
     }
-    let as_sent: [(&'static str, fn(TextTest) -> Condition); 2] =
+    let as_sent: [(&'static str, MakeText); 2] =
         [("raw_path", Condition::RawPath), ("url", Condition::Url)];
     for (key, make) in as_sent {
         if let Some(value) = table.take(key) {
@@ -296,8 +299,8 @@ fn equal_json(value: Value<'_>) -> Option<Condition> {
         (value, false, false)
     };
     let text = as_text(&value)?;
-    let test = value.check(EqualJson::new(text, ignores_order, ignores_extra))?;
-    Some(Condition::EqualJson(Box::new(test)))
+    let equal = value.check(EqualJson::new(text, ignores_order, ignores_extra))?;
+    Some(Condition::EqualJson(Box::new(equal)))
 }
 
 /// A test of a text that is always there.

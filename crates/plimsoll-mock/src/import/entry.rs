@@ -140,7 +140,7 @@ impl Table {
                     leaves.extend(table.leaves().into_iter().map(|(mut path, value)| {
                         path.insert(0, key.clone());
                         (path, value)
-                    }))
+                    }));
                 }
                 value => leaves.push((vec![key], value)),
             }

@@ -59,7 +59,7 @@ impl Importer {
             body::push(respond, headers, kind, bytes);
         });
         for rule in rules {
-            self.add(path, Place::Whole, rule);
+            self.add(path, &Place::Whole, rule);
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl Importer {
                 self.note(path, Remark::new(Place::Key(key), message));
             }
             for (place, rule) in rules {
-                self.add(path, Place::Key(place), rule);
+                self.add(path, &Place::Key(place), rule);
             }
         }
         Ok(())
@@ -239,13 +239,14 @@ impl Maker<'_> {
         };
         let text = match &response.body {
             MockoonBody::Text(text) => Some(text.clone()),
-            MockoonBody::Data(id) => match self.bucket(id) {
-                Some(bucket) => Some(bucket.value.clone()),
-                None => {
+            MockoonBody::Data(id) => {
+                if let Some(bucket) = self.bucket(id) {
+                    Some(bucket.value.clone())
+                } else {
                     self.note(at, format!("there is no data `{id}`"));
                     Some(String::new())
                 }
-            },
+            }
             MockoonBody::File(_) => None,
         };
         let mut has_content = true;

@@ -4,9 +4,9 @@
 //! and what they do not carry. A rule that our files cannot hold, such as one with an expression that is none here, is
 //! left out and named.
 
-mod body;
+pub(crate) mod body;
 
-mod entry;
+pub(crate) mod entry;
 
 mod handlebars;
 
@@ -16,7 +16,7 @@ mod kind;
 
 pub mod redact;
 
-mod recorded;
+pub(crate) mod recorded;
 
 pub mod wiremock;
 
@@ -181,7 +181,7 @@ impl Importer {
     }
 
     /// Adds a rule, if it is one.
-    fn add(&mut self, file: &Path, place: Place, mut rule: Table) {
+    fn add(&mut self, file: &Path, place: &Place, mut rule: Table) {
         if let Some(Entry::Text(name)) = rule.value_mut("id")
             && !self.names.insert(name.clone())
         {
@@ -259,7 +259,7 @@ impl Importer {
                 match rule {
                     Ok(rule) => {
                         has_priorities |= mapping.priority != 5;
-                        self.add(&file, place, rule);
+                        self.add(&file, &place, rule);
                     }
                     Err(remark) => self.note(&file, within(&place, remark)),
                 }

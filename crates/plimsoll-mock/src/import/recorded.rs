@@ -21,6 +21,11 @@ pub(crate) struct RecordedReply {
     pub(crate) body: Vec<u8>,
 }
 
+/// Puts content into a reply, its headers, or a file that it names: the reply, its headers, the media type, the bytes,
+/// and the path that they were asked for by.
+pub(crate) type WriteContent<'w> =
+    dyn FnMut(&mut Table, &mut Table, Option<&str>, &[u8], &str) + 'w;
+
 /// Exchanges by what was asked.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
@@ -60,11 +65,11 @@ impl Exchanges {
 
     /// The rules, those that ask for more parameters first.
     ///
-    /// - `written`: puts content into a reply: into it, its headers, or a file that they name.
+    /// - `written`: where contents go.
     pub(crate) fn rules(
         mut self,
         redaction: &Redaction,
-        written: &mut dyn FnMut(&mut Table, &mut Table, Option<&str>, &[u8], &str),
+        written: &mut WriteContent<'_>,
     ) -> Vec<Table> {
         self.order
             .sort_by_key(|asking| std::cmp::Reverse(asking.parameters.len()));
@@ -107,7 +112,7 @@ fn reply(
     reply: &RecordedReply,
     redaction: &Redaction,
     path: &str,
-    written: &mut dyn FnMut(&mut Table, &mut Table, Option<&str>, &[u8], &str),
+    written: &mut WriteContent<'_>,
 ) -> Table {
     let mut respond = Table::new();
     // What a cache had still was content all the same.

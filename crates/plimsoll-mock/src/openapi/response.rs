@@ -87,32 +87,31 @@ fn preferences(asked: &Asked<'_>) -> Preferences {
 fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiResponse), Refusal> {
     let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
     let status = |code: u16| StatusCode::from_u16(code).ok();
-    let found = match code.and_then(status).filter(|it| it.as_u16() < 600) {
-        Some(code) => of(code.as_str())
+    let found = if let Some(code) = code.and_then(status).filter(|it| it.as_u16() < 600) {
+        of(code.as_str())
             .or_else(|| of(&format!("{}XX", code.as_u16() / 100)))
             .or_else(|| of("DEFAULT"))
-            .map(|response| (code, response)),
-        None => {
-            let numbered = operation.responses.iter().filter_map(|response| {
-                let code: u16 = response.code.parse().ok()?;
-                Some((status(code)?, response))
-            });
-            let lowest = numbered
-                .filter(|(code, _)| code.is_success())
-                .min_by_key(|(code, _)| code.as_u16());
-            let others = || {
-                let other = of("2XX").or_else(|| of("DEFAULT"))?;
-                Some((StatusCode::OK, other))
-            };
-            // What only leads elsewhere has no other success.
-            let moved = || {
-                let numbered = operation.responses.iter();
-                numbered
-                    .filter_map(|it| Some((status(it.code.parse().ok()?)?, it)))
-                    .find(|(code, _)| code.is_redirection())
-            };
-            lowest.or_else(others).or_else(moved)
-        }
+            .map(|response| (code, response))
+    } else {
+        let numbered = operation.responses.iter().filter_map(|response| {
+            let code: u16 = response.code.parse().ok()?;
+            Some((status(code)?, response))
+        });
+        let lowest = numbered
+            .filter(|(code, _)| code.is_success())
+            .min_by_key(|(code, _)| code.as_u16());
+        let others = || {
+            let other = of("2XX").or_else(|| of("DEFAULT"))?;
+            Some((StatusCode::OK, other))
+        };
+        // What only leads elsewhere has no other success.
+        let moved = || {
+            let numbered = operation.responses.iter();
+            numbered
+                .filter_map(|it| Some((status(it.code.parse().ok()?)?, it)))
+                .find(|(code, _)| code.is_redirection())
+        };
+        lowest.or_else(others).or_else(moved)
     };
     found.ok_or_else(|| {
         let what = code.map_or_else(|| "success".to_owned(), |code| code.to_string());

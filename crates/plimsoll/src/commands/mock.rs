@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_mock::config::{self, FileProblem, MockFile};
 
 use crate::exit::Exit;
-use crate::flags::{Preferred, ServingArgs, quoted_path};
+use crate::flags::{Preferred, ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -35,6 +35,18 @@ pub(crate) struct Args {
     /// Mockoon
     #[arg(long, value_name = "FILE or DIR", conflicts_with = "what")]
     import: Option<PathBuf>,
+
+    /// Pass requests on to this server, and keep what it answers as rules in the folder of `--out`
+    #[arg(long, value_name = "URL", requires = "out", conflicts_with_all = ["what", "import", "init", "no_cors"])]
+    record: Option<String>,
+
+    /// The folder to record into; `plimsoll mock FOLDER` answers by it
+    #[arg(short, long, value_name = "FOLDER", requires = "record")]
+    out: Option<PathBuf>,
+
+    /// A name whose values are secret, besides those that are known; may be given several times
+    #[arg(long, value_name = "NAME", requires = "record")]
+    redact: Vec<String>,
 
     /// Write a file of rules to start from, unless it is there already
     #[arg(long)]
@@ -73,6 +85,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         let action = format!("file = {}", quoted_path(path));
         return args.serving.serve(&route(&action));
     }
+    if let (Some(url), Some(out)) = (&args.record, &args.out) {
+        let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
+        let action = format!(
+            "record = {}, dir = {}, redact = [{}]",
+            quoted(url),
+            quoted_path(out),
+            names.join(", ")
+        );
+        return args.serving.serve(&route(&action));
+    }
     let what = what(args.what.as_deref());
     if what.is_dir() {
         let mut action = format!("dir = {}", quoted_path(&what));
@@ -98,6 +120,7 @@ fn route(action: &str) -> String {
 fn what(given: Option<&Path>) -> PathBuf {
     let file = Path::new(FILE);
     match given {
+        Some(given) if given.join(FILE).is_file() => given.join(FILE),
         Some(given) => given.to_owned(),
         None if file.is_file() => file.to_owned(),
         None => PathBuf::from("."),

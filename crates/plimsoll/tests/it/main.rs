@@ -10,6 +10,8 @@ mod mistakes;
 
 mod mock;
 
+mod mock_record;
+
 mod lab;
 
 #[cfg(target_os = "linux")]

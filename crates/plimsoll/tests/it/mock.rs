@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::plimsoll::{command, plimsoll};
 
 /// The program, answering.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Served {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = command(&[&["mock"], arguments].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -36,7 +36,7 @@ impl Served {
         }
     }
 
-    fn answers(&self, path: &str, conditions: &[&str]) -> bool {
+    pub(crate) fn answers(&self, path: &str, conditions: &[&str]) -> bool {
         let url = format!("{}{}", self.url.trim_end_matches('/'), path);
         let mut arguments = vec!["check", &url, "--insecure"];
         for condition in conditions {
@@ -207,4 +207,26 @@ fn mappings_of_wiremock_answer_and_become_rules() {
         printed.stdout.starts_with("strategy = \"priority\""),
         "{printed}"
     );
+}
+
+#[test]
+fn a_document_answers_and_becomes_a_table() {
+    let document = shop().join("../openapi/petstore.yaml");
+    let document = document.to_string_lossy();
+    let served = Served::start(&["--import", &document, "--listen", "127.0.0.1:0"]);
+    assert!(served.answers("/v1/pets/1", &["status == 200", "body contains \"Rex\""]));
+    assert!(served.answers(
+        "/pets?limit=0",
+        &["status == 422", "body contains \"limit\""]
+    ));
+    let files = MaterialFiles::new();
+    let out = files.path("rules.toml");
+    let out = out.to_string_lossy();
+    let said = plimsoll(&["mock", "import", &document, "-o", &out]).exits(0);
+    assert!(
+        said.stdout.contains("wrote 15 operations of OpenAPI"),
+        "{said}"
+    );
+    let said = plimsoll(&["mock", "match-test", "/pets/1", &out, "--json"]).exits(0);
+    assert!(said.stdout.contains("\"openapi\""), "{said}");
 }

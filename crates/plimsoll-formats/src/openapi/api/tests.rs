@@ -150,12 +150,9 @@ proptest! {
         let items = made.as_array().unwrap();
         prop_assert!((1..=3).contains(&items.len()));
         for item in items {
-            match item.as_f64() {
-                Some(number) => prop_assert!(number >= least as f64 && number <= (least + width) as f64, "{item}"),
-                None => {
-                    let text = item.as_str().unwrap();
-                    prop_assert!((2..=5).contains(&text.len()) || text.len() == 20, "{text}");
-                }
+            if let Some(number) = item.as_f64() { prop_assert!(number >= least as f64 && number <= (least + width) as f64, "{item}") } else {
+                let text = item.as_str().unwrap();
+                prop_assert!((2..=5).contains(&text.len()) || text.len() == 20, "{text}");
             }
         }
     }
