@@ -22,10 +22,10 @@ pub const KIND: ActionKind = ActionKind {
 
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
-    let cors = table.boolean("cors");
     if table.has("record") {
         return record(table, mounted);
     }
+    let cors = table.boolean("cors");
     let directory = table.take("dir");
     let file = table.take("file");
     let shared = match (directory, file) {
@@ -43,7 +43,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         }
         (None, Some(value)) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
-            match Shared::of_file(&path) {
+            match Shared::of_file(&path, mounted.notices) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {
@@ -87,7 +87,12 @@ fn record(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>
     let value = folder?;
     let folder = mounted.directory.join(as_text(&value)?);
     let redaction = Redaction::new(&redact.unwrap_or_default());
-    let recorder = value.check(Recorder::new(upstream?, &folder, redaction))?;
+    let recorder = value.check(Recorder::new(
+        upstream?,
+        &folder,
+        redaction,
+        mounted.notices,
+    ))?;
     let prefix = mounted.prefix.to_owned();
     Some(Arc::new(move || {
         Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>

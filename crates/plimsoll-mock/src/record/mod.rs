@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
+use plimsoll_server::{Notice, Notices, Severity};
 
 use crate::asked::KeptRequest;
 use crate::forward::{Forwarded, Upstream};
@@ -29,6 +30,7 @@ pub struct Recorder {
     pub(crate) upstream: Arc<Upstream>,
     folder: PathBuf,
     redaction: Redaction,
+    notices: Notices,
     kept: Mutex<Kept>,
 }
 
@@ -39,6 +41,9 @@ struct Kept {
     bytes: usize,
     /// How many are in the folder.
     written: usize,
+    /// Whether there is no room for more, or the folder cannot be written, which is told once.
+    is_full: bool,
+    is_stuck: bool,
 }
 
 /// A request by its line, with what was answered.
@@ -66,16 +71,20 @@ pub enum RecorderError {
 
 impl Recorder {
     /// Keeps what `upstream` answers in a folder, which must hold no rules and is made once something has come.
+    ///
+    /// - `notices`: told if it cannot be written, or is full.
     pub fn new(
         upstream: Upstream,
         folder: &Path,
         redaction: Redaction,
+        notices: &Notices,
     ) -> Result<Arc<Self>, RecorderError> {
         store::is_free(folder)?;
         let recorder = Arc::new(Self {
             upstream: Arc::new(upstream),
             folder: folder.to_owned(),
             redaction,
+            notices: notices.clone(),
             kept: Mutex::default(),
         });
         let weak = Arc::downgrade(&recorder);
@@ -90,7 +99,14 @@ impl Recorder {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = kept.bytes + answer.content.len();
         let is_answer = (200..=599).contains(&answer.status.as_u16());
-        if kept.exchanges.len() >= MOST_EXCHANGES || bytes > MOST_BYTES || !is_answer {
+        if kept.exchanges.len() >= MOST_EXCHANGES || bytes > MOST_BYTES {
+            if !std::mem::replace(&mut kept.is_full, true) {
+                let message = "the recording is full: what comes now is passed on, and not kept";
+                self.tell(message);
+            }
+            return;
+        }
+        if !is_answer {
             return;
         }
         // What every response of a mock has anyway, or what is of this moment.
@@ -133,11 +149,23 @@ impl Recorder {
             kept.exchanges.clone()
         };
         let written = Store::new(&self.folder, &self.redaction).write(exchanges);
-        if written.is_err() {
-            // It is tried again.
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.written = 0;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match written {
+            Ok(()) => kept.is_stuck = false,
+            Err(error) => {
+                // It is tried again.
+                kept.written = 0;
+                if !std::mem::replace(&mut kept.is_stuck, true) {
+                    self.tell(format!("the recording cannot be written: {error}"));
+                }
+            }
         }
+    }
+
+    fn tell(&self, message: impl Into<String>) {
+        let notice = Notice::new(Severity::Warning, message);
+        self.notices
+            .tell(&notice.about(self.folder.display().to_string()));
     }
 }
 

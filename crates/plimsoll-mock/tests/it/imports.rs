@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_mock::Shared;
+use plimsoll_server::Notices;
 use plimsoll_testkit::eventually;
 
 use crate::mock::Served;
@@ -13,7 +14,8 @@ fn example(name: &str) -> PathBuf {
 }
 
 fn served(name: &str) -> Served {
-    let shared = Shared::of_file(&example(name)).unwrap_or_else(|told| panic!("{told:?}"));
+    let shared = Shared::of_file(&example(name), &Notices::default())
+        .unwrap_or_else(|told| panic!("{told:?}"));
     Served::start(tempfile::tempdir().unwrap(), shared)
 }
 
@@ -74,7 +76,7 @@ fn a_changed_document_answers_anew() {
         )
     };
     std::fs::write(&path, document("one")).unwrap();
-    let shared = Shared::of_file(&path).unwrap();
+    let shared = Shared::of_file(&path, &Notices::default()).unwrap();
     let served = Served::start(folder, shared);
     assert_eq!(served.get("/a").text(), "one");
     std::fs::write(&path, document("another")).unwrap();

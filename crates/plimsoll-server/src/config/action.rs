@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::action::MakeAction;
 use crate::config::document::Value;
 use crate::counters::Counters;
+use crate::notice::Notices;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,8 @@ pub struct Mounted<'a> {
     pub prefix: &'a str,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
+    /// Who is told what happens while it is served.
+    pub notices: &'a Notices,
 }
 
 /// What a worker makes its own action of.

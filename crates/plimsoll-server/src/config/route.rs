@@ -219,6 +219,7 @@ fn action(
             _ => "/",
         },
         counters: &context.compiler.counters,
+        notices: &context.compiler.notices,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

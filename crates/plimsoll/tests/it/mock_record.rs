@@ -4,7 +4,7 @@ use std::fs;
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 
-use crate::mock::Served;
+use crate::mock::mock;
 use crate::plimsoll::plimsoll;
 
 const RULES: &str = r#"
@@ -36,19 +36,10 @@ fn what_a_server_answered_is_answered_without_it() {
     let rules = files.write("rules.toml", RULES);
     let long = format!("<p>{}</p>", "long ".repeat(1000));
     files.write("long.html", &long);
-    let real = Served::start(&[&rules.to_string_lossy(), "--listen", "127.0.0.1:0"]);
+    let real = mock(&[&rules.to_string_lossy()]);
     let out = files.path("recorded");
     let folder = out.to_string_lossy();
-    let recorded = Served::start(&[
-        "--record",
-        &real.url,
-        "-o",
-        &folder,
-        "--redact",
-        "pin",
-        "--listen",
-        "127.0.0.1:0",
-    ]);
+    let recorded = mock(&["--record", &real.url, "-o", &folder, "--redact", "pin"]);
     let all: [(&str, &[&str]); 7] = [
         ("/users", &["status == 200", "body contains \"1\""]),
         ("/users?page=2", &["status == 200", "body contains \"3\""]),
@@ -69,7 +60,7 @@ fn what_a_server_answered_is_answered_without_it() {
     for secret in ["hunter2", "1234"] {
         assert!(!text.contains(secret), "{text}");
     }
-    let replayed = Served::start(&[&folder, "--listen", "127.0.0.1:0"]);
+    let replayed = mock(&[&folder]);
     for (path, conditions) in all {
         assert!(replayed.answers(path, conditions), "{path}");
     }
