@@ -146,7 +146,7 @@ pub fn parse_api(text: &str) -> Result<Api, Vec<Remark>> {
     let mut left_out = Vec::new();
     let operations = Reader {
         root: &root,
-        document: Document::new(&root),
+        document: Document::of_responses(&root),
         left_out: &mut left_out,
     }
     .operations();
@@ -170,7 +170,7 @@ impl Api {
         let Some(schema) = &content.schema else {
             return Err("there is neither an example nor a schema".to_owned());
         };
-        let document = Document::new(&self.root);
+        let document = Document::of_responses(&self.root);
         let made = match random {
             None => document.make(schema),
             Some(random) => Dice::new(&document, random).make(schema),

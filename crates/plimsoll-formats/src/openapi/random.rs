@@ -89,6 +89,9 @@ impl<'d, 'a> Dice<'d, 'a> {
             |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
+            if self.document.leaves_out(self.document.resolve(property)?) {
+                continue;
+            }
             if is_required(name) {
                 let value = self.make_within(property, depth + 1);
                 let value =
