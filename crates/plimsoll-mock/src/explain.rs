@@ -131,6 +131,14 @@ pub fn shown(reply: &Reply) -> String {
             let kind = kind.to_str().unwrap_or_default();
             format!("{status}, {} bytes of {kind}", bytes.len())
         }
+        Content::Events(script) => {
+            let repeats = if script.rounds.is_none() {
+                ", again and again"
+            } else {
+                ""
+            };
+            format!("{status}, {} events{repeats}", script.events.len())
+        }
         Content::File(file) => format!("{status}, file {}", file.path.display()),
     }
 }

@@ -28,6 +28,8 @@ pub mod pace;
 
 pub mod fault;
 
+pub mod events;
+
 pub mod states;
 
 pub mod collection;

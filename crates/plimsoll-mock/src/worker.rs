@@ -12,6 +12,7 @@ use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
+use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
 use crate::pace::Paced;
@@ -153,11 +154,18 @@ impl Worker {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) => None,
+            Content::File(_) | Content::Events(_) => None,
+        };
+        let stream = match &reply.content {
+            Content::Events(script) => Some(script.stream(asked)),
+            _ => None,
         };
         let worker = Rc::clone(self);
         self.after(delay, async move {
             let reply = worker.reply(chosen);
+            if let Some(stream) = stream {
+                return by_events(worker.sharing(), &allowed, reply, fields, stream);
+            }
             match (&reply.content, content) {
                 (Content::File(file), _) => {
                     let status = reply.status.unwrap_or(StatusCode::OK);
@@ -295,10 +303,27 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) => return None,
+        Content::File(_) | Content::Written(..) | Content::Events(_) => return None,
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))
+}
+
+/// The outcome of a reply that is a stream of events.
+fn by_events(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    reply: &Reply,
+    fields: Vec<(HeaderName, HeaderValue)>,
+    stream: EventStream,
+) -> Outcome {
+    let (status, mut fields) = head(reply, fields);
+    if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
+        let kind = HeaderValue::from_static("text/event-stream");
+        fields.push((CONTENT_TYPE, kind));
+    }
+    let response = ready::response(sharing, allowed, status, &fields);
+    Outcome::Respond(response.with_body(ResponseBody::Stream(Box::pin(stream))))
 }
 
 /// The outcome of a reply that is made for one request.

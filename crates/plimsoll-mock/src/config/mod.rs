@@ -5,6 +5,8 @@
 
 mod collection;
 
+mod events;
+
 mod openapi;
 
 mod respond;

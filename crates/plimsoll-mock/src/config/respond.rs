@@ -10,6 +10,7 @@ use http::header::{HeaderName, HeaderValue, LOCATION};
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
+use super::events;
 use super::set::Context;
 use crate::delay::Delay;
 use crate::fault::Fault;
@@ -106,7 +107,14 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         }
         fault
     });
-    let has_content = ["file_path", "text", "json", "base64"]
+    if table.was_given("events") {
+        for key in ["redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `events`"), None);
+            }
+        }
+    }
+    let has_content = ["file_path", "text", "json", "base64", "events"]
         .iter()
         .any(|key| table.was_given(key));
     if table.was_given("file_path") {
@@ -131,7 +139,8 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint = "one of file_path, text, json and base64, or a status, a redirect or a fault";
+        let hint =
+            "one of file_path, text, json, base64 and events, or a status, a redirect or a fault";
         table.wrong("nothing to answer", Some(hint.to_owned()));
     }
     table.finish();
@@ -295,11 +304,24 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     if let Some(value) = table.take("json") {
         given.push(json(&value, making));
     }
+    if let Some(value) = table.take("events") {
+        let written = |value: &Value<'_>, text: &str| {
+            if making.has_places && text.contains("{{") {
+                return written(value, text, Form::Text, making).map(Some);
+            }
+            Some(None)
+        };
+        let script = events::compile(value, table, &written);
+        given.push(script.map(Content::Events));
+    }
     if let Some(value) = table.take("base64") {
         given.push(base64(&value));
     }
     if given.len() > 1 {
-        table.wrong("more than one of file_path, text, json and base64", None);
+        table.wrong(
+            "more than one of file_path, text, json, base64 and events",
+            None,
+        );
         return None;
     }
     given.pop().unwrap_or(Some(Content::Empty))
