@@ -32,11 +32,15 @@ pub mod states;
 
 pub mod collection;
 
+pub mod openapi;
+
 pub mod folder;
 
 pub mod plan;
 
 pub mod config;
+
+pub mod import;
 
 pub mod sharing;
 
@@ -49,6 +53,10 @@ mod watch;
 mod worker;
 
 pub mod shared;
+
+pub mod forward;
+
+pub mod record;
 
 mod action;
 

@@ -95,7 +95,11 @@ impl Worker {
             return self.by_rule(chosen, asked, allowed);
         }
         let mut collections = self.plan.collections.iter();
-        match collections.find_map(|collection| collection.answer(asked)) {
+        if let Some(said) = collections.find_map(|collection| collection.answer(asked)) {
+            return self.by_collection(said, allowed);
+        }
+        let mut documents = self.plan.openapi.iter();
+        match documents.find_map(|document| document.answer(asked)) {
             Some(said) => self.by_collection(said, allowed),
             None => self.by_folder(asked, allowed),
         }
@@ -156,7 +160,9 @@ impl Worker {
             let reply = worker.reply(chosen);
             match (&reply.content, content) {
                 (Content::File(file), _) => {
-                    Outcome::Respond(worker.by_file(&fields, file, &allowed).await)
+                    let status = reply.status.unwrap_or(StatusCode::OK);
+                    let head = (status, fields.as_slice());
+                    Outcome::Respond(worker.by_file(head, file, &allowed).await)
                 }
                 (_, content) => {
                     let content = content.unwrap_or_default();
@@ -180,12 +186,13 @@ impl Worker {
     /// The answer with the file of a rule.
     async fn by_file(
         &self,
-        fields: &[(HeaderName, HeaderValue)],
+        head: (StatusCode, &[(HeaderName, HeaderValue)]),
         file: &ReplyFile,
         allowed: &Allowed,
     ) -> Response {
+        let (status, fields) = head;
         // No path of a request has a line feed in its beginning. Fields are those of the rule.
-        let mut key = format!("\n{}\n{}", file.records, file.path.display());
+        let mut key = format!("\n{status}\n{}\n{}", file.records, file.path.display());
         for (name, value) in fields {
             write!(key, "\n{name}: {value:?}").expect("texts take everything");
         }
@@ -205,7 +212,7 @@ impl Worker {
         let sharing = self.sharing();
         let answer = self
             .files
-            .answer(&key, epoch, loaded, fields, sharing, allowed);
+            .answer(&key, epoch, loaded, head, sharing, allowed);
         answer.unwrap_or_else(|| self.missing(allowed))
     }
 
@@ -233,9 +240,14 @@ impl Worker {
             });
             let loaded = loaded.await;
             let sharing = worker.sharing();
-            let answer = worker
-                .files
-                .answer(&path, epoch, loaded, &[], sharing, &allowed);
+            let answer = worker.files.answer(
+                &path,
+                epoch,
+                loaded,
+                (StatusCode::OK, &[]),
+                sharing,
+                &allowed,
+            );
             answer.unwrap_or_else(|| worker.missing(&allowed))
         })
     }

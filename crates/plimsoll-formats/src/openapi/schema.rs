@@ -193,7 +193,7 @@ fn given(schema: &Value) -> Option<Value> {
 }
 
 /// The type; of several the first that is not null (OpenAPI 3.1).
-fn kind(schema: &Value) -> Option<&str> {
+pub(super) fn kind(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::String(kind)) => Some(kind),
         Some(Value::Array(kinds)) => {
