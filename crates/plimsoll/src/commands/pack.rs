@@ -6,6 +6,7 @@ use plimsoll_site::pack::{PackError, PackOptions, extract, list, pack};
 use plimsoll_site::{LinkPlace, load_links};
 
 use crate::commands::serve::SiteArgs;
+use crate::commands::serve::stand_in::StandIn;
 use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
@@ -58,11 +59,15 @@ pub(crate) struct PackedSite {
 /// Serves what a program carries.
 pub(crate) fn run_packed(args: &PackedArgs, packed: &PackedSite) -> Result<Exit, Failed> {
     let program = quoted_path(&packed.program);
-    let route = format!(
-        "[[route]]\n[route.files]\npack = {program}\n{}",
-        packed.keys
-    );
-    args.serving.serve(&route)
+    let route = |keys: &str| format!("[[route]]\n[route.files]\npack = {program}\n{keys}");
+    match StandIn::of_environment()? {
+        None => args.serving.serve(&route(&packed.keys)),
+        Some(stand_in) => {
+            let keys = stand_in.over(&packed.keys);
+            let preferred = stand_in.preferred();
+            args.serving.serve_preferring(&route(&keys), &preferred)
+        }
+    }
 }
 
 /// Runs the command.

@@ -122,7 +122,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = actions();
-        compiler.admin_paths = vec![profiling::path()];
+        compiler.admin_paths = vec![profiling::path(), plimsoll_site::refresh_path()];
         Self { source, compiler }
     }
 

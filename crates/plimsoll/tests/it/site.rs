@@ -2,40 +2,46 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::{Value, json};
 
-use crate::plimsoll::{command, plimsoll};
+use crate::plimsoll::{command, plimsoll, run};
 
 /// The program, serving a directory.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Serving {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
         all.extend(arguments);
-        let mut child = command(&all)
+        Self::of(&mut command(&all)).0
+    }
+
+    /// Starts a program, and what else it says on its standard output.
+    fn of(command: &mut Command) -> (Self, BufReader<ChildStdout>) {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap_or_default();
-        Self {
-            url: url.to_owned(),
-            child,
-        }
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let url = listening(&mut stdout);
+        (Self { child, url }, stdout)
     }
+}
+
+/// Where the next line says that it listens.
+fn listening(stdout: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ");
+    url.unwrap_or_default().to_owned()
 }
 
 impl Drop for Serving {
@@ -45,7 +51,7 @@ impl Drop for Serving {
     }
 }
 
-fn site() -> MaterialFiles {
+pub(crate) fn site() -> MaterialFiles {
     let files = MaterialFiles::new();
     fs::create_dir(files.path("public")).unwrap();
     files.write(
@@ -132,22 +138,11 @@ fn a_packed_site_runs_in_an_empty_folder() {
     );
     fs::remove_dir_all(files.path("public")).unwrap();
     fs::remove_file(files.path("links.txt")).unwrap();
-    let mut child = Command::new(&packed)
-        .args(["--listen", "127.0.0.1:0", "--threads", "1"])
-        .current_dir(path("empty"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let url = line
-        .trim()
-        .strip_prefix("listening on ")
-        .unwrap_or_default()
-        .to_owned();
-    let serving = Serving { child, url };
+    let (serving, _stdout) = Serving::of(
+        Command::new(&packed)
+            .args(["--listen", "127.0.0.1:0", "--threads", "1"])
+            .current_dir(path("empty")),
+    );
     let check = |path: &str, condition: &str| {
         let url = format!("{}{path}", serving.url);
         plimsoll(&["check", &url, "--expect", condition]).exits(0);
@@ -176,6 +171,91 @@ fn a_packed_site_runs_in_an_empty_folder() {
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("is damaged"), "{stderr}");
+}
+
+#[test]
+fn servy_and_gosherve_can_be_replaced_without_changing_how_they_are_started() {
+    let files = site();
+    files.write("public/404.html", "gone");
+    let variables = [
+        ("SERVY_ASSETS_DIR", "."),
+        ("SERVY_PORT", "0"),
+        ("SERVY_METRICS_PORT", "0"),
+        ("SERVY_REDIRECTS_URL", "../links.txt"),
+    ];
+    let mut servy = command(&[]);
+    let servy = servy.arg0("/usr/bin/servy").envs(variables);
+    let (serving, mut stdout) = Serving::of(servy.current_dir(files.path("public")));
+    let metrics = format!("{}metrics", listening(&mut stdout));
+    let check = |url: &str, condition: &str| {
+        let url = format!("{}{url}", serving.url);
+        plimsoll(&["check", &url, "--expect", condition]).code == Some(0)
+    };
+    assert!(check("about", "body == about"));
+    assert!(check("about", "status == 200"));
+    eventually(|| check("gh", "header.location == 'https://a.example/'"));
+    assert!(check("gh", "status == 308"));
+    for condition in [
+        "body contains 'servy_redirects_served{alias=\"gh\"} 2\n'",
+        "body contains 'servy_response_status{status=\"200\"} 2\n'",
+        "body contains 'servy_redirects_defined 1\n'",
+    ] {
+        plimsoll(&["check", &metrics, "--expect", condition]).exits(0);
+    }
+
+    let mut gosherve = command(&["--print-config"]);
+    let gosherve = gosherve
+        .arg0("gosherve")
+        .env("GOSHERVE_REDIRECT_MAP_URL", "https://a.example/list");
+    let said = run(gosherve).exits(0).stdout;
+    assert_eq!(
+        said,
+        r#"[[listen]]
+address = "[::]:8080"
+
+[metrics]
+address = "[::]:8081"
+prefix = "gosherve"
+
+[[route]]
+files = { cache_control = "public, max-age=31536000, must-revalidate", redirects = ["https://a.example/list"], redirect_status = 301 }
+"#
+    );
+    let wrong = [("SERVY_PORT", "http"), ("SERVY_HOST", "localhost")];
+    let said = run(command(&["serve"]).envs(wrong)).exits(2);
+    for expected in [
+        "SERVY_PORT: `http` is no port",
+        "SERVY_HOST: `localhost` is no address",
+    ] {
+        assert!(said.stderr.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn clients_are_sent_to_tls() {
+    let config = |more: &[&str]| {
+        let mut all = vec![
+            "serve",
+            "--print-config",
+            "--https-redirect",
+            "127.0.0.1:8000",
+        ];
+        all.extend(more);
+        plimsoll(&all)
+    };
+    let said = config(&["--tls", "--security-headers"]).exits(0).stdout;
+    for expected in [
+        "tls = [{ self_signed = true }]\nsecurity_headers = true\n",
+        "\n[[listen]]\naddress = \"127.0.0.1:8000\"\nredirect_https = { port = 8080 }\n",
+    ] {
+        assert!(said.contains(expected), "no {expected} in {said}");
+    }
+    let said = config(&[]).exits(2);
+    assert!(
+        said.stderr.contains("--https-redirect: there is no TLS"),
+        "{said}"
+    );
+    config(&["--tls", "--listen", "127.0.0.1:0"]).exits(2);
 }
 
 #[test]
