@@ -44,7 +44,7 @@ pub(super) fn render(
                 .map(|word| shown(word))
                 .collect();
             let program = match run.kind {
-                super::plan::Kind::Json => "",
+                super::plan::Kind::Json | super::plan::Kind::Profile => "",
                 super::plan::Kind::Criterion => "cargo bench -p plimsoll-bench -- ",
             };
             writeln!(text, "- `{program}{}`", words.join(" ")).expect(IN_MEMORY);
@@ -194,6 +194,8 @@ fn figure(value: f64, cell: &Cell) -> String {
         Unit::Microseconds => time(value / per),
         Unit::Cost => format!("{:.1} µs", value / per),
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
+        Unit::MegabytesPerSecond => format!("{:.0} MB/s", value / per),
+        Unit::Share => format!("{:.0} %", value * 100.0),
     }
 }
 
