@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
+use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
@@ -30,6 +30,7 @@ pub(crate) struct Worker {
     ready: Vec<Vec<Vec<Option<Ready>>>>,
     missing: Ready,
     files: Files,
+    alarms: Alarms,
 }
 
 /// Which reply of which rule.
@@ -57,6 +58,7 @@ impl Worker {
             ready: sets.collect(),
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
+            alarms: Alarms::default(),
             plan,
         }
     }
@@ -139,7 +141,7 @@ impl Worker {
         let delay = reply.chance.with(|rng| reply.delay.sample(rng));
         if let Some(ready) = ready {
             let response = ready.response(self.sharing(), &allowed);
-            return after(delay, async move { Outcome::Respond(response) });
+            return self.after(delay, async move { Outcome::Respond(response) });
         }
         // What is made of the request is made now, since it does not stay.
         let fields = written_fields(reply, asked);
@@ -150,7 +152,7 @@ impl Worker {
             Content::File(_) => None,
         };
         let worker = Rc::clone(self);
-        after(delay, async move {
+        self.after(delay, async move {
             let reply = worker.reply(chosen);
             match (&reply.content, content) {
                 (Content::File(file), _) => {
@@ -162,6 +164,17 @@ impl Worker {
                 }
             }
         })
+    }
+
+    /// An outcome that is held back.
+    fn after(&self, delay: Duration, outcome: impl Future<Output = Outcome> + 'static) -> Answer {
+        let wait = (!delay.is_zero()).then(|| self.alarms.wait(delay));
+        Answer::Later(Box::pin(async move {
+            if let Some(wait) = wait {
+                wait.await;
+            }
+            outcome.await
+        }))
     }
 
     /// The answer with the file of a rule.
@@ -236,16 +249,6 @@ impl Worker {
     fn missing(&self, allowed: &Allowed) -> Response {
         self.missing.response(self.sharing(), allowed)
     }
-}
-
-/// An outcome that is held back.
-fn after(delay: Duration, outcome: impl Future<Output = Outcome> + 'static) -> Answer {
-    Answer::Later(Box::pin(async move {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        outcome.await
-    }))
 }
 
 /// The fields of a reply, those for this request too.

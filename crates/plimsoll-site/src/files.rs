@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use plimsoll_formats::site::Dialect;
 use plimsoll_model::Clock;
-use plimsoll_server::{Action, Answer, Request, Response};
+use plimsoll_server::{Action, Answer, Notices, Request, Response};
 use plimsoll_wire::SystemClock;
 
 use crate::cache::{Hit, PageCache};
@@ -46,6 +46,8 @@ pub struct SitePlan {
     pub redirect_status: StatusCode,
     /// `cache-control` of redirects, if they have one.
     pub redirect_cache_control: Option<HeaderValue>,
+    /// Who is told what happens to links and rules.
+    pub notices: Notices,
 }
 
 /// What a site says of how long its files may be kept.
@@ -84,6 +86,7 @@ impl Default for SitePlan {
             links: Vec::new(),
             redirect_status: StatusCode::PERMANENT_REDIRECT,
             redirect_cache_control: Some(HeaderValue::from_static("no-cache")),
+            notices: Notices::default(),
         }
     }
 }
@@ -117,12 +120,15 @@ impl Shared {
         if !fixed.is_empty() {
             links.push(Links::fixed(fixed));
         }
-        links.extend(plan.links.iter().map(Links::of));
+        let notices = &plan.notices;
+        links.extend(plan.links.iter().map(|source| Links::of(source, notices)));
         if let Some(figures) = figures {
             figures.count_links(&links);
         }
         Self {
-            rules: plan.dialect.map(RuleFiles::new),
+            rules: plan
+                .dialect
+                .map(|dialect| RuleFiles::new(dialect, notices.clone())),
             links,
             live: live.map(Arc::new),
             plan,

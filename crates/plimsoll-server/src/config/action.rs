@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::action::MakeAction;
 use crate::config::document::Value;
 use crate::counters::Counters;
+use crate::notice::Notices;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,8 @@ pub struct Mounted<'a> {
     pub counters: &'a Arc<Counters>,
     /// Somebody may ask for figures, so they are worth counting.
     pub is_measured: bool,
+    /// Who is told what happens while it is served.
+    pub notices: &'a Notices,
 }
 
 /// What a worker makes its own action of.

@@ -76,17 +76,9 @@ pub(super) fn listener(
     address: SocketAddr,
     admin: impl Fn() -> Admin + Send + Sync + 'static,
 ) -> ListenerPlan {
+    let action = move || Rc::new(admin()) as Rc<dyn Action>;
     ListenerPlan {
-        address: address.into(),
-        mode: None,
-        shares_port: false,
-        proxied_by: Vec::new(),
         is_last: true,
-        serves: Serves::Http {
-            action: Arc::new(move || Rc::new(admin()) as Rc<dyn Action>),
-            tls: None,
-            http2: true,
-            http3: None,
-        },
+        ..ListenerPlan::new(address, Serves::clear(Arc::new(action)))
     }
 }

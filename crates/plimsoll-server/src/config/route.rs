@@ -220,6 +220,7 @@ fn action(
         },
         counters: &context.compiler.counters,
         is_measured: context.is_measured,
+        notices: &context.compiler.notices,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

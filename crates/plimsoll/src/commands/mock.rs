@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_mock::config::{self, FileProblem, MockFile};
 
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
@@ -72,7 +73,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let preferred = preferred(&open(&what)?)?;
     let action = format!("file = {}", quoted_path(&what));
-    args.serving.serve_preferring(&route(&action), &preferred)
+    args.serving
+        .serve_preferring(&route(&action), &preferred, Brought::all())
 }
 
 fn route(action: &str) -> String {
@@ -97,27 +99,10 @@ fn open(file: &Path) -> Result<MockFile, Failed> {
 fn failed(exit: Exit, problems: &[FileProblem]) -> Failed {
     Failed {
         exit,
-        problems: problems.iter().map(shown).collect(),
-    }
-}
-
-/// A problem with its place, as `up` tells it.
-pub(crate) fn shown(problem: &FileProblem) -> Problem {
-    let file = problem.file.display();
-    match (&problem.problem, &problem.unreadable) {
-        (Some(problem), _) => {
-            let place = format!("{file}:{}:{}", problem.line, problem.column);
-            let shown = Problem::new(problem).about(&place);
-            match &problem.hint {
-                Some(hint) => shown.hint(hint),
-                None => shown,
-            }
-        }
-        (None, reason) => {
-            let reason = reason.as_deref().unwrap_or_default();
-            Problem::new(format!("cannot read {file}: {reason}"))
-                .hint("`plimsoll mock --init` writes a file to start from")
-        }
+        problems: problems
+            .iter()
+            .map(|problem| Problem::from(problem.notice()))
+            .collect(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_model::ByteSize;
 
 use crate::commands::serve::stand_in::{Original, StandIn};
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::Failed;
@@ -121,7 +122,7 @@ fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
     };
     let routes = route(directory, &site, args.live);
     args.serving
-        .serve_preferring(&routes, &stand_in.preferred())
+        .serve_preferring(&routes, &stand_in.preferred(), Brought::all())
 }
 
 /// What the flags mean, as a route.

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_mock::Notice;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
-use plimsoll_server::{Counters, Drained, Engine, EngineError, Inherited, LogWriter, OpenLog};
-use plimsoll_site::SiteEvent;
+use plimsoll_server::{
+    AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
+    OpenLog, Severity,
+};
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::commands::mock::shown as shown_in_file;
 use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -38,48 +38,50 @@ pub(crate) enum Source {
     CommandLine(String),
 }
 
-/// Actions of the crates that stand on the server.
-fn actions() -> Vec<ActionKind> {
-    vec![plimsoll_mock::KIND, plimsoll_site::FILES]
+/// What other crates bring to a server.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    actions: Vec<ActionKind>,
+    admin_paths: Vec<AdminPath>,
 }
 
-/// Tells what has become of the rules of a mock whose files have changed.
-fn tell_of_rules(notice: &Notice) {
-    match notice {
-        Notice::Reloaded(file) => {
-            terminal::log_line(&format!("{} has changed and was loaded", file.display()));
+impl Brought {
+    /// Everything.
+    pub(crate) fn all() -> Self {
+        let mut brought = Self::for_sites();
+        brought.actions.push(plimsoll_mock::KIND);
+        brought.admin_paths.push(profiling::path());
+        brought
+    }
+
+    /// What sites need, and nothing else: the program of packed ones consists of what can be reached from here.
+    pub(crate) fn for_sites() -> Self {
+        Self {
+            actions: vec![plimsoll_site::FILES],
+            admin_paths: vec![plimsoll_site::refresh_path()],
         }
-        Notice::Refused(file, problems) => {
-            terminal::print_failure(&Failed {
-                exit: Exit::Usage,
-                problems: problems.iter().map(shown_in_file).collect(),
-            });
-            terminal::print_warnings(&[Problem::new(format!(
-                "{} has changed, but has mistakes: its old rules answer",
-                file.display()
-            ))]);
-        }
+    }
+}
+
+/// Tells what happens while it is served.
+fn tell(notice: &Notice) {
+    let shown = Problem::from(notice.clone());
+    match notice.severity {
+        Severity::Note => terminal::print_notes(&[shown]),
+        Severity::Warning => terminal::print_warnings(&[shown]),
+        Severity::Error => terminal::print_failure(&shown.could_not_run()),
     }
 }
 
 /// Tells every mistake, and serves nothing.
 pub(crate) fn check(source: Source) -> Result<(), Failed> {
-    Configuration::new(source).load().map(|_| ())
+    let configuration = Configuration::new(source, Brought::all());
+    configuration.load().map(|_| ())
 }
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
-pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
-    plimsoll_mock::notify(tell_of_rules);
-    plimsoll_site::on_event(|event| {
-        let shown = [Problem::new(event)];
-        match event {
-            SiteEvent::LinksLoaded { .. } => terminal::print_notes(&shown),
-            SiteEvent::Remark { .. } | SiteEvent::LinksKept { .. } => {
-                terminal::print_warnings(&shown);
-            }
-        }
-    });
-    let mut configuration = Configuration::new(source);
+pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
+    let mut configuration = Configuration::new(source, brought);
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
         Problem::new(message).could_not_run()
@@ -114,15 +116,16 @@ struct Configuration {
 }
 
 impl Configuration {
-    fn new(source: Source) -> Self {
+    fn new(source: Source, brought: Brought) -> Self {
         let directory = match &source {
             Source::File(file) => file.parent().unwrap_or(Path::new("")),
             Source::CommandLine(_) => Path::new(""),
         };
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
-        compiler.actions = actions();
-        compiler.admin_paths = vec![profiling::path(), plimsoll_site::refresh_path()];
+        compiler.actions = brought.actions;
+        compiler.notices = Notices::new(tell);
+        compiler.admin_paths = brought.admin_paths;
         Self { source, compiler }
     }
 

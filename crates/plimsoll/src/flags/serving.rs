@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use crate::commands::serving::{self, Source};
+use crate::commands::serving::{self, Brought, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -87,7 +87,7 @@ const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080)
 impl ServingArgs {
     /// Serves `routes`, the text of `[[route]]` tables, until a signal ends it, or prints the configuration.
     pub(crate) fn serve(&self, routes: &str) -> Result<Exit, Failed> {
-        self.serve_preferring(routes, &Preferred::default())
+        self.serve_preferring(routes, &Preferred::default(), Brought::all())
     }
 
     /// The same for something that has a place of its own.
@@ -95,6 +95,7 @@ impl ServingArgs {
         &self,
         routes: &str,
         preferred: &Preferred,
+        brought: Brought,
     ) -> Result<Exit, Failed> {
         let text = self.configuration(routes, preferred)?;
         if self.print_config {
@@ -102,7 +103,7 @@ impl ServingArgs {
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
-        serving::run(Source::CommandLine(text))
+        serving::run(Source::CommandLine(text), brought)
     }
 
     fn configuration(&self, routes: &str, preferred: &Preferred) -> Result<String, Failed> {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use plimsoll_testkit::eventually;
 use tempfile::TempDir;
 
-use crate::site::{Serving, site};
+use crate::site::{serve, site};
 
 /// A browser that shows one page, without a screen.
 struct Chromium {
@@ -61,7 +61,7 @@ fn a_browser_loads_a_page_again_when_it_changes() {
     page("/one.png");
     let log = files.path("access.log");
     let (public, log_file) = (files.path("public"), log.to_string_lossy());
-    let serving = Serving::start(&[
+    let serving = serve(&[
         &public.to_string_lossy(),
         "--live",
         "--dialect",

@@ -1,54 +1,18 @@
 //! `plimsoll serve` and `plimsoll crawl` as a user meets them.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::{Value, json};
 
 use crate::plimsoll::{command, plimsoll, run};
+use crate::served::Served;
 
-/// The program, serving a directory.
-pub(crate) struct Serving {
-    child: Child,
-    pub(crate) url: String,
-}
-
-impl Serving {
-    pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
-        all.extend(arguments);
-        Self::of(&mut command(&all)).0
-    }
-
-    /// Starts a program, and what else it says on its standard output.
-    fn of(command: &mut Command) -> (Self, BufReader<ChildStdout>) {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let url = listening(&mut stdout);
-        (Self { child, url }, stdout)
-    }
-}
-
-/// Where the next line says that it listens.
-fn listening(stdout: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    stdout.read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("listening on ");
-    url.unwrap_or_default().to_owned()
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+pub(crate) fn serve(arguments: &[&str]) -> Served {
+    let all = ["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
+    Served::start(&[&all, arguments].concat())
 }
 
 pub(crate) fn site() -> MaterialFiles {
@@ -69,14 +33,11 @@ fn a_directory_is_served_crawled_and_loaded() {
     let public = files.path("public");
     let links = files.path("links.txt");
     let (public, links) = (public.to_string_lossy(), links.to_string_lossy());
-    let serving = Serving::start(&[&public, "--redirects", &links]);
+    let serving = serve(&[&public, "--redirects", &links]);
     let url = &serving.url;
-    let check = |path: &str, condition: &str| {
-        let url = format!("{url}{path}");
-        plimsoll(&["check", &url, "--expect", condition]).code == Some(0)
-    };
-    assert!(check("about", "body == about"));
-    eventually(|| check("gh", "header.location == 'https://a.example/'"));
+    assert!(serving.answers("/about", &["body == about"]));
+    let leads_there = "header.location == 'https://a.example/'";
+    eventually(|| serving.answers("/gh", &[leads_there]));
     let out = files.path("out");
     let folder = out.to_string_lossy();
     let said = plimsoll(&["crawl", url, "--out", &folder, "--redirects", &links]).exits(0);
@@ -138,19 +99,19 @@ fn a_packed_site_runs_in_an_empty_folder() {
     );
     fs::remove_dir_all(files.path("public")).unwrap();
     fs::remove_file(files.path("links.txt")).unwrap();
-    let (serving, _stdout) = Serving::of(
-        Command::new(&packed)
-            .args(["--listen", "127.0.0.1:0", "--threads", "1"])
-            .current_dir(path("empty")),
-    );
-    let check = |path: &str, condition: &str| {
-        let url = format!("{}{path}", serving.url);
-        plimsoll(&["check", &url, "--expect", condition]).exits(0);
-    };
-    check("about", "body == about");
-    check("gh", "header.location == 'https://a.example/'");
-    check("old", "header.location == '/about'");
-    check("missing", "status == 404");
+    let mut program = Command::new(&packed);
+    program
+        .args(["--listen", "127.0.0.1:0", "--threads", "1"])
+        .current_dir(path("empty"));
+    let serving = Served::of(&mut program);
+    for (path, condition) in [
+        ("/about", "body == about"),
+        ("/gh", "header.location == 'https://a.example/'"),
+        ("/old", "header.location == '/about'"),
+        ("/missing", "status == 404"),
+    ] {
+        eventually(|| serving.answers(path, &[condition]));
+    }
     let said = plimsoll(&["pack", "--list", &packed]).exits(0);
     assert_eq!(said.stdout.lines().count(), 3, "{said}");
     let out = path("out");
@@ -185,16 +146,12 @@ fn servy_and_gosherve_can_be_replaced_without_changing_how_they_are_started() {
     ];
     let mut servy = command(&[]);
     let servy = servy.arg0("/usr/bin/servy").envs(variables);
-    let (serving, mut stdout) = Serving::of(servy.current_dir(files.path("public")));
-    let metrics = format!("{}metrics", listening(&mut stdout));
-    let check = |url: &str, condition: &str| {
-        let url = format!("{}{url}", serving.url);
-        plimsoll(&["check", &url, "--expect", condition]).code == Some(0)
-    };
-    assert!(check("about", "body == about"));
-    assert!(check("about", "status == 200"));
-    eventually(|| check("gh", "header.location == 'https://a.example/'"));
-    assert!(check("gh", "status == 308"));
+    let (serving, [metrics]) = Served::with_more(servy.current_dir(files.path("public")));
+    let metrics = format!("{metrics}metrics");
+    assert!(serving.answers("/about", &["body == about"]));
+    assert!(serving.answers("/about", &["status == 200"]));
+    eventually(|| serving.answers("/gh", &["header.location == 'https://a.example/'"]));
+    assert!(serving.answers("/gh", &["status == 308"]));
     for condition in [
         "body contains 'servy_redirects_served{alias=\"gh\"} 2\n'",
         "body contains 'servy_response_status{status=\"200\"} 2\n'",
