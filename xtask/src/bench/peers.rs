@@ -10,9 +10,10 @@ use crate::Outcome;
 use crate::packages::{self, Package};
 use crate::step;
 
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     packages::OPENSSL,
     packages::NGINX,
+    packages::CADDY,
     packages::WRK,
     packages::H2LOAD,
     packages::HAPROXY,

@@ -72,6 +72,8 @@ pub(super) struct Operand {
     pub(super) name: String,
     /// What must be installed.
     pub(super) program: String,
+    /// Without one it takes part where a case has one for it.
+    #[serde(default)]
     pub(super) command: String,
     /// A command that tells the version; none for programs of this workspace.
     #[serde(default)]
@@ -101,7 +103,9 @@ impl Case {
             .filter_map(|operand| {
                 let command = match self.commands.get(&operand.name) {
                     Some(command) => command,
-                    None if self.commands.is_empty() => &operand.command,
+                    None if self.commands.is_empty() && !operand.command.is_empty() => {
+                        &operand.command
+                    }
                     None => return None,
                 };
                 Some((operand.name.as_str(), command.as_str()))

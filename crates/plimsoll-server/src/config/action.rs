@@ -30,6 +30,8 @@ pub struct Mounted<'a> {
     pub prefix: &'a str,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
+    /// Somebody may ask for figures, so they are worth counting.
+    pub is_measured: bool,
     /// Who is told what happens while it is served.
     pub notices: &'a Notices,
 }

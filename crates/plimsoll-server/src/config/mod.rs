@@ -15,6 +15,8 @@ mod listen;
 
 mod log;
 
+mod metrics;
+
 mod middleware;
 
 mod route;
@@ -107,12 +109,13 @@ impl Compiler {
     /// The plan of a file, or every problem that it has.
     pub fn compile(&self, text: &str) -> Result<ServerPlan, Vec<ConfigProblem>> {
         let mut document = Document::parse(text);
-        let context = Context {
-            compiler: self,
-            certificates: RefCell::default(),
-        };
         let counters = &self.counters;
         let mut root = document.root();
+        let context = Context {
+            compiler: self,
+            is_measured: root.has("admin") || root.has("metrics"),
+            certificates: RefCell::default(),
+        };
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
         let drain = root.duration("drain");
@@ -137,6 +140,9 @@ impl Compiler {
             let admin = admin::compile(table, counters, &self.admin_paths, &listeners);
             listeners.extend(admin);
         }
+        if let Some(table) = root.table("metrics") {
+            listeners.extend(metrics::compile(table, counters, &listeners));
+        }
         root.finish();
         let problems = document.into_problems();
         if !problems.is_empty() {
@@ -160,6 +166,8 @@ impl Compiler {
 /// What compiling needs besides the file.
 struct Context<'c> {
     compiler: &'c Compiler,
+    /// Somebody may ask for figures.
+    is_measured: bool,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
 }

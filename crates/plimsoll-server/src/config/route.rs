@@ -219,6 +219,7 @@ fn action(
             _ => "/",
         },
         counters: &context.compiler.counters,
+        is_measured: context.is_measured,
         notices: &context.compiler.notices,
     };
     for kind in &context.compiler.actions {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_mock::config::{self, FileProblem, MockFile};
 
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{Preferred, ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
@@ -109,7 +110,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let preferred = preferred(&open(&what)?)?;
     let action = format!("file = {}", quoted_path(&what));
-    args.serving.serve_preferring(&route(&action), &preferred)
+    args.serving
+        .serve_preferring(&route(&action), &preferred, Brought::all())
 }
 
 fn route(action: &str) -> String {

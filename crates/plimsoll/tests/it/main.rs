@@ -19,6 +19,8 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod matrix;
 
+mod live;
+
 mod load;
 #[cfg(target_os = "linux")]
 mod profile;
