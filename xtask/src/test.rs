@@ -21,11 +21,12 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 6] = [
+const NEEDED: [Package; 7] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
     packages::CADDY,
+    packages::CHROMIUM,
     packages::APACHE,
     packages::PYTHON,
 ];

@@ -244,7 +244,7 @@ pub fn values<'p>(pairs: &'p Pairs, name: &str) -> impl Iterator<Item = &'p str>
 }
 
 /// Pairs as forms and queries write them (WHATWG URL, section 5.1).
-fn pairs(text: &[u8]) -> Pairs {
+pub(crate) fn pairs(text: &[u8]) -> Pairs {
     let part = |bytes: &[u8]| {
         let blanks: Vec<u8> = bytes
             .iter()

@@ -131,6 +131,11 @@ pub fn shown(reply: &Reply) -> String {
 impl Explanation {
     /// The same as `schemas/mock-match.v1.json` describes it.
     pub fn to_json(&self) -> String {
+        format!("{:#}", self.document())
+    }
+
+    /// The same, not yet written.
+    pub(crate) fn document(&self) -> Value {
         let strategy = |strategy| match strategy {
             Strategy::FirstMatch => "first_match",
             Strategy::Priority(_) => "priority",
@@ -165,13 +170,12 @@ impl Explanation {
             (None, None, Some(file)) => json!({ "file": file.display().to_string() }),
             (None, None, None) => Value::Null,
         };
-        let document = json!({
+        json!({
             "version": 1,
             "request": self.request,
             "sets": self.sets.iter().map(set).collect::<Vec<Value>>(),
             "answer": answer,
-        });
-        format!("{document:#}")
+        })
     }
 }
 

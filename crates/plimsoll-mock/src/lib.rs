@@ -48,15 +48,24 @@ mod watch;
 
 mod worker;
 
+pub mod journal;
+
+mod layers;
+
 pub mod shared;
 
 mod action;
 
 pub mod explain;
 
+mod nearness;
+
+mod admin;
+
 mod kind;
 
 pub use crate::action::Mock;
+pub use crate::admin::SCHEMA as ADMIN_SCHEMA;
 pub use crate::asked::{Asked, KeptRequest};
 pub use crate::folder::Folder;
 pub use crate::kind::KIND;

@@ -14,6 +14,7 @@ use crate::asked::Asked;
 use crate::collection;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
+use crate::journal::AnsweredBy;
 use crate::pace::Paced;
 use crate::plan::MockPlan;
 use crate::ready::{self, Ready};
@@ -38,6 +39,15 @@ struct Chosen {
     set: usize,
     rule: usize,
     turn: usize,
+}
+
+/// What answers a request, by its numbers in the plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum By {
+    Preflight,
+    Rule(usize, usize),
+    Collection(usize),
+    Folder,
 }
 
 impl Worker {
@@ -73,11 +83,11 @@ impl Worker {
         self.plan.body_limit
     }
 
-    /// What a request is answered with.
+    /// What a request is answered with, and by what.
     #[inline]
-    pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> Answer {
+    pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> (Answer, By) {
         if asked.method == "OPTIONS" {
-            return Answer::now(self.sharing().options(asked));
+            return (Answer::now(self.sharing().options(asked)), By::Preflight);
         }
         let allowed = self.sharing().allows(asked);
         if let Some((set, number)) = self.plan.find(asked) {
@@ -90,12 +100,28 @@ impl Worker {
                 rule: number,
                 turn: rule.turn(),
             };
-            return self.by_rule(chosen, asked, allowed);
+            return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
         }
-        let mut collections = self.plan.collections.iter();
-        match collections.find_map(|collection| collection.answer(asked)) {
-            Some(said) => self.by_collection(said, allowed),
-            None => self.by_folder(asked, allowed),
+        let mut collections = self.plan.collections.iter().enumerate();
+        let said = collections.find_map(|(at, collection)| Some((at, collection.answer(asked)?)));
+        match said {
+            Some((at, said)) => (self.by_collection(said, allowed), By::Collection(at)),
+            None => (self.by_folder(asked, allowed), By::Folder),
+        }
+    }
+
+    /// The same for those who look at it later, when there may be another plan.
+    pub(crate) fn answered_by(&self, by: By) -> AnsweredBy {
+        match by {
+            By::Preflight => AnsweredBy::Preflight,
+            By::Rule(set, number) => {
+                AnsweredBy::Rule(Arc::clone(&self.plan.sets[set].rules()[number]))
+            }
+            By::Collection(at) => {
+                AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
+            }
+            By::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
+            By::Folder => AnsweredBy::Folder,
         }
     }
 

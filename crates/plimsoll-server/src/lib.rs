@@ -81,7 +81,7 @@ pub use crate::action::{
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
-pub use crate::admin::{Admin, AdminPath, AnswerAdmin};
+pub use crate::admin::{Admin, AdminApi, AdminApis, AdminPath, AnswerAdmin, AnswerApi};
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{

@@ -3,6 +3,8 @@
 //! They are those of apimock, whose keys, operators and defaults mean here what they mean there; what is meant
 //! better is listed in docs/mock.md. Every problem of all files is found, each with its file, line and key.
 
+mod added;
+
 mod collection;
 
 mod respond;
@@ -10,6 +12,8 @@ mod respond;
 mod root;
 
 mod set;
+
+mod source;
 
 mod when;
 
@@ -25,6 +29,7 @@ use crate::states::States;
 
 use self::set::Gathered;
 
+pub(crate) use self::added::Place;
 pub use self::root::{Listener, TlsListener};
 
 /// A problem in one of several files.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::action::MakeAction;
+use crate::admin::AdminApis;
 use crate::config::document::Value;
 use crate::counters::Counters;
 
@@ -29,6 +30,8 @@ pub struct Mounted<'a> {
     pub prefix: &'a str,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
+    /// Takes what it answers on the admin port; absent if there is none.
+    pub apis: Option<&'a AdminApis>,
 }
 
 /// What a worker makes its own action of.

@@ -8,7 +8,7 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::address::Address;
-use crate::admin::{Admin, AdminPath};
+use crate::admin::{Admin, AdminApi, AdminPath};
 use crate::config::document::{Table, as_text};
 use crate::counters::Counters;
 use crate::engine::{ListenerPlan, Serves};
@@ -19,10 +19,12 @@ const SHORTEST_TOKEN: usize = 16;
 /// The listener of the table; only on the loopback unless there is a token.
 ///
 /// - `paths`: what other crates answer there.
+/// - `apis`: what the actions of the file do.
 pub(super) fn compile(
     mut table: Table<'_>,
     counters: &Arc<Counters>,
     paths: &[AdminPath],
+    apis: Vec<AdminApi>,
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
     let token = table.take("token").and_then(|value| {
@@ -65,7 +67,9 @@ pub(super) fn compile(
         is_last: true,
         serves: Serves::Http {
             action: Arc::new(move || {
-                let admin = Admin::new(Arc::clone(&counters), token.clone()).with_paths(&paths);
+                let admin = Admin::new(Arc::clone(&counters), token.clone())
+                    .with_paths(&paths)
+                    .with_apis(&apis);
                 Rc::new(admin) as Rc<dyn Action>
             }),
             tls: None,

@@ -32,7 +32,7 @@ use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
 use crate::action::{Action, MakeAction};
-use crate::admin::AdminPath;
+use crate::admin::{AdminApis, AdminPath};
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::counters::Counters;
@@ -103,12 +103,13 @@ impl Compiler {
     /// The plan of a file, or every problem that it has.
     pub fn compile(&self, text: &str) -> Result<ServerPlan, Vec<ConfigProblem>> {
         let mut document = Document::parse(text);
+        let counters = &self.counters;
+        let mut root = document.root();
         let context = Context {
             compiler: self,
             certificates: RefCell::default(),
+            apis: root.has("admin").then(AdminApis::default),
         };
-        let counters = &self.counters;
-        let mut root = document.root();
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
         let drain = root.duration("drain");
@@ -130,7 +131,8 @@ impl Compiler {
         let mut listeners =
             listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
         if let Some(table) = root.table("admin") {
-            let admin = admin::compile(table, counters, &self.admin_paths, &listeners);
+            let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
+            let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
             listeners.extend(admin);
         }
         root.finish();
@@ -158,6 +160,8 @@ struct Context<'c> {
     compiler: &'c Compiler,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
+    /// What actions answer on the admin port; absent without one.
+    apis: Option<AdminApis>,
 }
 
 impl Context<'_> {

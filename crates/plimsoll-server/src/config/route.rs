@@ -219,6 +219,7 @@ fn action(
             _ => "/",
         },
         counters: &context.compiler.counters,
+        apis: context.apis.as_ref(),
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

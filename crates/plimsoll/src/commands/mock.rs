@@ -36,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_cors: bool,
 
+    /// Requests that are kept for the admin port; 0 for none [default: 1000]
+    #[arg(long, value_name = "N")]
+    journal: Option<u32>,
+
     #[command(flatten)]
     serving: ServingArgs,
 }
@@ -64,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         if args.no_cors {
             action.push_str(", cors = false");
         }
-        return args.serving.serve(&route(&action));
+        return args.serving.serve(&route(&action, args));
     }
     if args.no_cors {
         let problem = Problem::with("--no-cors", "only of a folder");
@@ -72,11 +76,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let preferred = preferred(&open(&what)?)?;
     let action = format!("file = {}", quoted_path(&what));
-    args.serving.serve_preferring(&route(&action), &preferred)
+    args.serving
+        .serve_preferring(&route(&action, args), &preferred)
 }
 
-fn route(action: &str) -> String {
-    format!("[[route]]\nmock = {{ {action} }}")
+fn route(action: &str, args: &Args) -> String {
+    let journal = args.journal.map(|journal| format!(", journal = {journal}"));
+    let journal = journal.unwrap_or_default();
+    format!("[[route]]\nmock = {{ {action}{journal} }}")
 }
 
 /// What is to be served.

@@ -10,6 +10,10 @@ mod mistakes;
 
 mod mock;
 
+mod mock_page;
+
+mod browser;
+
 mod lab;
 
 #[cfg(target_os = "linux")]
