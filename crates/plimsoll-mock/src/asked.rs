@@ -7,8 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::Bytes;
 use percent_encoding::percent_decode;
 use plimsoll_server::{Request, Scheme};
+use roxmltree::Document;
 use serde_json::Value;
 
+use crate::condition::graphql::{self, Operation};
+use crate::condition::xpath;
 use crate::path::decoded;
 
 /// One request.
@@ -32,6 +35,8 @@ pub struct Asked<'a> {
     pub body: &'a [u8],
     fields: Fields<'a>,
     json: OnceCell<Option<Value>>,
+    xml: OnceCell<Option<Document<'a>>>,
+    operation: OnceCell<Option<Operation>>,
     parameters: OnceCell<Pairs>,
     form: OnceCell<Pairs>,
     cookies: OnceCell<Pairs>,
@@ -60,6 +65,8 @@ impl<'a> Asked<'a> {
             body: &[],
             fields: Fields::Borrowed(request),
             json: OnceCell::new(),
+            xml: OnceCell::new(),
+            operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),
             cookies: OnceCell::new(),
@@ -118,6 +125,18 @@ impl<'a> Asked<'a> {
             }
         });
         json.as_ref()
+    }
+
+    /// The content, if it is XML within bounds.
+    pub(crate) fn xml(&self) -> Option<&Document<'a>> {
+        let xml = self.xml.get_or_init(|| xpath::document(self.body));
+        xml.as_ref()
+    }
+
+    /// The operation of GraphQL that it asks for, if it does.
+    pub(crate) fn operation(&self) -> Option<&Operation> {
+        let operation = self.operation.get_or_init(|| graphql::operation(self));
+        operation.as_ref()
     }
 
     /// The parameters of the query, decoded.
@@ -228,6 +247,8 @@ impl KeptRequest {
             body: &self.body,
             fields: Fields::Kept(&self.fields),
             json: OnceCell::new(),
+            xml: OnceCell::new(),
+            operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),
             cookies: OnceCell::new(),

@@ -2,11 +2,15 @@
 
 pub mod field;
 
+pub mod graphql;
+
 pub mod json;
 
 pub mod pattern;
 
 pub mod text;
+
+pub mod xpath;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +18,7 @@ use std::sync::Arc;
 use crate::asked::{Asked, values};
 
 use self::field::FieldTest;
+use self::graphql::OperationTest;
 use jsonschema::Validator;
 use serde_json_path::JsonPath;
 
@@ -23,6 +28,7 @@ use crate::states::Scenario;
 use self::json::{DottedPath, JsonTest};
 use self::pattern::PathPattern;
 use self::text::TextTest;
+use self::xpath::XPath;
 
 /// One condition.
 #[derive(Debug, Clone)]
@@ -47,6 +53,10 @@ pub enum Condition {
     JsonPath(Box<JsonPath>, JsonTest),
     /// The content is JSON that a schema, of the file of that name, accepts.
     Schema(String, Arc<Validator>),
+    /// Of what an expression finds in the content, which must be XML.
+    XPath(Box<XPath>, FieldTest),
+    /// Of an operation of GraphQL.
+    GraphQl(Box<OperationTest>),
     /// A scenario is in a state.
     State(Scenario, String),
     /// All of them.
@@ -76,6 +86,11 @@ impl Condition {
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
             Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
+            Self::XPath(path, test) => asked.xml().is_some_and(|xml| {
+                let found = path.values(xml);
+                test.is_met_by_any(found.iter().map(String::as_str))
+            }),
+            Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
@@ -128,6 +143,21 @@ impl Condition {
                     Some(error) => cut(&format!("at `{}`: {error}", error.instance_path())),
                 },
             },
+            Self::XPath(path, _) => match asked.xml() {
+                None => "content that is no XML".to_owned(),
+                Some(xml) => {
+                    let values: Vec<_> = path.values(xml).iter().map(|it| shown(it)).collect();
+                    if values.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        cut(&values.join(", "))
+                    }
+                }
+            },
+            Self::GraphQl(_) => asked.operation().map_or_else(
+                || "no operation of GraphQL".to_owned(),
+                |operation| cut(&operation.to_string()),
+            ),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::Method(_) => asked.method.to_owned(),
             Self::Header(name, _) => text(asked.header(name)),
@@ -168,6 +198,8 @@ impl fmt::Display for Condition {
             Self::Pattern(pattern) => write!(f, "url_path pattern {:?}", pattern.to_string()),
             Self::JsonPath(path, test) => write!(f, "body.jsonpath {path} {test}"),
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
+            Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
+            Self::GraphQl(test) => write!(f, "graphql {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),

@@ -7,6 +7,8 @@ mod added;
 
 mod collection;
 
+mod graphql;
+
 mod respond;
 
 mod root;
@@ -16,6 +18,8 @@ mod set;
 mod source;
 
 mod when;
+
+mod xpath;
 
 use std::fmt;
 use std::fs;

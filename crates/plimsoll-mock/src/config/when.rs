@@ -7,6 +7,7 @@ use plimsoll_model::document::{Table, Value, as_text};
 use serde_json_path::JsonPath;
 
 use super::set::Context;
+use super::{graphql, xpath};
 use crate::condition::Condition;
 use crate::condition::field::FieldTest;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
@@ -99,6 +100,11 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             conditions.extend(test.map(|test| make(name, test)));
         }
     }
+    if let Some(value) = table.take("graphql") {
+        let operation = graphql::compile(value);
+        is_whole &= operation.is_some();
+        conditions.extend(operation);
+    }
     if let Some(mut body) = table.table("body") {
         let mut each = |table: Option<Table<'_>>, make: MakeJson| {
             for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
@@ -116,6 +122,9 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             let parsed = value.check(parsed)?;
             Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
         });
+        let of_xml = xpath::compile(&mut body);
+        is_whole &= of_xml.is_some();
+        conditions.extend(of_xml.into_iter().flatten());
         if let Some(value) = body.take("schema") {
             let schema = schema(&value, context);
             is_whole &= schema.is_some();
@@ -250,7 +259,7 @@ fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
     ))
 }
 
-fn field(value: Value<'_>) -> Option<FieldTest> {
+pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
     let (value, op) = parts(value)?;
     match text_operator(op.as_ref(), &["exists", "absent"])? {
         Err(name) if name == "exists" => Some(FieldTest::Exists),

@@ -1,4 +1,4 @@
-//! A headless Chromium, told what to do by its DevTools protocol.
+//! A headless Chromium, told what to do by its `DevTools` protocol.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
 /// Longer than any answer takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One page of a browser.
 pub(crate) struct Browser {

@@ -19,7 +19,7 @@ scenario = { name = "cart", state = "Started", next = "full" }
 /// A mock, and where it answers: itself and its admin port.
 struct Mock {
     child: Child,
-    mock: String,
+    served: String,
     admin: String,
     _files: MaterialFiles,
 }
@@ -44,7 +44,7 @@ impl Mock {
             url.trim_end_matches('/').to_owned()
         };
         Self {
-            mock: address(),
+            served: address(),
             admin: address(),
             child,
             _files: files,
@@ -75,8 +75,11 @@ fn requests_show_up_with_why_they_were_answered() {
     // Browsers are sent to where the page's own requests lead to the API.
     browser.open(mock.page("").trim_end_matches('/'));
     shows(&mut browser, "No requests yet");
-    assert_eq!(ask(&mock.mock, "POST", "/orders", "{\"amount\":2}"), "made");
-    ask(&mock.mock, "GET", "/<script>alert(1)</script>", "");
+    assert_eq!(
+        ask(&mock.served, "POST", "/orders", "{\"amount\":2}"),
+        "made"
+    );
+    ask(&mock.served, "PUT", "/orders", "<script>alert(1)</script>");
     shows(&mut browser, "rule orders");
     shows(&mut browser, "nothing answered it");
     browser.evaluate("location.hash = 'requests/1'");
@@ -85,6 +88,7 @@ fn requests_show_up_with_why_they_were_answered() {
     browser.evaluate("location.hash = 'requests/2'");
     shows(&mut browser, "Near miss: orders");
     shows(&mut browser, "not met");
+    shows(&mut browser, "<script>alert(1)</script>");
     assert_eq!(browser.evaluate("document.scripts.length"), 1);
     browser.evaluate("document.querySelector('input[type=search]').value = 'ord'");
     browser
@@ -121,7 +125,7 @@ fn rules_are_changed_and_tried_on_the_page() {
         browser.evaluate(&set(
             "'{\"when\":{\"request\":{\"url_path\":\"/orders\"}},\"respond\":{\"text\":\"changed\"}}'",
         ));
-        ask(&mock.mock, "GET", "/orders", "") == "changed"
+        ask(&mock.served, "GET", "/orders", "") == "changed"
     });
     shows(&mut browser, "It answers now.");
     browser.open(&mock.page("#try"));

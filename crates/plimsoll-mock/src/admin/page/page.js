@@ -19,7 +19,7 @@ function h(tag, attributes, ...children) {
     else if (name === "checked") node.checked = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 
@@ -228,6 +228,12 @@ function ruleFor(request) {
 
 // Rules
 
+// As people write them: what it is called, what it asks, what it answers.
+function ordered(rule) {
+  const { id, when, respond, ...rest } = rule;
+  return { ...(id === undefined ? {} : { id }), when, respond, ...rest };
+}
+
 async function showRules(key) {
   const { rules, count } = await call("GET", "rules");
   state.rules = rules;
@@ -253,7 +259,7 @@ function editor(rule, key) {
   const usual = { when: { request: { url_path: "/hello" } }, respond: { text: "hello" } };
   const source = rule ? rule.rule : state.draft || usual;
   const text = h("textarea", {
-    class: "rule-text", id: "rule", spellcheck: "false", value: source === null ? "" : JSON.stringify(source, null, 2),
+    class: "rule-text", id: "rule", spellcheck: "false", value: source === null ? "" : JSON.stringify(ordered(source), null, 2),
   });
   const result = h("div", { id: "result" });
   const save = async () => {
