@@ -124,6 +124,7 @@ pub fn shown(reply: &Reply) -> String {
             let kind = kind.to_str().unwrap_or_default();
             format!("{status}, {} bytes of {kind}", bytes.len())
         }
+        Content::Proxy(upstream) => format!("what {upstream} answers"),
         Content::File(file) => format!("{status}, file {}", file.path.display()),
     }
 }

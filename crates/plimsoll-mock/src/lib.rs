@@ -16,6 +16,8 @@ pub mod condition;
 
 pub mod rules;
 
+pub mod proxy;
+
 pub mod reply;
 
 pub mod template;

@@ -1,6 +1,7 @@
 //! What a rule answers.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -9,6 +10,7 @@ use http::header::{HeaderName, HeaderValue};
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::pace::Pace;
+use crate::proxy::Upstream;
 use crate::template::{Chance, Written};
 
 /// A response, as a file describes it.
@@ -44,6 +46,8 @@ pub enum Content {
     Written(HeaderValue, Written),
     /// That of a file.
     File(ReplyFile),
+    /// What a real server answers.
+    Proxy(Arc<Upstream>),
 }
 
 /// A file that a rule answers with.

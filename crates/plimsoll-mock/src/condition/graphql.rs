@@ -5,7 +5,9 @@
 use std::fmt;
 
 use apollo_parser::Parser;
-use apollo_parser::cst::{Definition, OperationDefinition, Selection};
+use apollo_parser::cst::{
+    Definition, FragmentDefinition, OperationDefinition, Selection, SelectionSet,
+};
 
 use super::field::FieldTest;
 use crate::asked::{Asked, values};
@@ -146,16 +148,15 @@ fn parsed(text: &str, wanted: Option<&str>) -> Option<Operation> {
         return None;
     }
     let kind = match operation.operation_type() {
-        // A set of fields alone is a query.
-        None => Kind::Query,
         Some(kind) if kind.mutation_token().is_some() => Kind::Mutation,
         Some(kind) if kind.subscription_token().is_some() => Kind::Subscription,
-        Some(_) => Kind::Query,
+        // A set of fields alone is a query.
+        Some(_) | None => Kind::Query,
     };
     let mut fields = Vec::new();
     let mut open = Vec::new();
     collect(
-        operation.selection_set(),
+        operation.selection_set().as_ref(),
         &definitions,
         &mut open,
         &mut fields,
@@ -171,19 +172,19 @@ fn parsed(text: &str, wanted: Option<&str>) -> Option<Operation> {
 ///
 /// - `open`: fragments that were looked at; each is but once, so that none that names itself is without end.
 fn collect(
-    set: Option<apollo_parser::cst::SelectionSet>,
+    set: Option<&SelectionSet>,
     definitions: &[Definition],
     open: &mut Vec<String>,
     fields: &mut Vec<String>,
 ) {
-    for selection in set.iter().flat_map(|set| set.selections()) {
+    for selection in set.into_iter().flat_map(SelectionSet::selections) {
         match selection {
             Selection::Field(field) => {
                 let name = field.name().map(|name| name.text().to_string());
                 fields.extend(name.filter(|name| !fields.contains(name)));
             }
             Selection::InlineFragment(fragment) => {
-                collect(fragment.selection_set(), definitions, open, fields);
+                collect(fragment.selection_set().as_ref(), definitions, open, fields);
             }
             Selection::FragmentSpread(spread) => {
                 let Some(name) = spread.fragment_name().and_then(|it| it.name()) else {
@@ -201,8 +202,8 @@ fn collect(
                     }
                     _ => None,
                 });
-                let set = fragment.and_then(|fragment| fragment.selection_set());
-                collect(set, definitions, open, fields);
+                let set = fragment.and_then(FragmentDefinition::selection_set);
+                collect(set.as_ref(), definitions, open, fields);
             }
         }
     }

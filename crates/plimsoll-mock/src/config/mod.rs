@@ -9,6 +9,8 @@ mod collection;
 
 mod graphql;
 
+mod proxy;
+
 mod respond;
 
 mod root;

@@ -8,6 +8,7 @@ use http::header::{HeaderName, HeaderValue, LOCATION};
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
+use super::proxy;
 use super::set::Context;
 use crate::delay::Delay;
 use crate::fault::Fault;
@@ -102,13 +103,20 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         }
         fault
     });
-    let has_content = ["file_path", "text", "json"]
+    let has_content = ["file_path", "text", "json", "proxy"]
         .iter()
         .any(|key| table.was_given(key));
     if table.was_given("file_path") {
         for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
                 table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
+            }
+        }
+    }
+    if table.was_given("proxy") {
+        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `proxy`"), None);
             }
         }
     }
@@ -127,7 +135,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint = "one of file_path, text and json, or a status, a redirect or a fault";
+        let hint = "one of file_path, text, json and proxy, or a status, a redirect or a fault";
         table.wrong("nothing to answer", Some(hint.to_owned()));
     }
     table.finish();
@@ -291,8 +299,11 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     if let Some(value) = table.take("json") {
         given.push(json(&value, making));
     }
+    if let Some(value) = table.take("proxy") {
+        given.push(proxy::compile(value, making.context).map(Content::Proxy));
+    }
     if given.len() > 1 {
-        table.wrong("more than one of file_path, text and json", None);
+        table.wrong("more than one of file_path, text, json and proxy", None);
         return None;
     }
     given.pop().unwrap_or(Some(Content::Empty))

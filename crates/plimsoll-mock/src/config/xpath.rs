@@ -1,6 +1,6 @@
 //! `request.body.xpath`: what expressions find in XML.
 
-use plimsoll_model::document::{Table, as_text};
+use plimsoll_model::document::{Table, Value, as_text};
 
 use super::when::field;
 use crate::condition::Condition;
@@ -31,6 +31,6 @@ pub(super) fn compile(body: &mut Table<'_>) -> Option<Vec<Condition>> {
     is_whole.then_some(conditions)
 }
 
-fn rest<'i>(table: Option<Table<'i>>) -> Vec<(String, plimsoll_model::document::Value<'i>)> {
+fn rest(table: Option<Table<'_>>) -> Vec<(String, Value<'_>)> {
     table.map(|mut table| table.rest()).unwrap_or_default()
 }

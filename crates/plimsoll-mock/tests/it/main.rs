@@ -6,6 +6,8 @@ mod admin;
 
 mod mock;
 
+mod proxy;
+
 mod replies;
 
 mod serving;
