@@ -23,7 +23,7 @@ use plimsoll_mock::condition::text::{TextOperator, TextTest};
 use plimsoll_mock::reply::Reply;
 use plimsoll_mock::rules::Strategy;
 use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, Shared, config};
-use plimsoll_server::{Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, Serves};
+use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves};
 
 const SIZES: [usize; 4] = [1, 10, 100, 10_000];
 
@@ -114,26 +114,12 @@ fn serve(folder: &tempfile::TempDir) -> Engine {
     let root = "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \"files\"\n";
     fs::write(path("apimock.toml"), root).unwrap();
     let shared = Shared::fixed(config::load(&path("apimock.toml")).unwrap());
+    let action = move || Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = ListenerPlan::new(address, Serves::clear(Arc::new(action)));
     let plan = EnginePlan {
         threads: 2,
-        pin: false,
-        listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-            mode: None,
-            shares_port: false,
-            proxied_by: Vec::new(),
-            is_last: false,
-            serves: Serves::Http {
-                action: Arc::new(move || {
-                    Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>
-                }),
-                tls: None,
-                http2: false,
-                http3: None,
-            },
-        }],
-        limits: Limits::default(),
-        inherited: Arc::default(),
+        ..EnginePlan::new(vec![listener])
     };
     Engine::start(&plan, Arc::<Counters>::default()).unwrap()
 }

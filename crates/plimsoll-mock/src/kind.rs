@@ -40,7 +40,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         }
         (None, Some(value)) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
-            match Shared::of_file(&path) {
+            match Shared::of_file(&path, mounted.notices) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {

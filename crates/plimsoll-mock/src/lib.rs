@@ -73,4 +73,4 @@ pub use crate::folder::Folder;
 pub use crate::kind::KIND;
 pub use crate::plan::MockPlan;
 pub use crate::rules::{Rule, RuleSet};
-pub use crate::shared::{Notice, Shared, notify};
+pub use crate::shared::Shared;

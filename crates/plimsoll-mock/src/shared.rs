@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use plimsoll_server::{Notice, Notices, Severity};
+
 use crate::config::{self, FileProblem};
 use crate::journal::Journal;
 use crate::layers::Layers;
@@ -21,22 +23,6 @@ pub struct Shared {
     /// What the plan is made of; taken before `plan`.
     layers: Mutex<Layers>,
     journal: OnceLock<Arc<Journal>>,
-}
-
-/// What has happened to the files of a mock that is served.
-#[derive(Debug, Clone)]
-pub enum Notice {
-    /// They have changed and were loaded.
-    Reloaded(PathBuf),
-    /// They have changed, but have mistakes: what was loaded before still answers.
-    Refused(PathBuf, Vec<FileProblem>),
-}
-
-static LISTENER: OnceLock<fn(&Notice)> = OnceLock::new();
-
-/// Has `listener` told what happens to the files of mocks; the first one that is given holds.
-pub fn notify(listener: fn(&Notice)) {
-    LISTENER.get_or_init(|| listener);
 }
 
 /// How often files are looked at.
@@ -56,15 +42,17 @@ impl Shared {
     }
 
     /// A mock of a file, loaded again when it or one that it names changes, as long as somebody has it.
-    pub fn of_file(file: &Path) -> Result<Arc<Self>, Vec<FileProblem>> {
+    ///
+    /// - `notices`: told of each time it is loaded again, or refused.
+    pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
         let (plan, loaded) = load(file, &States::default())?;
         let files = plan.files.clone();
         let shared = Self::fixed(plan);
-        let (weak, file) = (Arc::downgrade(&shared), file.to_owned());
+        let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
         looking
-            .spawn(move || look(&weak, &file, files, loaded))
+            .spawn(move || look(&weak, &file, &notices, files, loaded))
             .ok();
         Ok(shared)
     }
@@ -142,7 +130,13 @@ fn load(file: &Path, states: &States) -> Result<(MockPlan, Vec<Stamp>), Vec<File
 }
 
 /// Loads the file again when it has changed and settled, until nobody has the mock any more.
-fn look(shared: &Weak<Shared>, file: &Path, mut files: Vec<PathBuf>, mut loaded: Vec<Stamp>) {
+fn look(
+    shared: &Weak<Shared>,
+    file: &Path,
+    notices: &Notices,
+    mut files: Vec<PathBuf>,
+    mut loaded: Vec<Stamp>,
+) {
     let mut seen = loaded.clone();
     loop {
         thread::park_timeout(LOOK);
@@ -157,18 +151,27 @@ fn look(shared: &Weak<Shared>, file: &Path, mut files: Vec<PathBuf>, mut loaded:
         }
         loaded.clone_from(&seen);
         let states = shared.plan().1.states.clone();
-        let notice = match load(file, &states) {
+        match load(file, &states) {
             Ok((plan, before)) => {
                 files.clone_from(&plan.files);
                 seen.clone_from(&before);
                 loaded = before;
                 shared.replace(plan);
-                Notice::Reloaded(file.to_owned())
+                let message = "has changed and was loaded";
+                tell(notices, Severity::Note, file, message);
             }
-            Err(problems) => Notice::Refused(file.to_owned(), problems),
-        };
-        if let Some(listener) = LISTENER.get() {
-            listener(&notice);
+            Err(problems) => {
+                for problem in &problems {
+                    notices.tell(&problem.notice());
+                }
+                let message = "has changed, but has mistakes: its old rules answer";
+                tell(notices, Severity::Warning, file, message);
+            }
         }
     }
+}
+
+fn tell(notices: &Notices, severity: Severity, file: &Path, message: &str) {
+    let notice = Notice::new(severity, message);
+    notices.tell(&notice.about(file.display().to_string()));
 }

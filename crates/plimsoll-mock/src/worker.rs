@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
+use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
@@ -35,6 +35,7 @@ pub(crate) struct Worker {
     files: Files,
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
+    alarms: Alarms,
 }
 
 /// Which reply of which rule.
@@ -72,6 +73,7 @@ impl Worker {
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
             pools: RefCell::default(),
+            alarms: Alarms::default(),
             plan,
         }
     }
@@ -170,7 +172,7 @@ impl Worker {
         let delay = reply.chance.with(|rng| reply.delay.sample(rng));
         if let Some(ready) = ready {
             let response = ready.response(self.sharing(), &allowed);
-            return after(delay, async move { Outcome::Respond(response) });
+            return self.after(delay, async move { Outcome::Respond(response) });
         }
         if let Content::Proxy(upstream) = &reply.content {
             return self.by_proxy(chosen, upstream, asked, allowed, delay);
@@ -184,7 +186,7 @@ impl Worker {
             Content::File(_) | Content::Proxy(_) => None,
         };
         let worker = Rc::clone(self);
-        after(delay, async move {
+        self.after(delay, async move {
             let reply = worker.reply(chosen);
             match (&reply.content, content) {
                 (Content::File(file), _) => {
@@ -196,6 +198,17 @@ impl Worker {
                 }
             }
         })
+    }
+
+    /// An outcome that is held back.
+    fn after(&self, delay: Duration, outcome: impl Future<Output = Outcome> + 'static) -> Answer {
+        let wait = (!delay.is_zero()).then(|| self.alarms.wait(delay));
+        Answer::Later(Box::pin(async move {
+            if let Some(wait) = wait {
+                wait.await;
+            }
+            outcome.await
+        }))
     }
 
     /// The answer of a real server, with the fields of the rule.
@@ -216,7 +229,7 @@ impl Worker {
         };
         let pool = self.pool(upstream);
         let worker = Rc::clone(self);
-        after(delay, async move {
+        self.after(delay, async move {
             let passed = proxy::pass_on(pool, outgoing).await;
             Outcome::Respond(worker.passed_back(passed, &own, &allowed))
         })
@@ -337,16 +350,6 @@ impl Worker {
     fn missing(&self, allowed: &Allowed) -> Response {
         self.missing.response(self.sharing(), allowed)
     }
-}
-
-/// An outcome that is held back.
-fn after(delay: Duration, outcome: impl Future<Output = Outcome> + 'static) -> Answer {
-    Answer::Later(Box::pin(async move {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        outcome.await
-    }))
 }
 
 /// The fields of a reply, those for this request too.

@@ -6,6 +6,7 @@
 mod problems;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 use std::time::Duration;
@@ -124,32 +125,26 @@ impl<'i> Table<'i> {
 
     /// A whole number within `range`.
     pub fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize> {
-        let value = self.take(key)?;
-        let number = match &value.content {
-            DeValue::Integer(integer) => {
-                usize::from_str_radix(integer.as_str(), integer.radix()).ok()
-            }
-            _ => None,
-        };
-        match number.filter(|number| range.contains(number)) {
-            Some(number) => Some(number),
-            None => value.expected(&format!(
-                "a whole number from {} to {}",
-                range.start(),
-                range.end()
-            )),
-        }
+        self.whole(key, &range)
     }
 
     /// A whole number within `range`, negative ones too.
     pub fn integer(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
+        self.whole(key, &range)
+    }
+
+    fn whole<N>(&mut self, key: &'static str, range: &RangeInclusive<N>) -> Option<N>
+    where
+        N: TryFrom<i128> + PartialOrd + fmt::Display,
+    {
         let value = self.take(key)?;
         let number = match &value.content {
             DeValue::Integer(integer) => {
-                i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+                i128::from_str_radix(integer.as_str(), integer.radix()).ok()
             }
             _ => None,
         };
+        let number = number.and_then(|number| N::try_from(number).ok());
         match number.filter(|number| range.contains(number)) {
             Some(number) => Some(number),
             None => value.expected(&format!(

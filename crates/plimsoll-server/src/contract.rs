@@ -12,7 +12,6 @@ use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
 use crate::http2::tap::frames::found_in as http2_frames;
 use crate::http3::frames::found_in as http3_frames;
-use crate::limits::Limits;
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -103,20 +102,8 @@ pub fn datagram_handler(make: Arc<MakeDatagramHandler>) {
 }
 
 fn start(serves: Serves) -> (Engine, SocketAddr) {
-    let plan = EnginePlan {
-        threads: 1,
-        pin: false,
-        listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-            mode: None,
-            shares_port: false,
-            proxied_by: Vec::new(),
-            is_last: false,
-            serves,
-        }],
-        limits: Limits::default(),
-        inherited: Arc::default(),
-    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let plan = EnginePlan::new(vec![ListenerPlan::new(address, serves)]);
     let engine = Engine::start(&plan, Arc::<Counters>::default()).expect("it starts");
     let address = engine.addresses()[0];
     (engine, address)

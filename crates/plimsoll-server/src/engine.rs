@@ -37,6 +37,19 @@ pub struct EnginePlan {
     pub inherited: Arc<Inherited>,
 }
 
+impl EnginePlan {
+    /// One worker that is bound to no core, with the limits that hold by default.
+    pub fn new(listeners: Vec<ListenerPlan>) -> Self {
+        Self {
+            threads: 1,
+            pin: false,
+            listeners,
+            limits: Limits::default(),
+            inherited: Arc::default(),
+        }
+    }
+}
+
 /// One listener.
 #[derive(Clone)]
 pub struct ListenerPlan {
@@ -53,6 +66,20 @@ pub struct ListenerPlan {
     pub is_last: bool,
     /// What is served there.
     pub serves: Serves,
+}
+
+impl ListenerPlan {
+    /// A listener of its own port that clients reach directly.
+    pub fn new(address: impl Into<Address>, serves: Serves) -> Self {
+        Self {
+            address: address.into(),
+            mode: None,
+            shares_port: false,
+            proxied_by: Vec::new(),
+            is_last: false,
+            serves,
+        }
+    }
 }
 
 /// What a listener serves.
@@ -83,6 +110,16 @@ pub struct Http3Plan {
 }
 
 impl Serves {
+    /// HTTP/1 and HTTP/2 in the clear.
+    pub fn clear(action: Arc<MakeAction>) -> Self {
+        Self::Http {
+            action,
+            tls: None,
+            http2: true,
+            http3: None,
+        }
+    }
+
     /// How HTTP/3 is spoken by `limits`, if it is.
     fn quic(&self, limits: &Limits) -> Result<Option<quinn::ServerConfig>, NoTls13> {
         let Self::Http {

@@ -53,6 +53,8 @@ mod worker;
 
 mod timer;
 
+mod alarms;
+
 mod pace;
 
 mod activity;
@@ -74,6 +76,8 @@ mod embedded;
 
 mod embedded_http2;
 
+mod notice;
+
 pub use crate::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
 pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
@@ -82,6 +86,7 @@ pub use crate::action::{
 pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::{Admin, AdminApi, AdminApis, AdminPath, AnswerAdmin, AnswerApi};
+pub use crate::alarms::Alarms;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::engine::{
@@ -95,6 +100,7 @@ pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
     PasswordHash, RateLimit, RequestIds, Trace, compress, compress_well, preferred_coding,
 };
+pub use crate::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};

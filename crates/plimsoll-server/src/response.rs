@@ -105,7 +105,52 @@ const OF_THE_CONNECTION: [&str; 5] = [
     "date",
 ];
 
+/// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.
+#[derive(Debug)]
+pub(crate) struct Framed {
+    /// Never informational: such are not answers.
+    pub(crate) status: StatusCode,
+    /// With `content-length` where it is known and there may be content.
+    pub(crate) fields: HeaderMap,
+    pub(crate) content: ResponseBody,
+    /// Bytes of the content, where they are known.
+    pub(crate) length: Option<u64>,
+}
+
 impl Response {
+    /// The response for those who write no lines.
+    pub(crate) fn framed(self) -> Framed {
+        let (status, mut fields, content) = match self.0 {
+            Kind::Prepared(prepared) => (
+                prepared.status,
+                prepared.fields.clone(),
+                prepared.content.clone().into(),
+            ),
+            Kind::Built(built) => (built.status, built.fields, built.content),
+        };
+        let status = if status.is_informational() {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            status
+        };
+        let length = match &content {
+            ResponseBody::Empty => Some(0),
+            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::File(part) => Some(part.length()),
+            ResponseBody::Stream(body) => body.size_hint().exact(),
+        };
+        match length.filter(|_| has_content(status)) {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
+        Framed {
+            status,
+            fields,
+            content,
+            length,
+        }
+    }
+
     /// A response without fields and content.
     pub fn new(status: StatusCode) -> Self {
         Self(Kind::Built(Box::new(Built {

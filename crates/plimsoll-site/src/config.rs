@@ -90,6 +90,7 @@ fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
 fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     let mut plan = SitePlan {
         strip: mounted.prefix.trim_end_matches('/').to_owned(),
+        notices: mounted.notices.clone(),
         ..SitePlan::default()
     };
     let mut is_whole = true;

@@ -1,13 +1,11 @@
 //! What happens while a site is served that a person should know.
 
-use std::fmt;
-use std::sync::OnceLock;
-
 use plimsoll_formats::Remark;
+use plimsoll_server::{Notice, Severity};
 
-/// One such moment; shown as one line.
+/// One such moment.
 #[derive(Debug)]
-pub enum SiteEvent<'a> {
+pub(crate) enum SiteEvent<'a> {
     /// Something in a file of rules or links is wrong, and left out.
     Remark {
         /// The file or URL.
@@ -33,34 +31,24 @@ pub enum SiteEvent<'a> {
     },
 }
 
-impl fmt::Display for SiteEvent<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Remark { source, remark } => {
-                write!(f, "{source}{}: {}", remark.place, remark.message)
+impl From<SiteEvent<'_>> for Notice {
+    fn from(event: SiteEvent<'_>) -> Self {
+        match event {
+            SiteEvent::Remark { source, remark } => {
+                let place = format!("{source}{}", remark.place);
+                Self::new(Severity::Warning, &*remark.message).about(place)
             }
-            Self::LinksLoaded { source, links } => write!(f, "{source}: {links} redirects"),
-            Self::LinksKept {
+            SiteEvent::LinksLoaded { source, links } => {
+                Self::new(Severity::Note, format!("{links} redirects")).about(source)
+            }
+            SiteEvent::LinksKept {
                 source,
                 reason,
                 links,
-            } => write!(f, "{source}: {reason}; {links} redirects are kept"),
+            } => {
+                let message = format!("{reason}; {links} redirects are kept");
+                Self::new(Severity::Warning, message).about(source)
+            }
         }
-    }
-}
-
-/// Who is told; called by whichever thread it happens on.
-type Listener = fn(&SiteEvent<'_>);
-
-static LISTENER: OnceLock<Listener> = OnceLock::new();
-
-/// Has `listener` told of everything from now on. The first one stays.
-pub fn on_event(listener: Listener) {
-    LISTENER.set(listener).ok();
-}
-
-pub(crate) fn emit(event: &SiteEvent<'_>) {
-    if let Some(listener) = LISTENER.get() {
-        listener(event);
     }
 }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use plimsoll_formats::site::Dialect;
 use plimsoll_model::Clock;
-use plimsoll_server::{Action, Answer, Request, Response};
+use plimsoll_server::{Action, Answer, Notices, Request, Response};
 use plimsoll_wire::SystemClock;
 
 use crate::cache::{Hit, PageCache};
@@ -44,6 +44,8 @@ pub struct SitePlan {
     pub redirect_status: StatusCode,
     /// `cache-control` of redirects.
     pub redirect_cache_control: HeaderValue,
+    /// Who is told what happens to links and rules.
+    pub notices: Notices,
 }
 
 impl Default for SitePlan {
@@ -58,6 +60,7 @@ impl Default for SitePlan {
             links: Vec::new(),
             redirect_status: StatusCode::PERMANENT_REDIRECT,
             redirect_cache_control: HeaderValue::from_static("no-cache"),
+            notices: Notices::default(),
         }
     }
 }
@@ -83,9 +86,12 @@ impl Shared {
         if !fixed.is_empty() {
             links.push(Links::fixed(fixed));
         }
-        links.extend(plan.links.iter().map(Links::of));
+        let notices = &plan.notices;
+        links.extend(plan.links.iter().map(|source| Links::of(source, notices)));
         Self {
-            rules: plan.dialect.map(RuleFiles::new),
+            rules: plan
+                .dialect
+                .map(|dialect| RuleFiles::new(dialect, notices.clone())),
             links,
             plan,
         }

@@ -47,7 +47,6 @@ mod files;
 mod config;
 
 pub use crate::config::{FILES, directory};
-pub use crate::events::{SiteEvent, on_event};
 pub use crate::files::SitePlan;
 pub use crate::links::{LinkPlace, LinkSource, load_links};
 pub use crate::resolve::{Layout, TrailingSlash};

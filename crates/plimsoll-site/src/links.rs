@@ -15,11 +15,12 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 use plimsoll_formats::site::{Alias, Lenient, parse_aliases};
 use plimsoll_model::Clock;
+use plimsoll_server::Notices;
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::events::{SiteEvent, emit};
+use crate::events::SiteEvent;
 use crate::fetch::{Ask, FetchLimits, Fetcher};
 
 /// Where links come from, and how often.
@@ -65,7 +66,9 @@ static IN_USE: Mutex<Vec<(LinkSource, Weak<Links>)>> = Mutex::new(Vec::new());
 
 impl Links {
     /// The links of `source`; if they are in use already, they are loaded again in a moment.
-    pub(crate) fn of(source: &LinkSource) -> Arc<Self> {
+    ///
+    /// - `notices`: told what becomes of them, if they were not in use before.
+    pub(crate) fn of(source: &LinkSource, notices: &Notices) -> Arc<Self> {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|(_, links)| links.strong_count() > 0);
         let known = in_use.iter().find(|(known, _)| known == source);
@@ -81,16 +84,19 @@ impl Links {
         });
         in_use.push((source.clone(), Arc::downgrade(&links)));
         drop(in_use);
-        let (told, source) = (Arc::downgrade(&links), source.clone());
+        let told = Arc::downgrade(&links);
+        let (source, of_thread) = (source.clone(), notices.clone());
         let shown = source.place.to_string();
         let thread = thread::Builder::new().name("site-links".to_owned());
-        if let Err(error) = thread.spawn(move || Loader::new(source).run(&told, &woken)) {
+        if let Err(error) = thread.spawn(move || Loader::new(source, of_thread).run(&told, &woken))
+        {
             let reason = format!("cannot start a thread: {error}");
-            emit(&SiteEvent::LinksKept {
+            let event = SiteEvent::LinksKept {
                 source: &shown,
                 reason: &reason,
                 links: 0,
-            });
+            };
+            notices.tell(&event.into());
         }
         links
     }
@@ -137,7 +143,7 @@ pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
         place: place.clone(),
         refresh: Duration::MAX,
     };
-    match Loader::new(source).load()? {
+    match Loader::new(source, Notices::default()).load()? {
         Some(links) => Ok(links),
         None => Err("it is what it was".to_owned()),
     }
@@ -146,6 +152,7 @@ pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
 /// What loads one list.
 struct Loader {
     source: LinkSource,
+    notices: Notices,
     /// Of the list that was loaded last.
     tag: Option<String>,
     stamp: Option<(SystemTime, u64)>,
@@ -161,9 +168,10 @@ enum Loaded {
 }
 
 impl Loader {
-    fn new(source: LinkSource) -> Self {
+    fn new(source: LinkSource, notices: Notices) -> Self {
         Self {
             source,
+            notices,
             tag: None,
             stamp: None,
             fetcher: None,
@@ -212,7 +220,7 @@ impl Loader {
             Ok(Some(parsed)) => parsed,
             Err(reason) => {
                 if self.said.as_ref() != Some(&reason) {
-                    emit(&SiteEvent::LinksKept {
+                    self.tell(SiteEvent::LinksKept {
                         source: &shown,
                         reason: &reason,
                         links: links.count(),
@@ -224,17 +232,21 @@ impl Loader {
         };
         self.said = None;
         for remark in &parsed.remarks {
-            emit(&SiteEvent::Remark {
+            self.tell(SiteEvent::Remark {
                 source: &shown,
                 remark,
             });
         }
         let map = map_of(parsed);
-        emit(&SiteEvent::LinksLoaded {
+        self.tell(SiteEvent::LinksLoaded {
             source: &shown,
             links: map.len(),
         });
         *links.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
+    }
+
+    fn tell(&self, event: SiteEvent<'_>) {
+        self.notices.tell(&event.into());
     }
 
     fn read(&mut self, path: &Path) -> Result<Loaded, String> {

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_formats::Remark;
 use plimsoll_formats::site::{Dialect, Lenient, parse_header_rules, parse_redirects};
+use plimsoll_server::Notices;
 
-use crate::events::{SiteEvent, emit};
+use crate::events::SiteEvent;
 use crate::path::SitePath;
 use crate::resolve::{Layout, Resolved};
 use crate::rules::Rules;
@@ -22,6 +23,7 @@ const HEADERS: &str = "_headers";
 #[derive(Debug)]
 pub(crate) struct RuleFiles {
     dialect: Dialect,
+    notices: Notices,
     read: Mutex<Option<ReadRules>>,
 }
 
@@ -32,17 +34,19 @@ struct ReadRules {
 }
 
 impl RuleFiles {
-    pub(crate) fn new(dialect: Dialect) -> Self {
+    /// - `notices`: told what is wrong in them.
+    pub(crate) fn new(dialect: Dialect, notices: Notices) -> Self {
         Self {
             dialect,
+            notices,
             read: Mutex::default(),
         }
     }
 
     /// The rules as they are now; those from before where they cannot be read.
     pub(crate) fn rules(&self, tree: &dyn Tree, layout: &Layout) -> Arc<Rules> {
-        let redirects = read(tree, REDIRECTS);
-        let headers = read(tree, HEADERS);
+        let redirects = self.read(tree, REDIRECTS);
+        let headers = self.read(tree, HEADERS);
         let tags = [&redirects, &headers].map(|file| file.as_ref().map(|(tag, _)| tag.clone()));
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
@@ -69,8 +73,8 @@ impl RuleFiles {
             self.dialect,
             &exists,
         );
-        tell(REDIRECTS, &of_redirects);
-        tell(HEADERS, &of_headers);
+        self.tell(REDIRECTS, &of_redirects);
+        self.tell(HEADERS, &of_headers);
         let rules = Arc::new(rules);
         *known = Some(ReadRules {
             tags,
@@ -78,33 +82,33 @@ impl RuleFiles {
         });
         rules
     }
-}
 
-fn tell(source: &str, remarks: &[Remark]) {
-    for remark in remarks {
-        emit(&SiteEvent::Remark { source, remark });
-    }
-}
-
-/// The file's tag and text, if it is there.
-fn read(tree: &dyn Tree, name: &str) -> Option<(Tag, String)> {
-    let file = match tree.find(name) {
-        Ok(Found::File(file)) => file,
-        Ok(Found::Directory) => return None,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => {
-            let remark = Remark::whole(format!("cannot be read: {error}"));
-            tell(name, &[remark]);
+    /// The file's tag and text, if it is there.
+    fn read(&self, tree: &dyn Tree, name: &str) -> Option<(Tag, String)> {
+        let file = match tree.find(name) {
+            Ok(Found::File(file)) => file,
+            Ok(Found::Directory) => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.tell(name, &[Remark::whole(format!("cannot be read: {error}"))]);
+                return None;
+            }
+        };
+        if file.part.length() > MOST_BYTES {
+            let message = format!("is longer than {MOST_BYTES} bytes");
+            self.tell(name, &[Remark::whole(message)]);
             return None;
         }
-    };
-    if file.part.length() > MOST_BYTES {
-        let remark = Remark::whole(format!("is longer than {MOST_BYTES} bytes"));
-        tell(name, &[remark]);
-        return None;
+        let bytes = file.part.read().ok()?;
+        Some((file.tag, String::from_utf8_lossy(&bytes).into_owned()))
     }
-    let bytes = file.part.read().ok()?;
-    Some((file.tag, String::from_utf8_lossy(&bytes).into_owned()))
+
+    fn tell(&self, source: &str, remarks: &[Remark]) {
+        for remark in remarks {
+            let event = SiteEvent::Remark { source, remark };
+            self.notices.tell(&event.into());
+        }
+    }
 }
 
 /// No rules at all.

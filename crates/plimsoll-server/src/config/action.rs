@@ -8,6 +8,7 @@ use crate::action::MakeAction;
 use crate::admin::AdminApis;
 use crate::config::document::Value;
 use crate::counters::Counters;
+use crate::notice::Notices;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub struct Mounted<'a> {
     pub counters: &'a Arc<Counters>,
     /// Takes what it answers on the admin port; absent if there is none.
     pub apis: Option<&'a AdminApis>,
+    /// Who is told what happens while it is served.
+    pub notices: &'a Notices,
 }
 
 /// What a worker makes its own action of.

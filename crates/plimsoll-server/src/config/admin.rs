@@ -59,22 +59,14 @@ pub(super) fn compile(
     };
     table.finish();
     let (counters, paths) = (Arc::clone(counters), paths.to_vec());
+    let action = move || {
+        let admin = Admin::new(Arc::clone(&counters), token.clone())
+            .with_paths(&paths)
+            .with_apis(&apis);
+        Rc::new(admin) as Rc<dyn Action>
+    };
     Some(ListenerPlan {
-        address: address?.into(),
-        mode: None,
-        shares_port: false,
-        proxied_by: Vec::new(),
         is_last: true,
-        serves: Serves::Http {
-            action: Arc::new(move || {
-                let admin = Admin::new(Arc::clone(&counters), token.clone())
-                    .with_paths(&paths)
-                    .with_apis(&apis);
-                Rc::new(admin) as Rc<dyn Action>
-            }),
-            tls: None,
-            http2: true,
-            http3: None,
-        },
+        ..ListenerPlan::new(address?, Serves::clear(Arc::new(action)))
     })
 }

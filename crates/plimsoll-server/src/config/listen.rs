@@ -39,12 +39,8 @@ pub(super) fn compile(
             table.finish();
             if let (Some(address), Some(handler)) = (address, handler) {
                 listeners.push(ListenerPlan {
-                    address,
-                    mode: None,
                     shares_port,
-                    proxied_by: Vec::new(),
-                    is_last: false,
-                    serves: Serves::Datagram(handler),
+                    ..ListenerPlan::new(address, Serves::Datagram(handler))
                 });
             }
             continue;

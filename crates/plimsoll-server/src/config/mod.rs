@@ -38,6 +38,7 @@ use crate::config::route::RoutePlan;
 use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::inherited::Inherited;
+use crate::notice::Notices;
 use crate::route::Routes;
 
 pub use crate::config::action::{ActionKind, CompileAction, Mounted};
@@ -82,6 +83,8 @@ pub struct Compiler {
     pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
     pub inherited: Arc<Inherited>,
+    /// Who is told what happens while the plans are served.
+    pub notices: Notices,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -96,6 +99,7 @@ impl Compiler {
             actions: Vec::new(),
             admin_paths: Vec::new(),
             inherited: Arc::default(),
+            notices: Notices::default(),
             self_signed: RefCell::default(),
         }
     }

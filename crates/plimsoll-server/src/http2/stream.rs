@@ -21,7 +21,7 @@ use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, Version};
-use crate::response::{Kind, Response, ResponseBody, StreamError, has_content};
+use crate::response::{Framed, Response, ResponseBody, StreamError, has_content};
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::Place;
@@ -71,29 +71,12 @@ impl Responder {
         mut self,
         response: Response,
     ) -> Option<(Self, StreamBody, SendStream<Bytes>)> {
-        let (status, mut fields, content) = match response.0 {
-            Kind::Prepared(prepared) => (
-                prepared.status,
-                prepared.fields.clone(),
-                prepared.content.clone().into(),
-            ),
-            Kind::Built(built) => (built.status, built.fields, built.content),
-        };
-        let status = if status.is_informational() {
-            StatusCode::INTERNAL_SERVER_ERROR
-        } else {
-            status
-        };
-        let length = match &content {
-            ResponseBody::Empty => Some(0),
-            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ResponseBody::File(part) => Some(part.length()),
-            ResponseBody::Stream(body) => body.size_hint().exact(),
-        };
-        match length.filter(|_| has_content(status)) {
-            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
-            None => fields.remove(CONTENT_LENGTH),
-        };
+        let Framed {
+            status,
+            fields,
+            content,
+            length,
+        } = response.framed();
         let is_over = self.is_head || !has_content(status) || length == Some(0);
         // A stream that the client has reset concerns only itself.
         let mut stream = self.head(status, fields, is_over)?;
@@ -185,10 +168,7 @@ impl Responder {
             self.respond.send_reset(Reason::HTTP_1_1_REQUIRED);
             return None;
         };
-        let mut fields = match response.0 {
-            Kind::Prepared(prepared) => prepared.fields.clone(),
-            Kind::Built(built) => built.fields,
-        };
+        let mut fields = response.framed().fields;
         // That the server has understood is what 200 says (RFC 8441, section 5).
         for name in [CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT] {
             fields.remove(name);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use http::header::{CONTENT_LENGTH, DATE, HeaderValue, TE, UPGRADE};
+use http::header::{CONTENT_LENGTH, DATE, TE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body;
@@ -27,7 +27,7 @@ use crate::head;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
-use crate::response::{Kind, Response, ResponseBody, StreamError as Broken, has_content};
+use crate::response::{Framed, Response, ResponseBody, StreamError as Broken, has_content};
 use crate::worker::{Place, Service};
 
 /// Bytes that are handed to QUIC at a time.
@@ -180,29 +180,12 @@ impl Exchange {
         sending: &mut Sending,
         reading: &mut Reading,
     ) -> Result<(), Gone> {
-        let (status, mut fields, content) = match response.0 {
-            Kind::Prepared(prepared) => (
-                prepared.status,
-                prepared.fields.clone(),
-                prepared.content.clone().into(),
-            ),
-            Kind::Built(built) => (built.status, built.fields, built.content),
-        };
-        let status = if status.is_informational() {
-            StatusCode::INTERNAL_SERVER_ERROR
-        } else {
-            status
-        };
-        let length = match &content {
-            ResponseBody::Empty => Some(0),
-            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ResponseBody::File(part) => Some(part.length()),
-            ResponseBody::Stream(body) => body.size_hint().exact(),
-        };
-        match length.filter(|_| has_content(status)) {
-            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
-            None => fields.remove(CONTENT_LENGTH),
-        };
+        let Framed {
+            status,
+            mut fields,
+            content,
+            length,
+        } = response.framed();
         // HTTP/3 has no such thing (RFC 9114, section 4.2).
         fields.remove(UPGRADE);
         let worker = &self.place.worker;

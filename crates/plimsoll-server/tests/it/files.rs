@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use plimsoll_server::{
-    Action, Cut, FilePart, Limits, ListenerPlan, Respond, Response, ResponseBody, Serves,
-};
+use plimsoll_server::{Action, Cut, FilePart, Limits, Respond, Response, ResponseBody, Serves};
 use plimsoll_testkit::{Authority, eventually};
 
 use crate::server::{Server, plan, read_all};
@@ -69,15 +67,12 @@ fn they_come_over_tls_in_pieces() {
     let authority = Authority::new();
     let config = Arc::new(authority.issue(&["localhost"]).server_config());
     let mut plan = plan(Limits::default(), serving(part.clone()));
-    plan.listeners = vec![ListenerPlan {
-        serves: Serves::Http {
-            action: Arc::new(serving(part)),
-            tls: Some(config),
-            http2: false,
-            http3: None,
-        },
-        ..plan.listeners[0].clone()
-    }];
+    plan.listeners[0].serves = Serves::Http {
+        action: Arc::new(serving(part)),
+        tls: Some(config),
+        http2: false,
+        http3: None,
+    };
     let server = Server::start(&plan);
     let mut stream = server.connect();
     let name = "localhost".try_into().unwrap();

@@ -1,6 +1,6 @@
 //! HTTP/2 as a client sees it, in the clear and over TLS.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
-use plimsoll_server::{Delay, Echo, Limits, ListenerPlan, Redirect, Serves};
+use plimsoll_server::{Delay, Echo, Limits, Redirect, Serves};
 use plimsoll_testkit::Authority;
 use plimsoll_wire::h1::RequestError;
 use tokio::net::TcpStream;
@@ -135,21 +135,12 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
     let mut config = authority.issue(&["localhost"]).server_config();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let mut plan = plan(Limits::default(), || text("never"));
-    plan.listeners = vec![ListenerPlan {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-        mode: None,
-        shares_port: false,
-        proxied_by: Vec::new(),
-        is_last: false,
-        serves: Serves::Http {
-            action: Arc::new(|| {
-                Rc::new(Redirect::new(301, "https://{host}{path}{query}").unwrap())
-            }),
-            tls: Some(Arc::new(config)),
-            http2: true,
-            http3: None,
-        },
-    }];
+    plan.listeners[0].serves = Serves::Http {
+        action: Arc::new(|| Rc::new(Redirect::new(301, "https://{host}{path}{query}").unwrap())),
+        tls: Some(Arc::new(config)),
+        http2: true,
+        http3: None,
+    };
     let server = Server::start(&plan);
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.der()).unwrap();

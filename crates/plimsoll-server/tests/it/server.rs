@@ -22,24 +22,11 @@ pub(crate) fn plan(
     limits: Limits,
     make: impl Fn() -> Rc<dyn Action> + Send + Sync + 'static,
 ) -> EnginePlan {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = ListenerPlan::new(address, Serves::clear(Arc::new(make)));
     EnginePlan {
-        threads: 1,
-        pin: false,
-        listeners: vec![ListenerPlan {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-            mode: None,
-            shares_port: false,
-            proxied_by: Vec::new(),
-            is_last: false,
-            serves: Serves::Http {
-                action: Arc::new(make),
-                tls: None,
-                http2: true,
-                http3: None,
-            },
-        }],
         limits,
-        inherited: Arc::default(),
+        ..EnginePlan::new(vec![listener])
     }
 }
 

@@ -104,27 +104,10 @@ fn open(file: &Path) -> Result<MockFile, Failed> {
 fn failed(exit: Exit, problems: &[FileProblem]) -> Failed {
     Failed {
         exit,
-        problems: problems.iter().map(shown).collect(),
-    }
-}
-
-/// A problem with its place, as `up` tells it.
-pub(crate) fn shown(problem: &FileProblem) -> Problem {
-    let file = problem.file.display();
-    match (&problem.problem, &problem.unreadable) {
-        (Some(problem), _) => {
-            let place = format!("{file}:{}:{}", problem.line, problem.column);
-            let shown = Problem::new(problem).about(&place);
-            match &problem.hint {
-                Some(hint) => shown.hint(hint),
-                None => shown,
-            }
-        }
-        (None, reason) => {
-            let reason = reason.as_deref().unwrap_or_default();
-            Problem::new(format!("cannot read {file}: {reason}"))
-                .hint("`plimsoll mock --init` writes a file to start from")
-        }
+        problems: problems
+            .iter()
+            .map(|problem| Problem::from(problem.notice()))
+            .collect(),
     }
 }
 

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_mock::Notice;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
-use plimsoll_server::{Counters, Drained, Engine, EngineError, Inherited, LogWriter, OpenLog};
-use plimsoll_site::SiteEvent;
+use plimsoll_server::{
+    Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices, OpenLog,
+    Severity,
+};
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::commands::mock::shown as shown_in_file;
 use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -43,22 +43,13 @@ fn actions() -> Vec<ActionKind> {
     vec![plimsoll_mock::KIND, plimsoll_site::FILES]
 }
 
-/// Tells what has become of the rules of a mock whose files have changed.
-fn tell_of_rules(notice: &Notice) {
-    match notice {
-        Notice::Reloaded(file) => {
-            terminal::log_line(&format!("{} has changed and was loaded", file.display()));
-        }
-        Notice::Refused(file, problems) => {
-            terminal::print_failure(&Failed {
-                exit: Exit::Usage,
-                problems: problems.iter().map(shown_in_file).collect(),
-            });
-            terminal::print_warnings(&[Problem::new(format!(
-                "{} has changed, but has mistakes: its old rules answer",
-                file.display()
-            ))]);
-        }
+/// Tells what happens while it is served.
+fn tell(notice: &Notice) {
+    let shown = Problem::from(notice.clone());
+    match notice.severity {
+        Severity::Note => terminal::print_notes(&[shown]),
+        Severity::Warning => terminal::print_warnings(&[shown]),
+        Severity::Error => terminal::print_failure(&shown.could_not_run()),
     }
 }
 
@@ -69,16 +60,6 @@ pub(crate) fn check(source: Source) -> Result<(), Failed> {
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
 pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
-    plimsoll_mock::notify(tell_of_rules);
-    plimsoll_site::on_event(|event| {
-        let shown = [Problem::new(event)];
-        match event {
-            SiteEvent::LinksLoaded { .. } => terminal::print_notes(&shown),
-            SiteEvent::Remark { .. } | SiteEvent::LinksKept { .. } => {
-                terminal::print_warnings(&shown);
-            }
-        }
-    });
     let mut configuration = Configuration::new(source);
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
@@ -122,6 +103,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = actions();
+        compiler.notices = Notices::new(tell);
         compiler.admin_paths = vec![profiling::path()];
         Self { source, compiler }
     }

@@ -2,15 +2,15 @@
 //! and leaves a client that means well alone.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::Value;
 
 use crate::plimsoll::{Said, command, plimsoll};
+use crate::served::Served;
 
 /// Resident memory that an attack may cost at most, beyond what the server had before.
 const MOST_BYTES: u64 = 64 << 20;
@@ -20,8 +20,7 @@ const MOST_P99: &str = "2s";
 
 /// The program, serving a file with an admin port.
 struct Up {
-    child: Child,
-    url: String,
+    served: Served,
     admin: String,
     /// Removed with it.
     _files: MaterialFiles,
@@ -42,27 +41,17 @@ impl Up {
             "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\nrespond = {{ body = \"{body}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
         );
         let path = files.write("plimsoll.toml", &text);
-        let mut child = command(&["up", &path.to_string_lossy()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut address = || {
-            let line = lines.next().unwrap().unwrap();
-            line.strip_prefix("listening on ").unwrap().to_owned()
-        };
-        let (url, admin) = (address(), address());
+        let (served, [admin]) = Served::with_more(&mut command(&["up", &path.to_string_lossy()]));
         Self {
-            child,
-            url,
+            served,
             admin,
             _files: files,
         }
     }
 
     fn chaos(&self, class: &str, more: &[&str]) -> Said {
-        let pid = self.child.id().to_string();
-        let arguments = ["chaos", class, &self.url, "--pid", &pid];
+        let pid = self.served.child.id().to_string();
+        let arguments = ["chaos", class, &self.served.url, "--pid", &pid];
         let arguments = [&arguments[..], &["--json", "--max-p99", MOST_P99], more].concat();
         plimsoll(&arguments)
     }
@@ -86,13 +75,6 @@ impl Up {
         let line = metrics.lines().find(|line| line.starts_with(name));
         let value = line.and_then(|line| line.rsplit(' ').next());
         value.and_then(|value| value.parse().ok()).unwrap_or(0)
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -297,7 +279,7 @@ fn a_server_that_is_not_healthy_fails_the_objective() {
     let said = plimsoll(&[
         "chaos",
         "ping-flood",
-        &up.url,
+        &up.served.url,
         "-z",
         "300ms",
         "--max-p99",
@@ -311,6 +293,6 @@ fn a_server_that_is_not_healthy_fails_the_objective() {
     );
     let said = up.chaos("ping-flood", &["-z", "300ms", "--max-rss", "1KiB"]);
     assert_eq!(said.code, Some(1), "{said}");
-    let said = plimsoll(&["chaos", "h3-reset-flood", &up.url]).exits(3);
+    let said = plimsoll(&["chaos", "h3-reset-flood", &up.served.url]).exits(3);
     assert!(said.stderr.contains("does not speak HTTP/3"), "{said}");
 }

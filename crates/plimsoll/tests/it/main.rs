@@ -4,6 +4,8 @@
 
 mod plimsoll;
 
+mod served;
+
 mod nginx;
 
 mod mistakes;

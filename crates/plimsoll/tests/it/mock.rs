@@ -3,54 +3,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::Value;
 
 use crate::plimsoll::{command, plimsoll};
+use crate::served::Served;
 
-/// The program, answering.
-struct Served {
-    child: Child,
-    url: String,
-}
-
-impl Served {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = command(&[&["mock"], arguments].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap_or_default();
-        Self {
-            url: url.to_owned(),
-            child,
-        }
-    }
-
-    fn answers(&self, path: &str, conditions: &[&str]) -> bool {
-        let url = format!("{}{}", self.url.trim_end_matches('/'), path);
-        let mut arguments = vec!["check", &url, "--insecure"];
-        for condition in conditions {
-            arguments.extend(["--expect", condition]);
-        }
-        plimsoll(&arguments).code == Some(0)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn mock(arguments: &[&str]) -> Served {
+    Served::start(&[&["mock", "--listen", "127.0.0.1:0"], arguments].concat())
 }
 
 fn shop() -> PathBuf {
@@ -61,14 +22,14 @@ fn shop() -> PathBuf {
 fn the_shop_is_served_as_its_readme_says() {
     let folder = shop();
     let shop = folder.to_string_lossy();
-    let served = Served::start(&[&shop, "--listen", "127.0.0.1:0", "--threads", "1"]);
+    let served = mock(&[&shop, "--threads", "1"]);
     assert!(served.answers("/", &["body contains \"shop\""]));
     assert!(served.answers("/products", &["body contains \"Teapot\"", "status == 200"]));
     assert!(served.answers("/orders/7", &["body contains \"sent\""]));
     assert!(served.answers("/nothing", &["status == 404"]));
     let rules = folder.join("rules.toml");
     let rules = rules.to_string_lossy();
-    let served = Served::start(&[&rules, "--listen", "127.0.0.1:0", "--tls"]);
+    let served = mock(&[&rules, "--tls"]);
     assert!(served.url.starts_with("https://"), "{}", served.url);
     assert!(served.answers("/orders", &["status == 200"]));
     let said = plimsoll(&["mock", &rules, "--print-config"]).exits(0);
@@ -165,7 +126,7 @@ fn bad_changes_are_told_and_change_nothing() {
     let files = MaterialFiles::new();
     let rule = "[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = \"one\"\n";
     let path = files.write("rules.toml", rule);
-    let mut served = Served::start(&[&path.to_string_lossy(), "--listen", "127.0.0.1:0"]);
+    let mut served = mock(&[&path.to_string_lossy()]);
     assert!(served.answers("/", &["body == one"]));
     let mut said = BufReader::new(served.child.stderr.take().unwrap()).lines();
     fs::write(&path, "[[rules]]\nnonsense = 1\n").unwrap();
@@ -174,4 +135,50 @@ fn bad_changes_are_told_and_change_nothing() {
     assert!(served.answers("/", &["body == one"]));
     fs::write(&path, rule.replace("one", "two")).unwrap();
     eventually(|| served.answers("/", &["body == two"]));
+}
+
+#[test]
+fn every_version_of_http_is_spoken() {
+    let folder = shop();
+    let folder = folder.to_string_lossy();
+    let is_answered = |served: &Served, flags: &[&str]| {
+        let url = format!("{}products", served.url);
+        let conditions = ["--insecure", "--expect", "status == 200"];
+        plimsoll(&[&["check", &url], &conditions[..], flags].concat()).exits(0);
+    };
+    is_answered(&mock(&[&folder]), &["--http2"]);
+    is_answered(&mock(&[&folder, "--tls"]), &["--http2"]);
+    let files = MaterialFiles::new();
+    let configuration = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = [{{ self_signed = true }}]\nhttp3 = true\n\
+         [[route]]\nmock = {{ dir = {folder:?} }}\n"
+    );
+    let file = files.write("plimsoll.toml", &configuration);
+    let served = Served::start(&["up", &file.to_string_lossy()]);
+    is_answered(&served, &["--http3"]);
+}
+
+#[test]
+fn the_admin_port_tells_what_was_asked() {
+    let folder = shop();
+    let folder = folder.to_string_lossy();
+    let arguments = [
+        "mock",
+        &folder,
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ];
+    let (served, [admin]) = Served::with_more(&mut command(&arguments));
+    assert!(served.answers("/products", &["status == 200"]));
+    let requests = format!("{admin}mock/requests");
+    let asked = ["--expect", "body contains \"products.csv\""];
+    plimsoll(&[&["check", &requests], &asked[..]].concat()).exits(0);
+    let none = [&arguments[..], &["--journal", "0"]].concat();
+    let (_served, [admin]) = Served::with_more(&mut command(&none));
+    let requests = format!("{admin}mock/requests");
+    plimsoll(&["check", &requests, "--expect", "status == 409"]).exits(0);
+    let schema = plimsoll(&["schema", "mock-admin"]).exits(0).json();
+    assert_eq!(schema["title"], "The admin API of plimsoll mock");
 }

@@ -1,12 +1,10 @@
 //! The page of a mock, as a browser shows it.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-
 use plimsoll_testkit::{MaterialFiles, eventually};
 
 use crate::browser::{Browser, ask};
 use crate::plimsoll::command;
+use crate::served::Served;
 
 const RULES: &str = r#"
 [[rules]]
@@ -18,7 +16,8 @@ scenario = { name = "cart", state = "Started", next = "full" }
 
 /// A mock, and where it answers: itself and its admin port.
 struct Mock {
-    child: Child,
+    /// It answers as long as it lives.
+    _server: Served,
     served: String,
     admin: String,
     _files: MaterialFiles,
@@ -33,33 +32,22 @@ impl Mock {
              [admin]\naddress = \"127.0.0.1:0\"\n{token}"
         );
         let file = files.write("plimsoll.toml", &configuration);
-        let mut child = command(&["up", &file.to_string_lossy()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut address = || {
-            let line = lines.next().unwrap().unwrap();
-            let url = line.strip_prefix("listening on http://").unwrap();
-            url.trim_end_matches('/').to_owned()
+        let up = &mut command(&["up", &file.to_string_lossy()]);
+        let (server, [admin]) = Served::with_more(up);
+        let address = |url: &str| {
+            let address = url.strip_prefix("http://").unwrap();
+            address.trim_end_matches('/').to_owned()
         };
         Self {
-            served: address(),
-            admin: address(),
-            child,
+            served: address(&server.url),
+            admin: address(&admin),
+            _server: server,
             _files: files,
         }
     }
 
     fn page(&self, view: &str) -> String {
         format!("http://{}/mock/{view}", self.admin)
-    }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

@@ -1,48 +1,17 @@
 //! `plimsoll serve` and `plimsoll crawl` as a user meets them.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::{Value, json};
 
-use crate::plimsoll::{command, plimsoll};
+use crate::plimsoll::plimsoll;
+use crate::served::Served;
 
-/// The program, serving a directory.
-struct Serving {
-    child: Child,
-    url: String,
-}
-
-impl Serving {
-    fn start(arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
-        all.extend(arguments);
-        let mut child = command(&all)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap_or_default();
-        Self {
-            url: url.to_owned(),
-            child,
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn serve(arguments: &[&str]) -> Served {
+    let all = ["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
+    Served::start(&[&all, arguments].concat())
 }
 
 fn site() -> MaterialFiles {
@@ -63,14 +32,11 @@ fn a_directory_is_served_crawled_and_loaded() {
     let public = files.path("public");
     let links = files.path("links.txt");
     let (public, links) = (public.to_string_lossy(), links.to_string_lossy());
-    let serving = Serving::start(&[&public, "--redirects", &links]);
+    let serving = serve(&[&public, "--redirects", &links]);
     let url = &serving.url;
-    let check = |path: &str, condition: &str| {
-        let url = format!("{url}{path}");
-        plimsoll(&["check", &url, "--expect", condition]).code == Some(0)
-    };
-    assert!(check("about", "body == about"));
-    eventually(|| check("gh", "header.location == 'https://a.example/'"));
+    assert!(serving.answers("/about", &["body == about"]));
+    let leads_there = "header.location == 'https://a.example/'";
+    eventually(|| serving.answers("/gh", &[leads_there]));
     let out = files.path("out");
     let folder = out.to_string_lossy();
     let said = plimsoll(&["crawl", url, "--out", &folder, "--redirects", &links]).exits(0);
@@ -132,30 +98,19 @@ fn a_packed_site_runs_in_an_empty_folder() {
     );
     fs::remove_dir_all(files.path("public")).unwrap();
     fs::remove_file(files.path("links.txt")).unwrap();
-    let mut child = Command::new(&packed)
+    let mut program = Command::new(&packed);
+    program
         .args(["--listen", "127.0.0.1:0", "--threads", "1"])
-        .current_dir(path("empty"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let url = line
-        .trim()
-        .strip_prefix("listening on ")
-        .unwrap_or_default()
-        .to_owned();
-    let serving = Serving { child, url };
-    let check = |path: &str, condition: &str| {
-        let url = format!("{}{path}", serving.url);
-        plimsoll(&["check", &url, "--expect", condition]).exits(0);
-    };
-    check("about", "body == about");
-    check("gh", "header.location == 'https://a.example/'");
-    check("old", "header.location == '/about'");
-    check("missing", "status == 404");
+        .current_dir(path("empty"));
+    let serving = Served::of(&mut program);
+    for (path, condition) in [
+        ("/about", "body == about"),
+        ("/gh", "header.location == 'https://a.example/'"),
+        ("/old", "header.location == '/about'"),
+        ("/missing", "status == 404"),
+    ] {
+        eventually(|| serving.answers(path, &[condition]));
+    }
     let said = plimsoll(&["pack", "--list", &packed]).exits(0);
     assert_eq!(said.stdout.lines().count(), 3, "{said}");
     let out = path("out");

@@ -1,65 +1,26 @@
 //! `plimsoll up`: serving, reloading and ending, under load.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_server::{Counters, Engine, config};
 use plimsoll_testkit::{Authority, MaterialFiles, eventually};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::plimsoll::{command, plimsoll};
 use crate::profile::refused;
+use crate::served::Served;
 
 /// The program, serving a file.
-struct Up {
-    child: Child,
-    url: String,
-}
-
-impl Up {
-    fn start(file: &Path) -> Self {
-        let mut child = command(&["up", &file.to_string_lossy()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap_or_default();
-        Self {
-            url: url.to_owned(),
-            child,
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).unwrap();
-    }
-
-    /// Status and content of one exchange, by `check`.
-    fn answers(&self, condition: &str) -> bool {
-        plimsoll(&["check", &self.url, "--expect", condition]).code == Some(0)
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn up(file: &Path) -> Served {
+    Served::start(&["up", &file.to_string_lossy()])
 }
 
 fn file(body: &str) -> String {
@@ -106,8 +67,8 @@ fn mistakes_are_told_with_their_places() {
 fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
     let files = MaterialFiles::new();
     let path = files.write("plimsoll.toml", &file("one"));
-    let up = Up::start(&path);
-    assert!(up.answers("body == one"));
+    let up = up(&path);
+    assert!(up.answers("/", &["body == one"]));
     let load = command(&["load", "--json", "-c", "8", "-z", "1s", &up.url])
         .stdout(Stdio::piped())
         .spawn()
@@ -116,7 +77,7 @@ fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
         fs::write(&path, file(body)).unwrap();
         up.signal(Signal::HUP);
         let condition = format!("body == {body}");
-        eventually(|| up.answers(&condition));
+        eventually(|| up.answers("/", &[&condition]));
     }
     fs::write(&path, "nonsense = 1\n").unwrap();
     up.signal(Signal::HUP);
@@ -124,7 +85,7 @@ fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(summary["counts"]["ok"].as_u64().unwrap() > 0, "{summary}");
     assert_eq!(summary["counts"]["errors"], 0, "{summary}");
-    assert!(up.answers("body == four"));
+    assert!(up.answers("/", &["body == four"]));
     up.signal(Signal::TERM);
     let mut up = up;
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
@@ -150,7 +111,7 @@ fn certificates_are_read_again_when_their_files_change_and_clients_show_theirs()
     let text = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
                 tls = [{ cert = \"cert.pem\", key = \"key.pem\" }]\n\
                 client_certificates = { ca = \"old.pem\" }\n[[route]]\nrespond = {}\n";
-    let up = Up::start(&files.write("plimsoll.toml", text));
+    let up = up(&files.write("plimsoll.toml", text));
     let is_served = |roots: &Path, client: &[&str]| {
         let roots = roots.to_string_lossy();
         let flags = ["check", &up.url, "--cacert", &roots];
@@ -172,19 +133,19 @@ fn the_access_log_is_opened_anew_on_sighup_and_written_to_its_end() {
     let text = file("hello") + "[log]\nfile = \"access.log\"\nformat = \"combined\"\n";
     let path = files.write("plimsoll.toml", &text);
     let (log, moved) = (files.path("access.log"), files.path("access.log.1"));
-    let mut up = Up::start(&path);
+    let mut up = up(&path);
     let lines = |log: &Path| {
         let text = fs::read_to_string(log).unwrap_or_default();
         text.matches("] \"GET / HTTP/1.1\" 200 5 \"-\" \"").count()
     };
-    assert!(up.answers("status == 200"));
+    assert!(up.answers("/", &["status == 200"]));
     eventually(|| lines(&log) == 1);
     fs::rename(&log, &moved).unwrap();
     // Even a file with mistakes has the log opened anew.
     fs::write(&path, "nonsense = 1\n").unwrap();
     up.signal(Signal::HUP);
     eventually(|| log.exists());
-    assert!(up.answers("status == 200"));
+    assert!(up.answers("/", &["status == 200"]));
     up.signal(Signal::TERM);
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
     assert_eq!((lines(&moved), lines(&log)), (1, 1));
@@ -233,7 +194,7 @@ fn http3_is_served_beside_the_others() {
     let files = MaterialFiles::new();
     let text = "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\ntls = [{ self_signed = true }]\n[[route]]\nrespond = { body = \"hello\" }\n[log]\nfile = \"access.log\"\n";
     let path = files.write("plimsoll.toml", text);
-    let up = Up::start(&path);
+    let up = up(&path);
     let check = |more: &[&str], condition: &str| {
         let arguments = [
             &["check", "--insecure", &up.url, "--expect", condition],
@@ -308,33 +269,27 @@ fn systemd_hands_sockets_over_and_is_told() {
         "exec 3<&0 0</dev/null; export LISTEN_PID=$$; exec {program} up {}",
         path.display()
     );
-    let child = std::process::Command::new("sh")
+    let mut program = Command::new("sh");
+    program
         .args(["-c", &script])
         .env("LISTEN_FDS", "1")
         .env("LISTEN_FDNAMES", "web")
         .env("NOTIFY_SOCKET", files.path("notify"))
         .env("WATCHDOG_USEC", "200000")
-        .stdin(Stdio::from(OwnedFd::from(listener)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut up = Up {
-        child,
-        url: format!("http://{address}/"),
-    };
+        .stdin(Stdio::from(OwnedFd::from(listener)));
+    let mut up = Served::of(&mut program);
     let ready = hears(&notify, "READY=1");
     assert!(
         ready.contains(&format!("STATUS=listening on {address}")),
         "{ready}"
     );
-    assert!(up.answers("body == 'hello'"));
+    assert!(up.answers("/", &["body == 'hello'"]));
     hears(&notify, "WATCHDOG=1");
     up.signal(Signal::HUP);
     let reloading = hears(&notify, "RELOADING=1");
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
     hears(&notify, "READY=1");
-    assert!(up.answers("body == 'hello'"));
+    assert!(up.answers("/", &["body == 'hello'"]));
     up.signal(Signal::TERM);
     hears(&notify, "STOPPING=1");
     assert!(up.child.wait().unwrap().success());
@@ -349,7 +304,7 @@ fn a_server_gives_a_profile_of_itself() {
     drop(admin);
     let text = format!("{}[admin]\naddress = \"{address}\"\n", file("hello"));
     fs::write(&path, text).unwrap();
-    let up = Up::start(&path);
+    let up = up(&path);
     let id = up.child.id().to_string();
     if refused(&plimsoll(&["profile", "--pid", &id, "-z", "100ms"])) {
         return;
