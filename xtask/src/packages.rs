@@ -18,6 +18,11 @@ pub(crate) const NGINX: Package = Package {
     name: "nginx-light",
 };
 
+pub(crate) const CHROMIUM: Package = Package {
+    program: "chromium",
+    name: "chromium",
+};
+
 pub(crate) const WRK: Package = Package {
     program: "wrk",
     name: "wrk",

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 }
 
 /// The plans, in the order of the document.
-const PLANS: [&str; 3] = ["checks", "loadtest", "sampler"];
+const PLANS: [&str; 4] = ["checks", "loadtest", "sampler", "site"];
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
@@ -64,6 +64,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         root,
         &mut step::cargo(&["build", "--release", "--locked", "-p", "plimsoll"]),
     )?;
+    for build in plans.iter().flat_map(|plan| &plan.build) {
+        let mut command = step::cargo(&["build", "--release", "--locked"]);
+        step::run(root, command.args(build))?;
+    }
     let mut found = BTreeMap::new();
     for plan in &plans {
         for run in &plan.run {
@@ -104,7 +108,7 @@ impl Bench<'_> {
         let words = run.command.iter().chain(more);
         let words: Vec<String> = words.map(|word| self.filled(word, &run.name)).collect();
         match run.kind {
-            Kind::Json => {
+            Kind::Json | Kind::Profile => {
                 let mut command = Command::new(&words[0]);
                 command.args(&words[1..]);
                 command
@@ -137,6 +141,14 @@ impl Bench<'_> {
                 serde_json::from_str(&json)
                     .map_err(|error| format!("{}: no JSON was printed: {error}", run.name).into())
             }
+            Kind::Profile => {
+                println!("$ {}", step::shown(&command));
+                step::output(self.root, &mut command)?;
+                let file = self.out.join(&run.name).join("profile.folded");
+                let folded = fs::read_to_string(&file)
+                    .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+                shares(&folded, run)
+            }
             Kind::Criterion => {
                 step::run(self.root, &mut command)?;
                 estimates(&self.criterion)
@@ -152,6 +164,31 @@ impl Bench<'_> {
         let summary: Value = serde_json::from_str(&json).map_err(|error| error.to_string())?;
         Ok(summary["conditions"].clone())
     }
+}
+
+/// How much of the samples within a function is within others too, by the names of those.
+///
+/// - `folded`: lines of a stack, its functions separated by semicolons, and a count.
+fn shares(folded: &str, run: &Run) -> Result<Value, Failure> {
+    let stacks: Vec<(Vec<&str>, f64)> = folded
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .filter_map(|(stack, count)| Some((stack.split(';').collect(), count.parse().ok()?)))
+        .collect();
+    let count = |function: &str| -> f64 {
+        let within = stacks
+            .iter()
+            .filter(|(stack, _)| stack.contains(&run.within.as_str()) && stack.contains(&function));
+        within.map(|(_, count)| count).sum()
+    };
+    let all = count(&run.within);
+    if all <= 0.0 {
+        let Run { name, within, .. } = run;
+        return Err(format!("{name}: no samples in {within}").into());
+    }
+    let share =
+        |(name, function): (&String, &String)| (name.clone(), (count(function) / all).into());
+    Ok(Value::Object(run.shares.iter().map(share).collect()))
 }
 
 /// The mean of every benchmark that criterion has estimates of, in nanoseconds, by its folder's name.
@@ -189,6 +226,18 @@ mod tests {
             plan.check()
                 .unwrap_or_else(|Failure(message)| panic!("{message}"));
         }
+    }
+
+    #[test]
+    fn shares_are_of_the_samples_within_a_function() {
+        let run: Run = toml::from_str(
+            "name = \"x\"\nkind = \"profile\"\ncommand = []\nwithin = \"answer\"\nshares = { read = \"read\", none = \"hash\" }",
+        )
+        .expect("it is a run");
+        let folded = "main;answer;read 30\nmain;answer;write 10\nother;read 60\n";
+        let shares = shares(folded, &run).unwrap_or_else(|Failure(message)| panic!("{message}"));
+        assert_eq!(shares, serde_json::json!({ "read": 0.75, "none": 0.0 }));
+        assert!(super::shares("main;read 5\n", &run).is_err());
     }
 
     #[test]

@@ -28,6 +28,7 @@ const NEEDED: [Package; 7] = [
     packages::CADDY,
     packages::CHROMIUM,
     packages::APACHE,
+    packages::CHROMIUM,
     packages::PYTHON,
 ];
 

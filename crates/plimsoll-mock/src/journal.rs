@@ -14,6 +14,7 @@ use plimsoll_server::Answer;
 use plimsoll_wire::SystemClock;
 
 use crate::asked::{Asked, KeptRequest};
+use crate::openapi::OpenApi;
 use crate::rules::Rule;
 
 /// Requests that are kept unless a file says otherwise.
@@ -68,6 +69,7 @@ pub(crate) enum AnsweredBy {
     Rule(Arc<Rule>),
     /// The one at this path.
     Collection(String),
+    Document(Arc<OpenApi>),
     /// A file of the folder, or nothing.
     Folder,
     /// Nothing: there is no folder.

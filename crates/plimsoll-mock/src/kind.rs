@@ -3,14 +3,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, Mounted, Value, as_text};
+use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Request};
 
 use crate::action::Mock;
 use crate::admin::{AdminOfMock, PAGE};
 use crate::folder::Folder;
+use crate::forward::Upstream;
+use crate::import::redact::Redaction;
 use crate::journal::{ENTRIES, Journal};
 use crate::plan::MockPlan;
+use crate::record::{Record, Recorder};
 use crate::shared::Shared;
 
 /// The action of mocks, for those who compile configurations.
@@ -21,6 +24,9 @@ pub const KIND: ActionKind = ActionKind {
 
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
+    if table.has("record") {
+        return record(table, mounted);
+    }
     let cors = table.boolean("cors");
     let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
     let directory = table.take("dir");
@@ -73,5 +79,34 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     }
     Some(Arc::new(move || {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
+    }))
+}
+
+/// `{ record = URL, dir = FOLDER }`: passes requests on, and keeps what is answered.
+fn record(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+    let upstream = table.take("record").and_then(|value| {
+        let upstream = Upstream::new(as_text(&value)?);
+        value.check(upstream)
+    });
+    let redact = table
+        .take("redact")
+        .and_then(|value| value.texts_with(|name| name.is_empty().then(|| "is empty".to_owned())));
+    let folder = table.take("dir");
+    if folder.is_none() {
+        table.missing("dir", "the folder that is recorded into");
+    }
+    table.finish();
+    let value = folder?;
+    let folder = mounted.directory.join(as_text(&value)?);
+    let redaction = Redaction::new(&redact.unwrap_or_default());
+    let recorder = value.check(Recorder::new(
+        upstream?,
+        &folder,
+        redaction,
+        mounted.notices,
+    ))?;
+    let prefix = mounted.prefix.to_owned();
+    Some(Arc::new(move || {
+        Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>
     }))
 }

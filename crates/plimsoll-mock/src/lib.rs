@@ -30,15 +30,21 @@ pub mod pace;
 
 pub mod fault;
 
+pub mod events;
+
 pub mod states;
 
 pub mod collection;
+
+pub mod openapi;
 
 pub mod folder;
 
 pub mod plan;
 
 pub mod config;
+
+pub mod import;
 
 pub mod sharing;
 
@@ -55,6 +61,10 @@ pub mod journal;
 mod layers;
 
 pub mod shared;
+
+pub mod forward;
+
+pub mod record;
 
 mod action;
 

@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::delay::Delay;
+use crate::events::EventScript;
 use crate::fault::Fault;
 use crate::pace::Pace;
 use crate::proxy::Upstream;
@@ -48,6 +49,8 @@ pub enum Content {
     File(ReplyFile),
     /// What a real server answers.
     Proxy(Arc<Upstream>),
+    /// Server-sent events.
+    Events(EventScript),
 }
 
 /// A file that a rule answers with.

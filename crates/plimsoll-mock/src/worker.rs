@@ -13,6 +13,7 @@ use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
+use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
 use crate::journal::AnsweredBy;
@@ -52,6 +53,7 @@ pub(crate) enum By {
     Preflight,
     Rule(usize, usize),
     Collection(usize),
+    Document(usize),
     Folder,
 }
 
@@ -111,8 +113,13 @@ impl Worker {
         }
         let mut collections = self.plan.collections.iter().enumerate();
         let said = collections.find_map(|(at, collection)| Some((at, collection.answer(asked)?)));
+        if let Some((at, said)) = said {
+            return (self.by_collection(said, allowed), By::Collection(at));
+        }
+        let mut documents = self.plan.openapi.iter().enumerate();
+        let said = documents.find_map(|(at, document)| Some((at, document.answer(asked)?)));
         match said {
-            Some((at, said)) => (self.by_collection(said, allowed), By::Collection(at)),
+            Some((at, said)) => (self.by_collection(said, allowed), By::Document(at)),
             None => (self.by_folder(asked, allowed), By::Folder),
         }
     }
@@ -127,6 +134,7 @@ impl Worker {
             By::Collection(at) => {
                 AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
             }
+            By::Document(at) => AnsweredBy::Document(Arc::clone(&self.plan.openapi[at])),
             By::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
             By::Folder => AnsweredBy::Folder,
         }
@@ -183,14 +191,23 @@ impl Worker {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) | Content::Proxy(_) => None,
+            Content::File(_) | Content::Proxy(_) | Content::Events(_) => None,
+        };
+        let stream = match &reply.content {
+            Content::Events(script) => Some(script.stream(asked)),
+            _ => None,
         };
         let worker = Rc::clone(self);
         self.after(delay, async move {
             let reply = worker.reply(chosen);
+            if let Some(stream) = stream {
+                return by_events(worker.sharing(), &allowed, reply, fields, stream);
+            }
             match (&reply.content, content) {
                 (Content::File(file), _) => {
-                    Outcome::Respond(worker.by_file(&fields, file, &allowed).await)
+                    let status = reply.status.unwrap_or(StatusCode::OK);
+                    let head = (status, fields.as_slice());
+                    Outcome::Respond(worker.by_file(head, file, &allowed).await)
                 }
                 (_, content) => {
                     let content = content.unwrap_or_default();
@@ -281,12 +298,13 @@ impl Worker {
     /// The answer with the file of a rule.
     async fn by_file(
         &self,
-        fields: &[(HeaderName, HeaderValue)],
+        head: (StatusCode, &[(HeaderName, HeaderValue)]),
         file: &ReplyFile,
         allowed: &Allowed,
     ) -> Response {
+        let (status, fields) = head;
         // No path of a request has a line feed in its beginning. Fields are those of the rule.
-        let mut key = format!("\n{}\n{}", file.records, file.path.display());
+        let mut key = format!("\n{status}\n{}\n{}", file.records, file.path.display());
         for (name, value) in fields {
             write!(key, "\n{name}: {value:?}").expect("texts take everything");
         }
@@ -306,7 +324,7 @@ impl Worker {
         let sharing = self.sharing();
         let answer = self
             .files
-            .answer(&key, epoch, loaded, fields, sharing, allowed);
+            .answer(&key, epoch, loaded, head, sharing, allowed);
         answer.unwrap_or_else(|| self.missing(allowed))
     }
 
@@ -334,9 +352,14 @@ impl Worker {
             });
             let loaded = loaded.await;
             let sharing = worker.sharing();
-            let answer = worker
-                .files
-                .answer(&path, epoch, loaded, &[], sharing, &allowed);
+            let answer = worker.files.answer(
+                &path,
+                epoch,
+                loaded,
+                (StatusCode::OK, &[]),
+                sharing,
+                &allowed,
+            );
             answer.unwrap_or_else(|| worker.missing(&allowed))
         })
     }
@@ -384,10 +407,29 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) | Content::Proxy(_) => return None,
+        Content::File(_) | Content::Written(..) | Content::Proxy(_) | Content::Events(_) => {
+            return None;
+        }
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))
+}
+
+/// The outcome of a reply that is a stream of events.
+fn by_events(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    reply: &Reply,
+    fields: Vec<(HeaderName, HeaderValue)>,
+    stream: EventStream,
+) -> Outcome {
+    let (status, mut fields) = head(reply, fields);
+    if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
+        let kind = HeaderValue::from_static("text/event-stream");
+        fields.push((CONTENT_TYPE, kind));
+    }
+    let response = ready::response(sharing, allowed, status, &fields);
+    Outcome::Respond(response.with_body(ResponseBody::Stream(Box::pin(stream))))
 }
 
 /// The outcome of a reply that is made for one request.

@@ -2,18 +2,18 @@
 
 mod api;
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, StatusCode};
 use plimsoll_model::Secret;
-use plimsoll_wire::h1::RequestError;
 
 use crate::action::{Action, Answer};
-use crate::counters::{Counters, Cut, RouteTag, Snapshot};
+use crate::counters::{Counters, RouteTag};
+use crate::metrics::metrics;
 use crate::request::Request;
 use crate::response::{Response, ResponseBody};
 
@@ -27,31 +27,61 @@ pub struct Admin {
     paths: Vec<AdminPath>,
     apis: Vec<AdminApi>,
     tag: Rc<RouteTag>,
+    /// What is counted by other crates begins with this, if not with the usual name.
+    prefix: Option<String>,
+    only_metrics: bool,
 }
 
-/// A path of the admin port that another crate answers, to GET and whoever has the token.
+/// A path of the admin port that another crate answers, to whoever has the token.
 #[derive(Clone)]
 pub struct AdminPath {
     /// The path.
     pub path: &'static str,
+    /// What it is asked by.
+    pub method: AdminMethod,
     /// Answers a request for it.
     pub answer: Arc<AnswerAdmin>,
 }
 
+/// What a path of the admin port is asked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminMethod {
+    /// GET or HEAD: nothing changes.
+    Get,
+    /// POST: something is done. Pages of browsers are turned away, since any page can have its reader's browser send it.
+    Post,
+}
+
 /// Answers requests of one path of the admin port.
 pub type AnswerAdmin = dyn Fn(&Request<'_>) -> Answer + Send + Sync;
+
+impl AdminMethod {
+    /// What is said to a request that is not by this method, or must not be.
+    fn refusal(self, request: &Request<'_>) -> Option<Response> {
+        let (methods, allowed): (&[&str], _) = match self {
+            Self::Get => (&["GET", "HEAD"], "GET, HEAD"),
+            Self::Post => (&["POST"], "POST"),
+        };
+        if !methods.contains(&request.method) {
+            let text = format!("only {allowed} is answered\n");
+            let refusal = Response::text(StatusCode::METHOD_NOT_ALLOWED, text);
+            return Some(refusal.with_field(ALLOW, HeaderValue::from_static(allowed)));
+        }
+        let is_by_page = ["origin", "sec-fetch-site"]
+            .iter()
+            .any(|field| request.header(field).is_some());
+        (self == Self::Post && is_by_page).then(|| {
+            let text = "this is not for pages in browsers\n";
+            Response::text(StatusCode::FORBIDDEN, text)
+        })
+    }
+}
 
 impl fmt::Debug for AdminPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AdminPath").field(&self.path).finish()
     }
 }
-
-/// The classes of statuses, in the order that they are counted.
-const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
-
-/// The versions of HTTP, in the order that they are counted.
-const VERSIONS: [&str; 4] = ["1.0", "1.1", "2", "3"];
 
 impl Admin {
     /// Shows `counters`.
@@ -64,6 +94,23 @@ impl Admin {
             token,
             paths: Vec::new(),
             apis: Vec::new(),
+            prefix: None,
+            only_metrics: false,
+        }
+    }
+
+    /// Shows `/metrics` alone, which may be read where the rest must not be.
+    ///
+    /// - `prefix`: what the names of figures begin with that other crates count; absent for the usual one.
+    pub fn metrics(counters: Arc<Counters>, token: Option<Secret>, prefix: Option<String>) -> Self {
+        Self {
+            tag: Rc::new(counters.route("metrics")),
+            counters,
+            token,
+            paths: Vec::new(),
+            apis: Vec::new(),
+            prefix,
+            only_metrics: true,
         }
     }
 
@@ -120,21 +167,24 @@ impl Action for Admin {
         if let Some((api, rest)) = api {
             return api.answer(request, rest, self.token.is_some());
         }
-        if !["GET", "HEAD"].contains(&request.method) {
-            return Answer::now(Response::text(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "only GET is answered\n",
-            ));
+        let path = self.paths.iter().find(|it| it.path == request.path);
+        let method = path.map_or(AdminMethod::Get, |path| path.method);
+        if let Some(refusal) = method.refusal(request) {
+            return Answer::now(refusal);
         }
-        if let Some(path) = self.paths.iter().find(|it| it.path == request.path) {
+        if let Some(path) = path {
             return (path.answer)(request);
         }
         let (status, kind, text) = match request.path {
             "/metrics" => (
                 StatusCode::OK,
                 "text/plain; version=0.0.4; charset=utf-8",
-                metrics(&self.counters.snapshot()),
+                metrics(&self.counters, self.prefix.as_deref()),
             ),
+            _ if self.only_metrics => {
+                let text = "there is /metrics\n";
+                return Answer::now(Response::text(StatusCode::NOT_FOUND, text));
+            }
             "/readyz" if self.counters.is_draining() => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 JSON,
@@ -164,121 +214,6 @@ impl Action for Admin {
 
 const JSON: &str = "application/json";
 
-/// The figures as Prometheus reads them; labels have as many values as the file has routes.
-fn metrics(snapshot: &Snapshot) -> String {
-    let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {
-        writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
-            .expect("a String takes whatever is written");
-        for (labels, value) in samples {
-            writeln!(text, "{name}{labels} {value}").expect("a String takes whatever is written");
-        }
-    };
-    let alone = |value| [(String::new(), value)];
-    family(
-        "plimsoll_connections_total",
-        "counter",
-        "Connections accepted.",
-        &alone(snapshot.accepted),
-    );
-    family(
-        "plimsoll_connections_open",
-        "gauge",
-        "Connections open now.",
-        &alone(snapshot.open),
-    );
-    let requests = VERSIONS
-        .iter()
-        .zip(&snapshot.requests)
-        .flat_map(|(version, counts)| {
-            CLASSES.iter().zip(counts).map(move |(class, count)| {
-                (
-                    format!("{{version=\"{version}\",status=\"{class}\"}}"),
-                    *count,
-                )
-            })
-        });
-    family(
-        "plimsoll_requests_total",
-        "counter",
-        "Requests answered, by version of HTTP and class of status.",
-        &requests.collect::<Vec<_>>(),
-    );
-    let routes = snapshot.routes.iter().flat_map(|(route, counts)| {
-        CLASSES
-            .iter()
-            .zip(counts)
-            .filter_map(move |(class, count)| {
-                let labels = format!("{{route=\"{}\",status=\"{class}\"}}", escaped(route));
-                (*count > 0).then_some((labels, *count))
-            })
-    });
-    family(
-        "plimsoll_route_requests_total",
-        "counter",
-        "Requests answered, by route and class of status.",
-        &routes.collect::<Vec<_>>(),
-    );
-    let by_reason = |names: Vec<&'static str>, counts: &[u64]| -> Vec<(String, u64)> {
-        let named = names.into_iter().zip(counts);
-        named
-            .map(|(name, count)| (format!("{{reason=\"{name}\"}}"), *count))
-            .collect()
-    };
-    family(
-        "plimsoll_refused_requests_total",
-        "counter",
-        "Requests refused while they were read, by reason.",
-        &by_reason(
-            RequestError::ALL.map(RequestError::name).into(),
-            &snapshot.refused,
-        ),
-    );
-    family(
-        "plimsoll_cut_connections_total",
-        "counter",
-        "Connections cut or turned away, by reason.",
-        &by_reason(Cut::ALL.map(Cut::name).into(), &snapshot.cut),
-    );
-    for (name, help, resets) in [
-        (
-            "plimsoll_http2_resets_total",
-            "Streams reset by clients, and reset for their mistakes.",
-            snapshot.resets,
-        ),
-        (
-            "plimsoll_http3_resets_total",
-            "Streams of HTTP/3 reset by clients, and reset for their mistakes.",
-            snapshot.http3_resets,
-        ),
-    ] {
-        let sides = ["received", "provoked"].into_iter().zip(resets);
-        let resets = sides.map(|(side, count)| (format!("{{side=\"{side}\"}}"), count));
-        family(name, "counter", help, &resets.collect::<Vec<_>>());
-    }
-    family(
-        "plimsoll_log_lines_dropped_total",
-        "counter",
-        "Lines of the access log that found no room or could not be written.",
-        &alone(snapshot.log_dropped),
-    );
-    family(
-        "plimsoll_panics_total",
-        "counter",
-        "Connections that ended in a mistake of the server.",
-        &alone(snapshot.panics),
-    );
-    text
-}
-
-/// A label's value (Prometheus, text format).
-fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,16 +224,5 @@ mod tests {
         for other in [&b"abd"[..], b"ab", b"abcd", b""] {
             assert!(!is_equal(b"abc", other));
         }
-    }
-
-    #[test]
-    fn labels_are_escaped() {
-        let snapshot = Snapshot {
-            routes: vec![("a\"b\\c\nd".to_owned(), [0, 3, 0, 0, 0, 0])],
-            ..Snapshot::default()
-        };
-        let expected =
-            "plimsoll_route_requests_total{route=\"a\\\"b\\\\c\\nd\",status=\"2xx\"} 3\n";
-        assert!(metrics(&snapshot).contains(expected));
     }
 }

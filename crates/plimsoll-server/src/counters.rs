@@ -1,5 +1,6 @@
 //! What the workers count: each its own, added up only when somebody asks.
 
+use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::StatusCode;
 use plimsoll_wire::h1::RequestError;
 
+use crate::metrics::Figures;
 use crate::request::Version;
 
 /// Why a connection ended that the client would have kept.
@@ -241,6 +243,15 @@ pub struct Counters {
     is_draining: AtomicBool,
     per_address: Mutex<HashMap<IpAddr, usize>>,
     log_dropped: AtomicU64,
+    others: Mutex<Vec<Other>>,
+}
+
+/// Figures of another crate, twice: to be shown, and to be found by their type.
+#[derive(Debug)]
+struct Other {
+    kind: TypeId,
+    shown: Arc<dyn Figures>,
+    found: Arc<dyn Any + Send + Sync>,
 }
 
 /// Names of routes that are no more, which are still counted by themselves.
@@ -314,6 +325,29 @@ impl Counters {
         routes.retire();
         routes.live.push((Arc::clone(&name), Arc::clone(&counters)));
         RouteTag { name, counters }
+    }
+
+    /// The figures of that type, which are made when they are first asked for, outlive reloads, and are shown beside
+    /// the engine's.
+    pub fn figures<T: Figures + Default + 'static>(&self) -> Arc<T> {
+        let mut others = lock(&self.others);
+        let known = others.iter().find(|other| other.kind == TypeId::of::<T>());
+        if let Some(known) = known.and_then(|it| Arc::clone(&it.found).downcast().ok()) {
+            return known;
+        }
+        let made = Arc::<T>::default();
+        others.push(Other {
+            kind: TypeId::of::<T>(),
+            shown: Arc::<T>::clone(&made),
+            found: Arc::<T>::clone(&made),
+        });
+        made
+    }
+
+    /// Those of other crates.
+    pub(crate) fn other_figures(&self) -> Vec<Arc<dyn Figures>> {
+        let others = lock(&self.others);
+        others.iter().map(|it| Arc::clone(&it.shown)).collect()
     }
 
     /// A place for a connection from `address`, if there is one.

@@ -15,6 +15,8 @@ mod route;
 
 pub mod config;
 
+mod metrics;
+
 mod admin;
 
 mod request;
@@ -85,7 +87,9 @@ pub use crate::action::{
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
-pub use crate::admin::{Admin, AdminApi, AdminApis, AdminPath, AnswerAdmin, AnswerApi};
+pub use crate::admin::{
+    Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
+};
 pub use crate::alarms::Alarms;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
@@ -96,9 +100,11 @@ pub use crate::file::FilePart;
 pub use crate::inherited::Inherited;
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
+pub use crate::metrics::{Figures, MetricsText};
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, Trace, compress, compress_well, preferred_coding,
+    PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
+    preferred_coding,
 };
 pub use crate::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};

@@ -194,6 +194,19 @@ impl Response {
         }
     }
 
+    /// Bytes of its content, if that is known.
+    pub fn length(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Prepared(prepared) => Some(prepared.content.length()),
+            Kind::Built(built) => match &built.content {
+                ResponseBody::Empty => Some(0),
+                ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+                ResponseBody::File(part) => Some(part.length()),
+                ResponseBody::Stream(body) => body.size_hint().exact(),
+            },
+        }
+    }
+
     /// Sends it once for each request: the head is written now.
     ///
     /// Content that comes in pieces cannot be kept and is left out.

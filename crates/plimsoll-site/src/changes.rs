@@ -16,6 +16,8 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     generation: AtomicU64,
+    /// Changes that were told of by the kernel, and no suspicions.
+    seen: AtomicU64,
     /// Nobody tells of changes.
     is_blind: bool,
 }
@@ -58,6 +60,11 @@ impl Changes {
             self.changed();
         }
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// How often something was seen to change since it is watched.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Acquire)
     }
 
     pub(crate) fn changed(&self) {
@@ -110,6 +117,9 @@ impl Watch {
             };
             if waited.is_ok() || self.watcher.is_none() {
                 changes.changed();
+            }
+            if waited.is_ok() {
+                changes.seen.fetch_add(1, Ordering::Release);
             }
             let now = stamp(&self.root);
             if self.watcher.is_none() {

@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
-use plimsoll_server::{Action, MakeAction};
+use plimsoll_server::{Action, Counters, MakeAction};
 use url::Url;
 
 use crate::changes::Changes;
 use crate::directory::Directory;
-use crate::files::{Files, Shared, SitePlan};
+use crate::figures::{Measured, SiteFigures};
+use crate::files::{CacheControl, Files, Shared, SitePlan};
 use crate::links::{LinkPlace, LinkSource};
+use crate::live::Live;
 use crate::pack::Pack;
 use crate::resolve::TrailingSlash;
+use crate::tree::{NoFiles, Tree};
 
 /// The action `files`, for routes of a server's configuration.
 pub const FILES: ActionKind = ActionKind {
@@ -25,51 +28,116 @@ pub const FILES: ActionKind = ActionKind {
 
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
-    if let Some(value) = table.take("pack") {
-        let pack = as_text(&value).and_then(|path| {
-            let path = mounted.directory.join(path);
-            value.check(Pack::open(&path))
-        });
-        if table.has("root") {
-            table.wrong("both `root` and `pack` are given", None);
-        }
-        let plan = plan(&mut table, mounted);
-        table.finish();
-        return Some(packed(pack?, plan?));
-    }
-    let root = root(&mut table, mounted);
+    let source = source(&mut table, mounted);
+    let live = match table.take("live") {
+        None => Some(false),
+        Some(value) if value.is_false() => Some(false),
+        Some(value) if !value.is_true() => value.wrong("is true or false"),
+        Some(value) => match &source {
+            Some(Source::Pack(_) | Source::Nothing) => {
+                value.wrong("is for a directory: nothing else changes")
+            }
+            _ => Some(true),
+        },
+    };
     let plan = plan(&mut table, mounted);
     table.finish();
-    Some(directory(root?, plan?))
-}
-
-/// Serves what is packed.
-fn packed(pack: Pack, plan: SitePlan) -> Arc<MakeAction> {
-    let (pack, shared) = (Arc::new(pack), OnceLock::new());
-    Arc::new(move || {
-        let made = || Arc::new(Shared::new(plan.clone(), pack.links()));
-        let shared = shared.get_or_init(made);
-        let tree = Rc::new(Arc::clone(&pack));
-        Rc::new(Files::new(Arc::clone(shared), tree)) as Rc<dyn Action>
-    })
+    let site = Site {
+        source: source?,
+        plan: plan?,
+        figures: mounted.is_measured.then(|| mounted.counters.figures()),
+        live: live?.then(|| Arc::clone(mounted.counters)),
+    };
+    Some(site.made())
 }
 
 /// Serves a directory; it is watched, and links are loaded, from the first worker's start on.
 pub fn directory(root: PathBuf, plan: SitePlan) -> Arc<MakeAction> {
-    let shared = OnceLock::new();
-    Arc::new(move || {
-        let (shared, changes) = shared.get_or_init(|| {
-            let shared = Arc::new(Shared::new(plan.clone(), ""));
-            (shared, Changes::watch(root.clone()))
+    let site = Site {
+        source: Source::Directory(root),
+        plan,
+        figures: None,
+        live: None,
+    };
+    site.made()
+}
+
+/// A site, of which each worker makes its own action.
+struct Site {
+    source: Source,
+    plan: SitePlan,
+    /// Where it counts, if anybody wants to know.
+    figures: Option<Arc<SiteFigures>>,
+    /// Pages load themselves again when something has changed, until these say that it is over.
+    live: Option<Arc<Counters>>,
+}
+
+/// Where files come from.
+enum Source {
+    Directory(PathBuf),
+    Pack(Arc<Pack>),
+    /// There are short links alone.
+    Nothing,
+}
+
+impl Site {
+    fn made(self) -> Arc<MakeAction> {
+        let started = OnceLock::new();
+        Arc::new(move || {
+            let (shared, changes) = started.get_or_init(|| self.start());
+            let tree: Rc<dyn Tree> = match (&self.source, changes) {
+                (Source::Directory(root), Some(changes)) => {
+                    Rc::new(Directory::new(root.clone(), Arc::clone(changes)))
+                }
+                (Source::Pack(pack), _) => Rc::new(Arc::clone(pack)),
+                _ => Rc::new(NoFiles),
+            };
+            let worker = self.figures.as_ref().map(|figures| figures.worker());
+            let files = Rc::new(Files::new(Arc::clone(shared), tree, worker.clone()));
+            match worker {
+                Some(worker) => Rc::new(Measured::new(files, worker)) as Rc<dyn Action>,
+                None => files,
+            }
+        })
+    }
+
+    /// What all workers share, from the first one's start on.
+    fn start(&self) -> (Arc<Shared>, Option<Arc<Changes>>) {
+        let (fixed, changes) = match &self.source {
+            Source::Directory(root) => ("", Some(Changes::watch(root.clone()))),
+            Source::Pack(pack) => (pack.links(), None),
+            Source::Nothing => ("", None),
+        };
+        let live = self.live.as_ref().zip(changes.as_ref());
+        let live = live.map(|(counters, changes)| {
+            Live::new(Arc::clone(changes), Arc::clone(counters), &self.plan.strip)
         });
-        let tree = Directory::new(root.clone(), Arc::clone(changes));
-        Rc::new(Files::new(Arc::clone(shared), Rc::new(tree))) as Rc<dyn Action>
-    })
+        let shared = Shared::new(self.plan.clone(), fixed, self.figures.as_deref(), live);
+        (Arc::new(shared), changes)
+    }
+}
+
+fn source(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Source> {
+    let Some(value) = table.take("pack") else {
+        // Short links need no files.
+        if !table.has("root") && table.has("redirects") {
+            return Some(Source::Nothing);
+        }
+        return root(table, mounted).map(Source::Directory);
+    };
+    if table.has("root") {
+        table.wrong("both `root` and `pack` are given", None);
+    }
+    let path = mounted.directory.join(as_text(&value)?);
+    value
+        .check(Pack::open(&path))
+        .map(Arc::new)
+        .map(Source::Pack)
 }
 
 fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
     let Some(value) = table.take("root") else {
-        let hint = "such as root = \"public\", or pack = FILE for a packed site";
+        let hint = "such as root = \"public\", pack = FILE for a packed site, or redirects = FILE for short links alone";
         table.missing("root", hint);
         return None;
     };
@@ -129,9 +197,9 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
         }
     }
     if let Some(value) = table.take("cache_control") {
-        let given = field_value(&value);
+        let given = cache_control(&value);
         is_whole &= given.is_some();
-        plan.cache_control = given;
+        plan.cache_control = given.unwrap_or_default();
     }
     if let Some(bytes) = table.bytes("cache") {
         plan.cache_bytes = bytes;
@@ -143,22 +211,33 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     }
     let links = links(table, mounted);
     let status = redirect_status(table);
-    let cache_control = match table.take("redirect_cache_control") {
-        None => Some(plan.redirect_cache_control.clone()),
-        Some(value) => field_value(&value),
-    };
+    let redirect_cache_control = table
+        .take("redirect_cache_control")
+        .map(|value| cache_control(&value));
     if !is_whole {
         return None;
     }
     plan.links = links?;
     plan.redirect_status = status?;
-    plan.redirect_cache_control = cache_control?;
+    if let Some(given) = redirect_cache_control {
+        plan.redirect_cache_control = match given? {
+            CacheControl::Always(value) => Some(value),
+            CacheControl::ByName | CacheControl::Nothing => None,
+        };
+    }
     Some(plan)
 }
 
-fn field_value(value: &Value<'_>) -> Option<HeaderValue> {
+/// The value of a field, which is not sent at all if it is empty.
+fn cache_control(value: &Value<'_>) -> Option<CacheControl> {
     let text = as_text(value)?;
-    value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))
+    let given = HeaderValue::from_str(text).map_err(|_| "contains a control character");
+    let given = value.check(given)?;
+    Some(if text.is_empty() {
+        CacheControl::Nothing
+    } else {
+        CacheControl::Always(given)
+    })
 }
 
 /// How long a list of links from a URL holds.

@@ -13,8 +13,10 @@ use plimsoll_server::{Action, Answer, Notices, Request, Response};
 use plimsoll_wire::SystemClock;
 
 use crate::cache::{Hit, PageCache};
+use crate::figures::{SiteFigures, WorkerFigures};
 use crate::links::{LinkSource, Links};
 use crate::listing;
+use crate::live::Live;
 use crate::media;
 use crate::page::{Page, Parts};
 use crate::path::SitePath;
@@ -32,8 +34,8 @@ pub struct SitePlan {
     pub strip: String,
     /// What is compressed when it is asked for, besides the copies that are stored.
     pub compresses: bool,
-    /// `cache-control` of every file, in place of what its name tells.
-    pub cache_control: Option<HeaderValue>,
+    /// `cache-control` of files.
+    pub cache_control: CacheControl,
     /// Bytes of content that each worker keeps in memory.
     pub cache_bytes: u64,
     /// `_redirects` and `_headers` at the root are heeded, as this dialect has them.
@@ -42,10 +44,34 @@ pub struct SitePlan {
     pub links: Vec<LinkSource>,
     /// What clients are told of short links: 301, 302, 303, 307 or 308.
     pub redirect_status: StatusCode,
-    /// `cache-control` of redirects.
-    pub redirect_cache_control: HeaderValue,
+    /// `cache-control` of redirects, if they have one.
+    pub redirect_cache_control: Option<HeaderValue>,
     /// Who is told what happens to links and rules.
     pub notices: Notices,
+}
+
+/// What a site says of how long its files may be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CacheControl {
+    /// What their names tell; that others may be kept, but have to be asked about each time.
+    #[default]
+    ByName,
+    /// This of every file; pages for what is not there have to be asked about each time.
+    Always(HeaderValue),
+    /// Nothing.
+    Nothing,
+}
+
+impl CacheControl {
+    /// Of the file called `name`, with which it is answered by `status`.
+    fn of(&self, name: &str, status: StatusCode) -> Option<HeaderValue> {
+        match self {
+            Self::Nothing => None,
+            _ if status != StatusCode::OK => Some(HeaderValue::from_static("no-cache")),
+            Self::Always(given) => Some(given.clone()),
+            Self::ByName => Some(media::cache_control(name)),
+        }
+    }
 }
 
 impl Default for SitePlan {
@@ -54,12 +80,12 @@ impl Default for SitePlan {
             layout: Layout::default(),
             strip: String::new(),
             compresses: true,
-            cache_control: None,
+            cache_control: CacheControl::default(),
             cache_bytes: CACHE_BYTES,
             dialect: None,
             links: Vec::new(),
             redirect_status: StatusCode::PERMANENT_REDIRECT,
-            redirect_cache_control: HeaderValue::from_static("no-cache"),
+            redirect_cache_control: Some(HeaderValue::from_static("no-cache")),
             notices: Notices::default(),
         }
     }
@@ -77,22 +103,34 @@ pub(crate) struct Shared {
     plan: SitePlan,
     rules: Option<RuleFiles>,
     links: Vec<Arc<Links>>,
+    live: Option<Arc<Live>>,
 }
 
 impl Shared {
     /// - `fixed`: lines of aliases and URLs that never change.
-    pub(crate) fn new(plan: SitePlan, fixed: &str) -> Self {
+    /// - `figures`: where the links are counted, if anybody wants to know.
+    /// - `live`: what pages are told of changes by, if they are.
+    pub(crate) fn new(
+        plan: SitePlan,
+        fixed: &str,
+        figures: Option<&SiteFigures>,
+        live: Option<Live>,
+    ) -> Self {
         let mut links = Vec::new();
         if !fixed.is_empty() {
             links.push(Links::fixed(fixed));
         }
         let notices = &plan.notices;
         links.extend(plan.links.iter().map(|source| Links::of(source, notices)));
+        if let Some(figures) = figures {
+            figures.count_links(&links);
+        }
         Self {
             rules: plan
                 .dialect
                 .map(|dialect| RuleFiles::new(dialect, notices.clone())),
             links,
+            live: live.map(Arc::new),
             plan,
         }
     }
@@ -106,6 +144,7 @@ pub(crate) struct Files {
     rules: RefCell<Arc<Rules>>,
     /// What the rules are known to be of.
     rules_of: Cell<Option<u64>>,
+    figures: Option<Arc<WorkerFigures>>,
 }
 
 /// A request on its way to a file.
@@ -138,8 +177,14 @@ fn decoded(path: &SitePath) -> String {
 }
 
 impl Files {
-    pub(crate) fn new(shared: Arc<Shared>, tree: Rc<dyn Tree>) -> Self {
+    /// - `figures`: what it counts in, if anybody wants to know.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tree: Rc<dyn Tree>,
+        figures: Option<Arc<WorkerFigures>>,
+    ) -> Self {
         Self {
+            figures,
             cache: RefCell::new(PageCache::new(shared.plan.cache_bytes)),
             rules: RefCell::new(rule_files::none()),
             rules_of: Cell::new(None),
@@ -166,6 +211,15 @@ impl Files {
             self.rules_of.set(Some(generation));
         }
         Arc::clone(&self.rules.borrow())
+    }
+
+    /// The answer of a page that is known to be as it was.
+    #[inline]
+    fn at_hand(&self, page: &Rc<Page>, request: &Request<'_>) -> Answer {
+        if let Some(figures) = &self.figures {
+            figures.hit();
+        }
+        page.answer(request)
     }
 
     /// The answer to a path that is not kept, or not known to be the same.
@@ -219,11 +273,19 @@ impl Files {
         if target.eq_ignore_ascii_case(&own) {
             return None;
         }
-        Some(Answer::now(
-            Response::new(self.plan().redirect_status)
-                .with_field(LOCATION, url)
-                .with_field(CACHE_CONTROL, self.plan().redirect_cache_control.clone()),
-        ))
+        if let Some(figures) = &self.figures {
+            figures.redirected(name);
+        }
+        Some(self.sent_on(self.plan().redirect_status, url))
+    }
+
+    /// A redirect that a rule or a link asks for.
+    fn sent_on(&self, status: StatusCode, location: HeaderValue) -> Answer {
+        let response = Response::new(status).with_field(LOCATION, location);
+        Answer::now(match &self.plan().redirect_cache_control {
+            Some(value) => response.with_field(CACHE_CONTROL, value.clone()),
+            None => response,
+        })
     }
 
     /// Does what a rule says.
@@ -253,11 +315,7 @@ impl Files {
         let (Ok(location), Ok(status)) = (location, status) else {
             return unredirectable();
         };
-        Answer::now(
-            Response::new(status)
-                .with_field(LOCATION, location)
-                .with_field(CACHE_CONTROL, self.plan().redirect_cache_control.clone()),
-        )
+        self.sent_on(status, location)
     }
 
     fn not_found(&self, looked: &Looked<'_, '_>, path: &str) -> Answer {
@@ -301,7 +359,9 @@ impl Files {
             },
         };
         let answer = page.answer(looked.request);
-        self.cache.borrow_mut().put(key, page, looked.generation);
+        if self.shared.live.is_none() {
+            self.cache.borrow_mut().put(key, page, looked.generation);
+        }
         answer
     }
 
@@ -316,19 +376,16 @@ impl Files {
         looked: &Looked<'_, '_>,
         path: String,
         file: SiteFile,
-        copies: Vec<StoredCopy>,
+        mut copies: Vec<StoredCopy>,
         status: StatusCode,
     ) -> io::Result<Rc<Page>> {
         let now = SystemClock.wall().duration_since(std::time::UNIX_EPOCH);
         let mut fields = HeaderMap::new();
         let name = path.rsplit('/').next().unwrap_or_default();
         fields.insert(CONTENT_TYPE, media::media_type(name));
-        let cache_control = match &self.plan().cache_control {
-            _ if status != StatusCode::OK => HeaderValue::from_static("no-cache"),
-            Some(given) => given.clone(),
-            None => media::cache_control(name),
-        };
-        fields.insert(CACHE_CONTROL, cache_control);
+        if let Some(cache_control) = self.plan().cache_control.of(name, status) {
+            fields.insert(CACHE_CONTROL, cache_control);
+        }
         // What answers for many paths says what holds for its own.
         let decoded = if status == StatusCode::OK && !looked.path.has_gaps {
             decoded(&looked.path)
@@ -336,13 +393,20 @@ impl Files {
             format!("/{path}")
         };
         looked.rules.apply(looked.asked(&decoded), &mut fields);
+        let mut content = None;
+        if let Some(live) = &self.shared.live {
+            Live::allow(&mut fields);
+            content = live.injected(&fields, &file.part);
+            copies.clear();
+        }
         let parts = Parts {
             path,
             file,
             copies,
             status,
             fields,
-            compresses: self.plan().compresses,
+            content,
+            compresses: self.plan().compresses && self.shared.live.is_none(),
             now: now.map_or(0, |now| now.as_secs()),
         };
         Page::load(parts, self.cache.borrow().ledger()).map(Rc::new)
@@ -374,6 +438,11 @@ impl Action for Files {
                 return Answer::now(allowing(refusal));
             }
         }
+        if let Some(live) = &self.shared.live
+            && let Some(answer) = live.answer(request.path)
+        {
+            return answer;
+        }
         // Read before anything is looked at: what changes meanwhile is looked at again the next time.
         let generation = self.tree.generation();
         let rules = self.rules(generation);
@@ -390,8 +459,8 @@ impl Action for Files {
         } else {
             None
         };
-        let stale = match hit {
-            Some(Hit::Fresh(page)) => return page.answer(request),
+        let mut stale = match hit {
+            Some(Hit::Fresh(page)) => return self.at_hand(&page, request),
             Some(Hit::Stale(page)) => Some(page),
             None => None,
         };
@@ -423,10 +492,13 @@ impl Action for Files {
             }
             let hit = self.cache.borrow_mut().get(key, generation);
             match hit {
-                Some(Hit::Fresh(page)) => return page.answer(request),
-                Some(Hit::Stale(page)) => return self.look(&looked, key, Some(page)),
+                Some(Hit::Fresh(page)) => return self.at_hand(&page, request),
+                Some(Hit::Stale(page)) => stale = Some(page),
                 None => {}
             }
+        }
+        if let Some(figures) = &self.figures {
+            figures.missed();
         }
         self.look(&looked, key, stale)
     }

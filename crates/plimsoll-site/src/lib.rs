@@ -24,6 +24,8 @@ mod ranges;
 
 mod page;
 
+mod live;
+
 mod cache;
 
 mod listing;
@@ -32,11 +34,15 @@ mod fetch;
 
 mod links;
 
+mod refresh;
+
 mod rules;
 
 mod rule_files;
 
 mod events;
+
+mod figures;
 
 pub mod crawl;
 
@@ -47,6 +53,7 @@ mod files;
 mod config;
 
 pub use crate::config::{FILES, directory};
-pub use crate::files::SitePlan;
+pub use crate::files::{CacheControl, SitePlan};
 pub use crate::links::{LinkPlace, LinkSource, load_links};
+pub use crate::refresh::refresh_path;
 pub use crate::resolve::{Layout, TrailingSlash};

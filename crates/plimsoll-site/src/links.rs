@@ -135,6 +135,20 @@ impl std::fmt::Display for LinkPlace {
     }
 }
 
+/// Has every list in use asked for again in a moment; how many there are.
+///
+/// A list that is being loaded is loaded once more, however often this is called meanwhile.
+pub(crate) fn refresh() -> usize {
+    let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let lists = in_use.iter().filter_map(|(_, links)| links.upgrade());
+    let lists: Vec<_> = lists.collect();
+    for list in &lists {
+        // If one is waiting to be heard already, that is enough.
+        list.wake.try_send(()).ok();
+    }
+    lists.len()
+}
+
 /// Loads a list once, waiting for it.
 ///
 /// Fails with what is wrong with the place, or with a list that has no entry.

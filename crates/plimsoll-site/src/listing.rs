@@ -1,13 +1,17 @@
 //! What lies in a directory, as a page or as JSON.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY};
 use plimsoll_model::grouped;
 use plimsoll_server::{Request, Response, ResponseBody};
+use ring::digest::{SHA256, digest};
 use serde_json::json;
 
 use crate::path::escaped;
@@ -25,12 +29,15 @@ pub(crate) fn respond(
     let accept = request.header("accept").unwrap_or_default();
     let accept = String::from_utf8_lossy(accept).to_ascii_lowercase();
     let wants_json = accept.contains("application/json") && !accept.contains("text/html");
-    let (kind, text) = if wants_json {
-        ("application/json", as_json(&entries))
+    let response = Response::new(StatusCode::OK);
+    let (kind, text, response) = if wants_json {
+        ("application/json", as_json(&entries), response)
     } else {
-        ("text/html; charset=utf-8", as_html(directory, &entries))
+        let response = response.with_field(CONTENT_SECURITY_POLICY, POLICY.clone());
+        let html = as_html(directory, &entries);
+        ("text/html; charset=utf-8", html, response)
     };
-    Response::new(StatusCode::OK)
+    response
         .with_field(CONTENT_TYPE, HeaderValue::from_static(kind))
         .with_field(CACHE_CONTROL, HeaderValue::from_static("no-cache"))
         .with_field(VARY, HeaderValue::from_static("accept"))
@@ -62,6 +69,15 @@ text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 td:first-child{padding-left:0;text-align:left;white-space:normal;overflow-wrap:anywhere;width:100%}\
 a{text-decoration:none}a:hover{text-decoration:underline}\
 @media(max-width:32em){td:last-child{display:none}}";
+
+/// Nothing but the style above, whatever names of files may look like.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = BASE64.encode(digest(&SHA256, STYLE.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).expect("base64 is made of letters")
+});
 
 fn as_html(directory: &str, entries: &[Listed]) -> String {
     let title = escape(&format!("/{directory}"));

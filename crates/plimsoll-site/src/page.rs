@@ -109,6 +109,8 @@ pub(crate) struct Parts {
     /// `cache-control` and what else is to be said of this path; a type given here takes the place of the one by
     /// the name.
     pub(crate) fields: HeaderMap,
+    /// What is sent in place of the file's content.
+    pub(crate) content: Option<Bytes>,
     /// What may be compressed is, even where there is no copy.
     pub(crate) compresses: bool,
     /// Seconds since 1970.
@@ -124,6 +126,7 @@ impl Page {
             mut copies,
             status,
             mut fields,
+            content,
             compresses,
             now,
         } = parts;
@@ -157,7 +160,10 @@ impl Page {
         if let Some(date) = shown.and_then(|date| HeaderValue::from_str(&date).ok()) {
             fields.insert(LAST_MODIFIED, date);
         }
-        let content = Content::load(&file.part)?;
+        let content = match content {
+            Some(content) => Content::Bytes(content),
+            None => Content::load(&file.part)?,
+        };
         let plain = Variant::new(None, file.tag, content, status, &fields, ledger);
         let stored = copies.into_iter().map(|copy| {
             let content = Content::load(&copy.part)?;

@@ -19,6 +19,28 @@ pub(crate) trait Tree {
     fn generation(&self) -> u64;
 }
 
+/// A tree without files, for sites that have short links and nothing else.
+#[derive(Debug)]
+pub(crate) struct NoFiles;
+
+impl Tree for NoFiles {
+    fn find(&self, _: &str) -> io::Result<Found> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn copies(&self, _: &str, _: &SiteFile) -> Vec<StoredCopy> {
+        Vec::new()
+    }
+
+    fn list(&self, _: &str) -> io::Result<Vec<Listed>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+}
+
 /// What a path names.
 #[derive(Debug)]
 pub(crate) enum Found {

@@ -4,7 +4,7 @@ use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 
-use crate::commands::{Command, LoadtestArgs, PackedArgs};
+use crate::commands::{Command, LoadtestArgs, PackedArgs, ServeArgs};
 
 /// Finds the load line of HTTP services.
 #[derive(Debug, Parser)]
@@ -37,6 +37,14 @@ pub(crate) struct PackedCli {
     pub(crate) args: PackedArgs,
 }
 
+/// The command line under the name of another server.
+#[derive(Debug, Parser)]
+#[command(version, styles = STYLES)]
+pub(crate) struct ServeCli {
+    #[command(flatten)]
+    pub(crate) args: ServeArgs,
+}
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -53,6 +61,7 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
         LoadtestCli::command().debug_assert();
+        ServeCli::command().debug_assert();
     }
 
     #[test]

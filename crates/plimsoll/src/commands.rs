@@ -41,6 +41,8 @@ use crate::problem::{Failed, Problem};
 
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
 pub(crate) use self::pack::{PackedArgs, PackedSite, run_packed};
+pub(crate) use self::serve::stand_in::Original;
+pub(crate) use self::serve::{Args as ServeArgs, run_as as serve_as};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

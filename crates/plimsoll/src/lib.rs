@@ -23,25 +23,31 @@ mod signals;
 
 mod terminal;
 
-use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, LoadtestCli, PackedCli};
-use crate::commands::PackedSite;
+use crate::cli::{Cli, LoadtestCli, PackedCli, ServeCli};
+use crate::commands::{Original, PackedSite};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
-/// The program: `plimsoll`, or under the name `loadtest` the command of that name.
+/// The program: `plimsoll`, under the name `loadtest` the command of that name, and under those of servy and gosherve
+/// what stands in for them.
 pub fn main() -> ExitCode {
     if let Some(packed) = packed_site() {
         return serve_packed(&packed);
     }
-    if is_loadtest(std::env::args_os().next()) {
+    if own_name().is_some_and(|name| name == "loadtest") {
         return match LoadtestCli::try_parse() {
             Ok(cli) => finish(commands::run_loadtest(&cli.args)),
+            Err(error) => exit::after_parsing(&error),
+        };
+    }
+    if let Some(original) = own_name().and_then(|name| Original::called(&name)) {
+        return match ServeCli::try_parse() {
+            Ok(cli) => finish(commands::serve_as(&cli.args, original)),
             Err(error) => exit::after_parsing(&error),
         };
     }
@@ -75,8 +81,11 @@ fn serve_packed(packed: &PackedSite) -> ExitCode {
     }
 }
 
-fn is_loadtest(name: Option<OsString>) -> bool {
-    name.is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new("loadtest")))
+/// What the program was started as.
+fn own_name() -> Option<String> {
+    let name = std::env::args_os().next()?;
+    let name = Path::new(&name).file_name()?;
+    Some(name.to_str()?.to_owned())
 }
 
 fn finish(result: Result<Exit, Failed>) -> ExitCode {

@@ -72,6 +72,8 @@ pub(super) struct Operand {
     pub(super) name: String,
     /// What must be installed.
     pub(super) program: String,
+    /// Without one it takes part where a case has one for it.
+    #[serde(default)]
     pub(super) command: String,
     /// A command that tells the version; none for programs of this workspace.
     #[serde(default)]
@@ -101,7 +103,9 @@ impl Case {
             .filter_map(|operand| {
                 let command = match self.commands.get(&operand.name) {
                     Some(command) => command,
-                    None if self.commands.is_empty() => &operand.command,
+                    None if self.commands.is_empty() && !operand.command.is_empty() => {
+                        &operand.command
+                    }
                     None => return None,
                 };
                 Some((operand.name.as_str(), command.as_str()))
@@ -145,6 +149,16 @@ impl Plan {
     /// What drives the operands of some case in place of the server.
     pub(super) fn drivers(&self) -> impl Iterator<Item = &Operand> {
         self.cases.iter().filter_map(|case| case.driver.as_ref())
+    }
+
+    /// What must be there to run it.
+    pub(super) fn programs(&self) -> Vec<&str> {
+        let operands = self.operands.iter().map(|operand| &operand.program);
+        let drivers = self.drivers().map(|driver| &driver.program);
+        let prepares = self.server.prepare.iter().filter_map(|words| words.first());
+        let all = operands.chain(drivers).chain(prepares);
+        let all = all.chain([&self.server.program]);
+        all.map(String::as_str).collect()
     }
 
     fn check(&self) -> Result<(), String> {

@@ -44,7 +44,7 @@ pub(super) fn render(
                 .map(|word| shown(word))
                 .collect();
             let program = match run.kind {
-                super::plan::Kind::Json => "",
+                super::plan::Kind::Json | super::plan::Kind::Profile => "",
                 super::plan::Kind::Criterion => "cargo bench -p plimsoll-bench -- ",
             };
             writeln!(text, "- `{program}{}`", words.join(" ")).expect(IN_MEMORY);
@@ -175,6 +175,9 @@ fn ours(plan: &Plan, cell: &Cell, found: &Found) -> Result<Ours, Failure> {
             Ok(Ours::Absent(NOT_RUN, first.to_owned()))
         }
         Ok(document) => {
+            if let Some(reason) = not_run(document, at) {
+                return Ok(Ours::Absent(NOT_RUN, reason));
+            }
             let value = document
                 .pointer(at)
                 .and_then(Value::as_f64)
@@ -182,6 +185,13 @@ fn ours(plan: &Plan, cell: &Cell, found: &Found) -> Result<Ours, Failure> {
             Ok(Ours::Measured(figure(value, cell)))
         }
     }
+}
+
+/// What a lab says of the cell that `at` leads into, if it did not run it.
+fn not_run(document: &Value, at: &str) -> Option<String> {
+    let cell: Vec<_> = at.splitn(4, '/').take(3).collect();
+    let cell = document.pointer(&cell.join("/"))?;
+    Some(cell.get("not_run_because")?.as_str()?.to_owned())
 }
 
 fn figure(value: f64, cell: &Cell) -> String {
@@ -194,6 +204,8 @@ fn figure(value: f64, cell: &Cell) -> String {
         Unit::Microseconds => time(value / per),
         Unit::Cost => format!("{:.1} µs", value / per),
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
+        Unit::MegabytesPerSecond => format!("{:.0} MB/s", value / per),
+        Unit::Share => format!("{:.0} %", value * 100.0),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A file of examples/sources: what is run, and the tables of the source document with our cells.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +16,9 @@ pub(super) struct Plan {
     pub(super) title: String,
     /// What the source measured and how; paragraphs.
     pub(super) about: Vec<String>,
+    /// Arguments of the release builds that it needs beside the program.
+    #[serde(default)]
+    pub(super) build: Vec<Vec<String>>,
     pub(super) run: Vec<Run>,
     pub(super) table: Vec<Table>,
     /// What the figures do not tell.
@@ -35,6 +39,12 @@ pub(super) struct Run {
     /// Added to it if they were.
     #[serde(default)]
     pub(super) full: Vec<String>,
+    /// Of a profile: the function whose samples are the whole.
+    #[serde(default)]
+    pub(super) within: String,
+    /// Of a profile: functions, by what the share of their samples is called.
+    #[serde(default)]
+    pub(super) shares: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -43,6 +53,8 @@ pub(super) enum Kind {
     /// A program that prints a JSON document.
     #[default]
     Json,
+    /// A program that leaves a profile, of which shares are taken.
+    Profile,
     /// The benchmarks of plimsoll-bench; `command` is what criterion is given.
     Criterion,
 }
@@ -101,6 +113,10 @@ pub(super) enum Unit {
     /// Things per second.
     Rate,
     Bytes,
+    /// Things per second, of which `per` make a megabyte.
+    MegabytesPerSecond,
+    /// A fraction.
+    Share,
 }
 
 impl Plan {

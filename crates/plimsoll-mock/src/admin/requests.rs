@@ -239,6 +239,9 @@ fn answered_by(entry: &Entry, plan: &MockPlan) -> Value {
     match &entry.by {
         AnsweredBy::Rule(rule) => json!({ "rule": rule.key }),
         AnsweredBy::Collection(path) => json!({ "collection": path }),
+        AnsweredBy::Document(document) => {
+            json!({ "openapi": document.file().display().to_string() })
+        }
         AnsweredBy::Preflight => json!({ "preflight": true }),
         AnsweredBy::Refusal => json!({ "refusal": true }),
         AnsweredBy::Nothing => Value::Null,

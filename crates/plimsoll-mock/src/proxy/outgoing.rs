@@ -133,7 +133,7 @@ impl Outgoing {
 /// The path of the server's URL, then path and query of the request as they were sent.
 fn target(asked: &Asked<'_>, endpoint: &Endpoint) -> String {
     let base = endpoint.path_and_query().trim_end_matches('/');
-    let path = asked.target_path;
+    let path = asked.own_path();
     let path = if path.starts_with('/') { path } else { "/" };
     match asked.query {
         None => format!("{base}{path}"),

@@ -197,6 +197,12 @@ impl RuleSet {
         &self.rules
     }
 
+    /// Its rules, to become part of another set.
+    pub fn into_rules(self) -> Vec<Rule> {
+        // Nobody else has those of a set that nobody serves yet.
+        self.rules.into_iter().filter_map(Arc::into_inner).collect()
+    }
+
     /// How one of several is chosen.
     pub fn strategy(&self) -> Strategy {
         self.strategy

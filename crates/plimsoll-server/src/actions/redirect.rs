@@ -85,7 +85,13 @@ impl Redirect {
                     location.push('/');
                     location.push_str(request.path.trim_start_matches('/'));
                 }
-                Piece::Path => location.push_str(request.path),
+                Piece::Path => {
+                    // That of `OPTIONS *` would otherwise become a part of the host.
+                    if !request.path.starts_with('/') {
+                        location.push('/');
+                    }
+                    location.push_str(request.path);
+                }
                 Piece::Query => {
                     if let Some(query) = request.query {
                         location.push('?');

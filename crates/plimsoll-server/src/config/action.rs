@@ -33,6 +33,8 @@ pub struct Mounted<'a> {
     pub counters: &'a Arc<Counters>,
     /// Takes what it answers on the admin port; absent if there is none.
     pub apis: Option<&'a AdminApis>,
+    /// Somebody may ask for figures, so they are worth counting.
+    pub is_measured: bool,
     /// Who is told what happens while it is served.
     pub notices: &'a Notices,
 }

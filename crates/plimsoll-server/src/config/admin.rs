@@ -9,7 +9,7 @@ use plimsoll_model::Secret;
 use crate::action::Action;
 use crate::address::Address;
 use crate::admin::{Admin, AdminApi, AdminPath};
-use crate::config::document::{Table, as_text};
+use crate::config::document::{Table, Value, as_text};
 use crate::counters::Counters;
 use crate::engine::{ListenerPlan, Serves};
 
@@ -27,13 +27,7 @@ pub(super) fn compile(
     apis: Vec<AdminApi>,
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
-    let token = table.take("token").and_then(|value| {
-        let text = as_text(&value)?;
-        if text.len() < SHORTEST_TOKEN {
-            return value.wrong(format!("must have {SHORTEST_TOKEN} characters or more"));
-        }
-        Some(Secret::new(text.to_owned()))
-    });
+    let token = token(&mut table);
     let address = match table.take("address") {
         None => {
             table.missing("address", "such as address = \"127.0.0.1:9090\"");
@@ -47,26 +41,50 @@ pub(super) fn compile(
             if token.is_none() && !address.ip().is_loopback() {
                 return value.wrong("is not on the loopback, so a `token` is needed");
             }
-            if address.port() != 0
-                && others
-                    .iter()
-                    .any(|other| other.address == Address::Port(address))
-            {
-                return value.wrong("is that of a [[listen]] already");
-            }
-            Some(address)
+            free(&value, address, others)
         }),
     };
     table.finish();
     let (counters, paths) = (Arc::clone(counters), paths.to_vec());
-    let action = move || {
-        let admin = Admin::new(Arc::clone(&counters), token.clone())
+    let admin = move || {
+        Admin::new(Arc::clone(&counters), token.clone())
             .with_paths(&paths)
-            .with_apis(&apis);
-        Rc::new(admin) as Rc<dyn Action>
+            .with_apis(&apis)
     };
-    Some(ListenerPlan {
+    Some(listener(address?, admin))
+}
+
+/// What clients must know, if anything.
+pub(super) fn token(table: &mut Table<'_>) -> Option<Secret> {
+    let value = table.take("token")?;
+    let text = as_text(&value)?;
+    if text.len() < SHORTEST_TOKEN {
+        return value.wrong(format!("must have {SHORTEST_TOKEN} characters or more"));
+    }
+    Some(Secret::new(text.to_owned()))
+}
+
+/// The address, unless another listener has it.
+pub(super) fn free(
+    value: &Value<'_>,
+    address: SocketAddr,
+    others: &[ListenerPlan],
+) -> Option<SocketAddr> {
+    let mut others = others.iter();
+    if address.port() != 0 && others.any(|other| other.address == Address::Port(address)) {
+        return value.wrong("is that of another listener already");
+    }
+    Some(address)
+}
+
+/// One that stays until the very end, so that a drain can be watched.
+pub(super) fn listener(
+    address: SocketAddr,
+    admin: impl Fn() -> Admin + Send + Sync + 'static,
+) -> ListenerPlan {
+    let action = move || Rc::new(admin()) as Rc<dyn Action>;
+    ListenerPlan {
         is_last: true,
-        ..ListenerPlan::new(address?, Serves::clear(Arc::new(action)))
-    })
+        ..ListenerPlan::new(address, Serves::clear(Arc::new(action)))
+    }
 }

@@ -1,6 +1,7 @@
 //! `[[listen]]`.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -9,7 +10,8 @@ use plimsoll_wire::tls::{
 };
 
 use crate::access_log::AccessLog;
-use crate::action::MakeAction;
+use crate::action::{Action, MakeAction};
+use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
 use crate::config::{Context, middleware, udp};
@@ -49,6 +51,7 @@ pub(super) fn compile(
         let http2 = table.boolean("http2").unwrap_or(true);
         let tls = tls(&mut table, context, http2);
         let http3 = http3(&mut table, tls.is_some());
+        let to_tls = to_tls(&mut table);
         let middleware = middleware::compile(&mut table, context, "listener");
         if let Some(address) = &address {
             check_http(&mut table, address, http3.is_some(), &listeners);
@@ -62,7 +65,7 @@ pub(super) fn compile(
                 proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
                 serves: Serves::Http {
-                    action: layered(action, middleware, log.cloned()),
+                    action: layered(to_tls.as_ref().unwrap_or(action), middleware, log.cloned()),
                     tls,
                     http2,
                     http3,
@@ -72,6 +75,40 @@ pub(super) fn compile(
     }
     listeners
 }
+
+/// What sends every client to the same place by TLS, if the listener is there for that.
+fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
+    let value = table.take("redirect_https")?;
+    if value.is_false() {
+        return None;
+    }
+    let mut settings = value.table_or_true()?;
+    let port = settings.count("port", 1..=65_535).unwrap_or(HTTPS);
+    let status = settings.count("status", 300..=399).unwrap_or(308);
+    if table.was_given("tls") {
+        table.wrong(
+            "`redirect_https` is for a listener in the clear, and there is `tls`",
+            None,
+        );
+    }
+    let port = if port == HTTPS {
+        String::new()
+    } else {
+        format!(":{port}")
+    };
+    let to = format!("https://{{host}}{port}{{path}}{{query}}");
+    let status = u16::try_from(status).unwrap_or_default();
+    let redirect = Redirect::new(status, &to);
+    let redirect = redirect.map_err(|error| settings.wrong(error, None)).ok();
+    settings.finish();
+    let redirect = redirect?;
+    Some(Arc::new(move || {
+        Rc::new(redirect.clone()) as Rc<dyn Action>
+    }))
+}
+
+/// The port that a URL need not name.
+const HTTPS: usize = 443;
 
 /// What a listener makes of the routes; the log sees everything.
 fn layered(

@@ -11,7 +11,7 @@ use crate::config::document::{Table, Value, as_text};
 use crate::config::route::field;
 use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HeaderRules, LimitKey, Middleware, Origins, PasswordHash,
-    RateLimit, RequestIds, Trace,
+    RateLimit, RequestIds, SecurityHeaders, Trace,
 };
 
 /// Clients that a limit tells from one another, unless its table says otherwise.
@@ -29,6 +29,7 @@ pub(super) fn compile(
     let request_id = layer("request_id");
     let trace = layer("trace");
     let response_headers = layer("response_headers");
+    let security = layer("security_headers");
     let cors_value = layer("cors");
     let limit = layer("rate_limit");
     let auth = layer("basic_auth");
@@ -41,6 +42,10 @@ pub(super) fn compile(
             .map(Arc::new),
         trace: trace.and_then(Value::table_or_true).map(tracing),
         response_headers: response_headers.and_then(rules).map(Arc::new),
+        security_headers: security
+            .and_then(Value::table_or_true)
+            .map(security_headers)
+            .map(Arc::new),
         cors: cors_value.and_then(cors).map(Arc::new),
         rate_limit: limit
             .and_then(|value| rate_limit(value, place))
@@ -112,6 +117,29 @@ fn names(value: Value<'_>) -> Option<Vec<HeaderName>> {
         .iter()
         .map(|text| HeaderName::from_bytes(text.as_bytes()));
     names.collect::<Result<_, _>>().ok()
+}
+
+/// The preset, of which a table changes values or, by `false`, leaves fields out.
+fn security_headers(mut table: Table<'_>) -> SecurityHeaders {
+    let mut headers = SecurityHeaders::default();
+    for (name, value) in table.rest() {
+        let known = name.to_ascii_lowercase();
+        if !SecurityHeaders::names().any(|name| name == known) {
+            let names: Vec<_> = SecurityHeaders::names().collect();
+            let hint = format!(
+                "there are {}; others are set by `response_headers`",
+                names.join(", ")
+            );
+            value.wrong_with::<()>("is no field of the preset", Some(hint));
+            continue;
+        }
+        if value.is_false() {
+            headers = headers.with(&known, None);
+        } else if let Some((_, value)) = field(&name, &value) {
+            headers = headers.with(&known, Some(value));
+        }
+    }
+    headers
 }
 
 fn cors(value: Value<'_>) -> Option<Cors> {

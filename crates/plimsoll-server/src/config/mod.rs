@@ -15,6 +15,8 @@ mod listen;
 
 mod log;
 
+mod metrics;
+
 mod middleware;
 
 mod route;
@@ -111,6 +113,7 @@ impl Compiler {
         let mut root = document.root();
         let context = Context {
             compiler: self,
+            is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             apis: root.has("admin").then(AdminApis::default),
         };
@@ -139,6 +142,9 @@ impl Compiler {
             let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
             listeners.extend(admin);
         }
+        if let Some(table) = root.table("metrics") {
+            listeners.extend(metrics::compile(table, counters, &listeners));
+        }
         root.finish();
         let problems = document.into_problems();
         if !problems.is_empty() {
@@ -162,6 +168,8 @@ impl Compiler {
 /// What compiling needs besides the file.
 struct Context<'c> {
     compiler: &'c Compiler,
+    /// Somebody may ask for figures.
+    is_measured: bool,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
     /// What actions answer on the admin port; absent without one.

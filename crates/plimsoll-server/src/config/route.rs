@@ -220,6 +220,7 @@ fn action(
         },
         counters: &context.compiler.counters,
         apis: context.apis.as_ref(),
+        is_measured: context.is_measured,
         notices: &context.compiler.notices,
     };
     for kind in &context.compiler.actions {

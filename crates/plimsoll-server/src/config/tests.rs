@@ -39,6 +39,10 @@ fn everything_that_can_be_said_is_in_the_schema() {
         threads = 1
         pin = false
         drain = "1s"
+        [metrics]
+        address = "0.0.0.0:9100"
+        prefix = "servy"
+        token = "sixteen-and-more"
         [limits]
         connections = 9
         connections_per_address = 8
@@ -87,6 +91,11 @@ fn everything_that_can_be_said_is_in_the_schema() {
         rate_limit = { requests = 5, per = "1m", burst = 6, key = "header:x-i", clients = 7 }
         basic_auth = { realm = "r", users = { alice = "$2y$04$abcdefghijklmnopqrstuuKKLzYHSLZiYDFhqk2TWOXkYgGqlqGYm" } }
         compress = { codings = ["br", "zstd"], types = "text/*", least = "2KiB" }
+        security_headers = { referrer-policy = "no-referrer", permissions-policy = false }
+        [[listen]]
+        address = "[::1]:0"
+        redirect_https = { port = 8443, status = 301 }
+        security_headers = true
         [[route]]
         name = "all"
         host = "*.example.org"
@@ -189,7 +198,7 @@ fn the_admin_port_is_on_the_loopback_or_has_a_token() {
     assert!(
         check(text)
             .unwrap_err()
-            .contains("is that of a [[listen]] already")
+            .contains("is that of another listener already")
     );
 }
 

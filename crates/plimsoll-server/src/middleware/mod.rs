@@ -16,6 +16,8 @@ mod rate_limit;
 
 mod request_id;
 
+mod security;
+
 mod trace;
 
 use std::rc::Rc;
@@ -31,6 +33,7 @@ pub use crate::middleware::cors::{Cors, Origins};
 pub use crate::middleware::header_rules::HeaderRules;
 pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
 pub use crate::middleware::request_id::RequestIds;
+pub use crate::middleware::security::SecurityHeaders;
 pub use crate::middleware::trace::Trace;
 
 /// The layers of one listener or one route, each if it is wanted; shared by all workers.
@@ -42,6 +45,8 @@ pub struct Middleware {
     pub trace: Option<Trace>,
     /// Changes header fields of responses.
     pub response_headers: Option<Arc<HeaderRules>>,
+    /// Keeps browsers safe.
+    pub security_headers: Option<Arc<SecurityHeaders>>,
     /// Lets pages of other origins in.
     pub cors: Option<Arc<Cors>>,
     /// Turns away who asks too often.
@@ -73,6 +78,9 @@ impl Middleware {
         }
         if let Some(cors) = &self.cors {
             action = Rc::new(cors::Shared::new(Arc::clone(cors), action));
+        }
+        if let Some(headers) = &self.security_headers {
+            action = Rc::new(security::Secured::new(Arc::clone(headers), action));
         }
         if let Some(rules) = &self.response_headers {
             action = Rc::new(header_rules::Responses::new(Arc::clone(rules), action));

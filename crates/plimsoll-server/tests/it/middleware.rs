@@ -49,6 +49,66 @@ fn header_rules_change_requests_and_responses() {
 }
 
 #[test]
+fn browsers_are_kept_safe_and_what_is_set_elsewhere_comes_first() {
+    let server = serving(
+        "security_headers = true\nresponse_headers = { set = { x-frame-options = \"SAMEORIGIN\" } }",
+        "security_headers = { referrer-policy = \"no-referrer\" }",
+    );
+    let answer = ask(&server, "GET /", "");
+    for expected in [
+        "\r\ncontent-security-policy: default-src 'self'; ",
+        "\r\nx-content-type-options: nosniff\r\n",
+        "\r\nx-frame-options: SAMEORIGIN\r\n",
+        "\r\nreferrer-policy: no-referrer\r\n",
+    ] {
+        assert_eq!(
+            answer.matches(expected).count(),
+            1,
+            "{expected} in {answer}"
+        );
+    }
+    // In the clear, anybody could have added it.
+    assert!(!answer.contains("strict-transport-security"), "{answer}");
+    let refused = ask(&server, "GET /nowhere", "");
+    assert!(
+        refused.contains("x-content-type-options: nosniff"),
+        "{refused}"
+    );
+    let unknown = "[[listen]]\naddress = \"127.0.0.1:0\"\nsecurity_headers = { x-mine = \"1\" }\n";
+    let compiler = config::Compiler::new(Path::new("."), &Arc::default());
+    let problems = compiler.compile(unknown).unwrap_err();
+    assert!(
+        problems[0]
+            .to_string()
+            .contains("is no field of the preset")
+    );
+}
+
+#[test]
+fn a_listener_sends_clients_to_tls() {
+    let server = serving("redirect_https = true", "");
+    let answer = ask(&server, "GET //evil.example/%2e?q=1", "");
+    assert!(answer.starts_with("HTTP/1.1 308 "), "{answer}");
+    let expected = "\r\nlocation: https://a//evil.example/%2e?q=1\r\n";
+    assert!(answer.contains(expected), "{answer}");
+    let server = serving("redirect_https = { port = 8443, status = 301 }", "");
+    let answer = ask(&server, "OPTIONS *", "");
+    assert!(answer.starts_with("HTTP/1.1 301 "), "{answer}");
+    assert!(
+        answer.contains("\r\nlocation: https://a:8443/*\r\n"),
+        "{answer}"
+    );
+    for wrong in [
+        "redirect_https = { status = 300 }",
+        "redirect_https = true\ntls = [{ self_signed = true }]",
+    ] {
+        let text = format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{wrong}\n");
+        let compiler = config::Compiler::new(Path::new("."), &Arc::default());
+        assert!(compiler.compile(&text).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn requests_are_named() {
     let server = serving("request_id = true", "");
     let answer = ask(&server, "GET /", "x-request-id: mine\r\n");

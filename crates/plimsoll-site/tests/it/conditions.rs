@@ -57,6 +57,8 @@ fn parts_are_those_that_were_asked_for() {
             (format!("bytes={}-", length - 5), length - 5, length),
             ("bytes=-500".to_owned(), length - 500, length),
             ("bytes=5-9,0-4".to_owned(), 0, 10),
+            ("bytes=0-".to_owned(), 0, length),
+            (format!("bytes=-{}", length + 1), 0, length),
         ] {
             let answer = site.ask("GET", path, &format!("range: {range}\r\n"));
             assert_eq!(answer.status, 206, "{range}");

@@ -10,6 +10,10 @@ mod files;
 
 mod life;
 
+mod live;
+
+mod metrics;
+
 mod redirects;
 
 mod server;

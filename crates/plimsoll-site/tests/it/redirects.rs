@@ -178,6 +178,20 @@ fn an_unknown_path_asks_nobody() {
 }
 
 #[test]
+fn a_list_is_asked_for_again_on_demand() {
+    let upstream = Upstream::start(&ok("", "gh https://a.example/1\n"));
+    let routes = format!(
+        "[[route]]\nfiles = {{ redirects = [{:?}], refresh = \"1h\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        upstream.url
+    );
+    let site = Site::with_routes(&[], &routes);
+    eventually(|| location(&site, "/gh").0 == 308);
+    upstream.answers(&ok("", "gh https://a.example/2\n"));
+    assert_eq!(site.ask_admin("POST", "/redirects/refresh", "").status, 202);
+    eventually(|| location(&site, "/gh") == to(308, "https://a.example/2"));
+}
+
+#[test]
 fn a_link_to_itself_is_none() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("links.txt");

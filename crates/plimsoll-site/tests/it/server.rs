@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_server::config::Compiler;
-use plimsoll_server::{Counters, Engine};
+use plimsoll_server::{Address, Counters, Engine};
 use tempfile::TempDir;
 
 /// Longer than any test takes.
@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Site {
     pub(crate) engine: Engine,
     pub(crate) address: SocketAddr,
+    /// Of the last listener.
+    pub(crate) admin: SocketAddr,
     directory: TempDir,
 }
 
@@ -49,10 +51,14 @@ impl Site {
         let counters = Arc::<Counters>::default();
         let mut compiler = Compiler::new(directory.path(), &counters);
         compiler.actions.push(plimsoll_site::FILES);
+        compiler.admin_paths.push(plimsoll_site::refresh_path());
         let plan = compiler.compile(&text).unwrap();
         let engine = Engine::start(&plan.engine, counters).unwrap();
+        let bound = engine.bound(&plan.engine);
+        let port = |address: Option<&Address>| address.unwrap().port().unwrap();
         Self {
-            address: engine.addresses()[0],
+            address: port(bound.first()),
+            admin: port(bound.last()),
             engine,
             directory,
         }
@@ -67,9 +73,7 @@ impl Site {
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
+        connect(self.address)
     }
 
     pub(crate) fn get(&self, path: &str) -> Received {
@@ -78,17 +82,32 @@ impl Site {
 
     /// - `fields`: lines, each with its end.
     pub(crate) fn ask(&self, method: &str, path: &str, fields: &str) -> Received {
-        let mut stream = self.connect();
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}connection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        Read::by_ref(&mut stream)
-            .take(1 << 26)
-            .read_to_end(&mut bytes)
-            .unwrap();
-        Received::parse(&bytes, method == "HEAD")
+        ask(self.address, method, path, fields)
     }
+
+    /// The same of the last listener.
+    pub(crate) fn ask_admin(&self, method: &str, path: &str, fields: &str) -> Received {
+        ask(self.admin, method, path, fields)
+    }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn ask(address: SocketAddr, method: &str, path: &str, fields: &str) -> Received {
+    let mut stream = connect(address);
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut stream)
+        .take(1 << 26)
+        .read_to_end(&mut bytes)
+        .unwrap();
+    Received::parse(&bytes, method == "HEAD")
 }
 
 impl Received {

@@ -6,8 +6,10 @@ use plimsoll_site::pack::{PackError, PackOptions, extract, list, pack};
 use plimsoll_site::{LinkPlace, load_links};
 
 use crate::commands::serve::SiteArgs;
+use crate::commands::serve::stand_in::StandIn;
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{ServingArgs, quoted_path};
+use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -58,11 +60,14 @@ pub(crate) struct PackedSite {
 /// Serves what a program carries.
 pub(crate) fn run_packed(args: &PackedArgs, packed: &PackedSite) -> Result<Exit, Failed> {
     let program = quoted_path(&packed.program);
-    let route = format!(
-        "[[route]]\n[route.files]\npack = {program}\n{}",
-        packed.keys
-    );
-    args.serving.serve(&route)
+    let route = |keys: &str| format!("[[route]]\n[route.files]\npack = {program}\n{keys}");
+    let (keys, preferred) = match StandIn::of_environment()? {
+        None => (packed.keys.clone(), Preferred::default()),
+        Some(stand_in) => (stand_in.over(&packed.keys), stand_in.preferred()),
+    };
+    let brought = Brought::for_sites();
+    args.serving
+        .serve_preferring(&route(&keys), &preferred, brought)
 }
 
 /// Runs the command.

@@ -1,9 +1,13 @@
 //! `plimsoll serve`: the files of a directory.
 
-use std::path::PathBuf;
+pub(crate) mod stand_in;
+
+use std::path::{Path, PathBuf};
 
 use plimsoll_model::ByteSize;
 
+use crate::commands::serve::stand_in::{Original, StandIn};
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::Failed;
@@ -13,19 +17,23 @@ use crate::problem::Failed;
 /// SIGTERM and Ctrl-C stop listening and let open connections end; the second time they do not wait.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory.
-    #[arg(value_name = "DIR", default_value = ".")]
-    directory: PathBuf,
+    /// The directory [default: .]
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
+
+    /// For development: pages load themselves again when something in the directory changes, and nothing is kept.
+    #[arg(long, help_heading = "Site")]
+    live: bool,
 
     #[command(flatten)]
     serving: ServingArgs,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Site")]
 pub(crate) struct SiteArgs {
     /// The file that stands for its directory; may be given several times, the first that is there does.
@@ -88,19 +96,57 @@ fn checked_duration(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Runs the command.
+/// Runs the command; under the variables of servy or gosherve, where these serve and as they do unless flags say otherwise.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    args.serving.serve(&route(args))
+    run_for(args, StandIn::of_environment()?)
+}
+
+/// Serves in the place of another program, under whose name it was started.
+pub(crate) fn run_as(args: &Args, original: Original) -> Result<Exit, Failed> {
+    run_for(args, Some(StandIn::for_program(original)?))
+}
+
+fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
+    let Some(stand_in) = stand_in else {
+        let directory = args.directory.as_deref().unwrap_or(Path::new("."));
+        return args
+            .serving
+            .serve(&route(Some(directory), &args.site, args.live));
+    };
+    let site = args.site.clone().preferring(&stand_in);
+    let directory = args.directory.as_deref().or(stand_in.directory.as_deref());
+    let directory = match directory {
+        // There are short links, at least.
+        None if !site.redirects.is_empty() => None,
+        given => Some(given.unwrap_or(Path::new("."))),
+    };
+    let routes = route(directory, &site, args.live);
+    args.serving
+        .serve_preferring(&routes, &stand_in.preferred(), Brought::all())
 }
 
 /// What the flags mean, as a route.
-fn route(args: &Args) -> String {
-    let mut keys = vec![format!("root = {}", quoted_path(&args.directory))];
-    keys.extend(args.site.keys(&args.site.redirects));
+fn route(directory: Option<&Path>, site: &SiteArgs, is_live: bool) -> String {
+    let root = directory.map(|directory| format!("root = {}", quoted_path(directory)));
+    let mut keys: Vec<_> = root.into_iter().collect();
+    keys.extend(site.keys(&site.redirects));
+    keys.extend(is_live.then(|| "live = true".to_owned()));
     format!("[[route]]\nfiles = {{ {} }}\n", keys.join(", "))
 }
 
 impl SiteArgs {
+    /// The same, with what another program would do where nothing is given.
+    fn preferring(mut self, stand_in: &StandIn) -> Self {
+        if self.redirects.is_empty() {
+            self.redirects.extend(stand_in.redirects.clone());
+        }
+        let status = || stand_in.original.redirect_status().to_string();
+        self.redirect_status.get_or_insert_with(status);
+        let cache_control = || stand_in.original.cache_control().to_owned();
+        self.cache_control.get_or_insert_with(cache_control);
+        self
+    }
+
     /// Lists of short links.
     pub(crate) fn redirects(&self) -> &[String] {
         &self.redirects

@@ -13,8 +13,8 @@ use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
 };
 use plimsoll_server::{
-    Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices, OpenLog,
-    Severity,
+    AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
+    OpenLog, Severity,
 };
 use plimsoll_wire::{cores, descriptors};
 use tokio::runtime::Runtime;
@@ -38,9 +38,29 @@ pub(crate) enum Source {
     CommandLine(String),
 }
 
-/// Actions of the crates that stand on the server.
-fn actions() -> Vec<ActionKind> {
-    vec![plimsoll_mock::KIND, plimsoll_site::FILES]
+/// What other crates bring to a server.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    actions: Vec<ActionKind>,
+    admin_paths: Vec<AdminPath>,
+}
+
+impl Brought {
+    /// Everything.
+    pub(crate) fn all() -> Self {
+        let mut brought = Self::for_sites();
+        brought.actions.push(plimsoll_mock::KIND);
+        brought.admin_paths.push(profiling::path());
+        brought
+    }
+
+    /// What sites need, and nothing else: the program of packed ones consists of what can be reached from here.
+    pub(crate) fn for_sites() -> Self {
+        Self {
+            actions: vec![plimsoll_site::FILES],
+            admin_paths: vec![plimsoll_site::refresh_path()],
+        }
+    }
 }
 
 /// Tells what happens while it is served.
@@ -55,12 +75,13 @@ fn tell(notice: &Notice) {
 
 /// Tells every mistake, and serves nothing.
 pub(crate) fn check(source: Source) -> Result<(), Failed> {
-    Configuration::new(source).load().map(|_| ())
+    let configuration = Configuration::new(source, Brought::all());
+    configuration.load().map(|_| ())
 }
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
-pub(crate) fn run(source: Source) -> Result<Exit, Failed> {
-    let mut configuration = Configuration::new(source);
+pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
+    let mut configuration = Configuration::new(source, brought);
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
         Problem::new(message).could_not_run()
@@ -95,16 +116,16 @@ struct Configuration {
 }
 
 impl Configuration {
-    fn new(source: Source) -> Self {
+    fn new(source: Source, brought: Brought) -> Self {
         let directory = match &source {
             Source::File(file) => file.parent().unwrap_or(Path::new("")),
             Source::CommandLine(_) => Path::new(""),
         };
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
-        compiler.actions = actions();
+        compiler.actions = brought.actions;
         compiler.notices = Notices::new(tell);
-        compiler.admin_paths = vec![profiling::path()];
+        compiler.admin_paths = brought.admin_paths;
         Self { source, compiler }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_server::config::STARTER;
 
-use crate::commands::serving::{self, Source};
+use crate::commands::serving::{self, Brought, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }
-    serving::run(source)
+    serving::run(source, Brought::all())
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use crate::commands::serving::{self, Source};
+use crate::commands::serving::{self, Brought, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServingArgs {
@@ -21,6 +22,14 @@ pub(crate) struct ServingArgs {
     /// Metrics, health and readiness, on the loopback only.
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
+
+    /// Metrics alone, for anybody who can reach that address.
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+
+    /// What the names of a site's own metrics begin with [default: `plimsoll_site`]
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    metrics_prefix: Option<String>,
 
     /// Workers; one for each core unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -42,6 +51,14 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
+    /// Listen here too, in the clear, and send every client to the same place by TLS.
+    #[arg(long, value_name = "ADDR")]
+    https_redirect: Option<SocketAddr>,
+
+    /// Header fields that keep browsers safe, as OWASP and Mozilla's Observatory ask for them.
+    #[arg(long)]
+    security_headers: bool,
+
     /// One JSON line for each request, appended to this file; `-` for the standard output.
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
@@ -55,17 +72,22 @@ pub(crate) struct ServingArgs {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Preferred {
     /// Addresses, each with the files of its certificate and key if it is encrypted; none for the usual one.
-    pub(crate) listen: Vec<(SocketAddr, Option<(PathBuf, PathBuf)>)>,
+    pub(crate) listen: Vec<Listening>,
     /// The lines of `[limits]`.
     pub(crate) limits: String,
+    /// Where metrics alone are shown, and what the names of a site's own begin with.
+    pub(crate) metrics: Option<(SocketAddr, &'static str)>,
 }
+
+/// An address, with the files of its certificate and key if it has its own.
+type Listening = (SocketAddr, Option<(PathBuf, PathBuf)>);
 
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 impl ServingArgs {
     /// Serves `routes`, the text of `[[route]]` tables, until a signal ends it, or prints the configuration.
     pub(crate) fn serve(&self, routes: &str) -> Result<Exit, Failed> {
-        self.serve_preferring(routes, &Preferred::default())
+        self.serve_preferring(routes, &Preferred::default(), Brought::all())
     }
 
     /// The same for something that has a place of its own.
@@ -73,17 +95,18 @@ impl ServingArgs {
         &self,
         routes: &str,
         preferred: &Preferred,
+        brought: Brought,
     ) -> Result<Exit, Failed> {
-        let text = self.configuration(routes, preferred);
+        let text = self.configuration(routes, preferred)?;
         if self.print_config {
             let printed = terminal::print(text.trim_end());
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
-        serving::run(Source::CommandLine(text))
+        serving::run(Source::CommandLine(text), brought)
     }
 
-    fn configuration(&self, routes: &str, preferred: &Preferred) -> String {
+    fn configuration(&self, routes: &str, preferred: &Preferred) -> Result<String, Failed> {
         let mut text = String::new();
         if let Some(threads) = self.threads {
             line(&mut text, "threads", &threads.to_string());
@@ -101,6 +124,7 @@ impl ServingArgs {
                 .map(|address| (*address, own.clone()))
                 .collect(),
         };
+        let to_tls = self.to_tls(&listen)?;
         for (address, files) in listen {
             header(&mut text, "[[listen]]");
             line(&mut text, "address", &quoted(&address.to_string()));
@@ -112,7 +136,11 @@ impl ServingArgs {
                 let tls = format!("[{{ cert = {cert}, key = {key} }}]");
                 line(&mut text, "tls", &tls);
             }
+            if self.security_headers {
+                line(&mut text, "security_headers", "true");
+            }
         }
+        text.push_str(&to_tls);
         if !preferred.limits.is_empty() {
             header(&mut text, "[limits]");
             text.push_str(&preferred.limits);
@@ -121,12 +149,49 @@ impl ServingArgs {
             header(&mut text, "[admin]");
             line(&mut text, "address", &quoted(&address.to_string()));
         }
+        let metrics = match (self.metrics, &self.metrics_prefix) {
+            (Some(address), prefix) => Some((address, prefix.as_deref())),
+            (None, _) => preferred.metrics.map(|(it, prefix)| (it, Some(prefix))),
+        };
+        if let Some((address, prefix)) = metrics {
+            header(&mut text, "[metrics]");
+            line(&mut text, "address", &quoted(&address.to_string()));
+            if let Some(prefix) = prefix {
+                line(&mut text, "prefix", &quoted(prefix));
+            }
+        }
         if let Some(file) = &self.access_log {
             header(&mut text, "[log]");
             line(&mut text, "file", &quoted_path(file));
         }
         header(&mut text, routes.trim());
-        text
+        Ok(text)
+    }
+
+    /// The listener that sends clients to the first of the others.
+    fn to_tls(&self, others: &[Listening]) -> Result<String, Failed> {
+        let Some(address) = self.https_redirect else {
+            return Ok(String::new());
+        };
+        let wrong = |message: &str, hint: &str| {
+            let problem = Problem::with("--https-redirect", message);
+            Err(problem.hint(hint).usage())
+        };
+        let encrypted = others.iter().find(|(_, files)| self.tls || files.is_some());
+        let Some((target, _)) = encrypted else {
+            return wrong(
+                "there is no TLS to send clients to",
+                "give --cert and --key, or --tls",
+            );
+        };
+        if target.port() == 0 {
+            return wrong("the port of TLS is not known", "give --listen one");
+        }
+        let mut text = String::from("\n[[listen]]\n");
+        line(&mut text, "address", &quoted(&address.to_string()));
+        let redirect = format!("{{ port = {} }}", target.port());
+        line(&mut text, "redirect_https", &redirect);
+        Ok(text)
     }
 }
 

@@ -15,11 +15,14 @@ mod mock;
 mod mock_page;
 
 mod browser;
+mod mock_record;
 
 mod lab;
 
 #[cfg(target_os = "linux")]
 mod matrix;
+
+mod live;
 
 mod load;
 #[cfg(target_os = "linux")]

@@ -1,20 +1,21 @@
 //! `plimsoll serve` and `plimsoll crawl` as a user meets them.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::{Value, json};
 
-use crate::plimsoll::plimsoll;
+use crate::plimsoll::{command, plimsoll, run};
 use crate::served::Served;
 
-fn serve(arguments: &[&str]) -> Served {
+pub(crate) fn serve(arguments: &[&str]) -> Served {
     let all = ["serve", "--listen", "127.0.0.1:0", "--threads", "1"];
     Served::start(&[&all, arguments].concat())
 }
 
-fn site() -> MaterialFiles {
+pub(crate) fn site() -> MaterialFiles {
     let files = MaterialFiles::new();
     fs::create_dir(files.path("public")).unwrap();
     files.write(
@@ -131,6 +132,87 @@ fn a_packed_site_runs_in_an_empty_folder() {
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("is damaged"), "{stderr}");
+}
+
+#[test]
+fn servy_and_gosherve_can_be_replaced_without_changing_how_they_are_started() {
+    let files = site();
+    files.write("public/404.html", "gone");
+    let variables = [
+        ("SERVY_ASSETS_DIR", "."),
+        ("SERVY_PORT", "0"),
+        ("SERVY_METRICS_PORT", "0"),
+        ("SERVY_REDIRECTS_URL", "../links.txt"),
+    ];
+    let mut servy = command(&[]);
+    let servy = servy.arg0("/usr/bin/servy").envs(variables);
+    let (serving, [metrics]) = Served::with_more(servy.current_dir(files.path("public")));
+    let metrics = format!("{metrics}metrics");
+    assert!(serving.answers("/about", &["body == about"]));
+    assert!(serving.answers("/about", &["status == 200"]));
+    eventually(|| serving.answers("/gh", &["header.location == 'https://a.example/'"]));
+    assert!(serving.answers("/gh", &["status == 308"]));
+    for condition in [
+        "body contains 'servy_redirects_served{alias=\"gh\"} 2\n'",
+        "body contains 'servy_response_status{status=\"200\"} 2\n'",
+        "body contains 'servy_redirects_defined 1\n'",
+    ] {
+        plimsoll(&["check", &metrics, "--expect", condition]).exits(0);
+    }
+
+    let mut gosherve = command(&["--print-config"]);
+    let gosherve = gosherve
+        .arg0("gosherve")
+        .env("GOSHERVE_REDIRECT_MAP_URL", "https://a.example/list");
+    let said = run(gosherve).exits(0).stdout;
+    assert_eq!(
+        said,
+        r#"[[listen]]
+address = "[::]:8080"
+
+[metrics]
+address = "[::]:8081"
+prefix = "gosherve"
+
+[[route]]
+files = { cache_control = "public, max-age=31536000, must-revalidate", redirects = ["https://a.example/list"], redirect_status = 301 }
+"#
+    );
+    let wrong = [("SERVY_PORT", "http"), ("SERVY_HOST", "localhost")];
+    let said = run(command(&["serve"]).envs(wrong)).exits(2);
+    for expected in [
+        "SERVY_PORT: `http` is no port",
+        "SERVY_HOST: `localhost` is no address",
+    ] {
+        assert!(said.stderr.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn clients_are_sent_to_tls() {
+    let config = |more: &[&str]| {
+        let mut all = vec![
+            "serve",
+            "--print-config",
+            "--https-redirect",
+            "127.0.0.1:8000",
+        ];
+        all.extend(more);
+        plimsoll(&all)
+    };
+    let said = config(&["--tls", "--security-headers"]).exits(0).stdout;
+    for expected in [
+        "tls = [{ self_signed = true }]\nsecurity_headers = true\n",
+        "\n[[listen]]\naddress = \"127.0.0.1:8000\"\nredirect_https = { port = 8080 }\n",
+    ] {
+        assert!(said.contains(expected), "no {expected} in {said}");
+    }
+    let said = config(&[]).exits(2);
+    assert!(
+        said.stderr.contains("--https-redirect: there is no TLS"),
+        "{said}"
+    );
+    config(&["--tls", "--listen", "127.0.0.1:0"]).exits(2);
 }
 
 #[test]

@@ -107,6 +107,7 @@ function words(by) {
   if (by === null) return ["nothing answered it", "bad"];
   if (by.rule !== undefined) return [`rule ${by.rule}`, "good"];
   if (by.collection !== undefined) return [`collection ${by.collection}`, "good"];
+  if (by.openapi !== undefined) return [`the OpenAPI document ${by.openapi}`, "good"];
   if (by.file !== undefined) return [by.file === null ? "a file that is gone by now" : `file ${by.file}`, "faint"];
   if (by.preflight) return ["preflight", "faint"];
   return ["refused", "bad"];
@@ -331,7 +332,7 @@ function verdict(said) {
   const rule = answer && answer.rule ? said.sets[answer.set - 1].rules[answer.rule - 1] : null;
   const text = answer === null ? h("span", { class: "bad" }, "nothing: 404")
     : rule ? h("span", { class: "good" }, `${rule.name}: ${rule.reply}`)
-      : h("span", { class: "good" }, answer.collection ? `the collection ${answer.collection}` : `the file ${answer.file}`);
+      : h("span", { class: "good" }, answer.openapi ? `the OpenAPI document ${answer.openapi}` : answer.collection ? `the collection ${answer.collection}` : `the file ${answer.file}`);
   const shown = (it) => h("tr", {}, h("td", { class: it.matches ? "good" : "bad" }, it.matches ? "matches" : "no"),
     h("td", {}, h("span", { class: "mono" }, it.name), h("div", { class: "faint" }, it.reply),
       it.unmet.map((unmet) => h("div", {}, h("span", { class: "mono" }, unmet.condition), `: found ${unmet.found}`))));

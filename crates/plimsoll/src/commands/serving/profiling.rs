@@ -12,7 +12,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use plimsoll_lab::profile::{ProfilePlan, pprof, take};
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
-use plimsoll_server::{AdminPath, Answer, Request, Response, ResponseBody};
+use plimsoll_server::{AdminMethod, AdminPath, Answer, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use tokio::sync::oneshot;
 
@@ -30,6 +30,7 @@ pub(super) fn path() -> AdminPath {
     let is_busy = Arc::<AtomicBool>::default();
     AdminPath {
         path: "/debug/pprof/profile",
+        method: AdminMethod::Get,
         answer: Arc::new(move |request| answer(request, &is_busy)),
     }
 }

@@ -1,0 +1,27 @@
+//! Lists of short links, loaded again on demand: a path of the admin port.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use plimsoll_server::{AdminMethod, AdminPath, Answer, Response, ResponseBody};
+
+use crate::links;
+
+/// `POST /redirects/refresh` has every list of short links loaded again in a moment.
+pub fn refresh_path() -> AdminPath {
+    AdminPath {
+        path: "/redirects/refresh",
+        method: AdminMethod::Post,
+        answer: Arc::new(|_| {
+            let text = format!("{{\"lists\":{}}}\n", links::refresh());
+            Answer::now(
+                Response::new(StatusCode::ACCEPTED)
+                    .with_field(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                    .with_field(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+                    .with_body(ResponseBody::Bytes(Bytes::from(text))),
+            )
+        }),
+    }
+}
