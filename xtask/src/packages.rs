@@ -53,11 +53,6 @@ pub(crate) const APACHE: Package = Package {
     name: "apache2-bin",
 };
 
-pub(crate) const CHROMIUM: Package = Package {
-    program: "chromium",
-    name: "chromium",
-};
-
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -26,7 +26,6 @@ const NEEDED: [Package; 7] = [
     packages::WRK,
     packages::NGHTTPD,
     packages::CADDY,
-    packages::CHROMIUM,
     packages::APACHE,
     packages::CHROMIUM,
     packages::PYTHON,
