@@ -250,7 +250,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             _ => return Err("a JSON Schema is of the whole content, and an object".to_owned()),
         },
         Pattern::EqualToXml(_) | Pattern::XPath(..) => {
-            return Err("XML is not looked at here, so the mapping is left out".to_owned());
+            return Err(
+                "conditions on XML are not carried over, so the mapping is left out".to_owned(),
+            );
         }
         Pattern::All(all) => When::all_of(conditions_of(site, all)?),
         Pattern::Any(all) => When::any_of(conditions_of(site, all)?),
@@ -321,7 +323,7 @@ fn respond(
 ) -> Result<Table, Remark> {
     if response.proxy.is_some() {
         let place = Place::Key("response.proxyBaseUrl".to_owned());
-        let message = "nothing is passed on here, so the mapping is left out";
+        let message = "passing on is not carried over, so the mapping is left out";
         return Err(Remark::new(place, message));
     }
     let mut respond = Table::new();
