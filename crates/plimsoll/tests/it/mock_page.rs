@@ -78,13 +78,14 @@ fn requests_show_up_with_why_they_were_answered() {
     shows(&mut browser, "not met");
     shows(&mut browser, "<script>alert(1)</script>");
     assert_eq!(browser.evaluate("document.scripts.length"), 1);
-    browser.evaluate("document.querySelector('input[type=search]').value = 'ord'");
-    browser
-        .evaluate("document.querySelector('input[type=search]').dispatchEvent(new Event('input'))");
-    assert_eq!(
-        browser.evaluate("document.querySelectorAll('#requests li').length"),
-        1
+    browser.evaluate("document.querySelector('input[type=checkbox]').click()");
+    let rows = browser.evaluate("document.querySelectorAll('#requests li').length");
+    assert_eq!(rows, 1);
+    browser.evaluate(
+        "const search = document.querySelector('input[type=search]'); search.value = 'zzz'; \
+         search.dispatchEvent(new Event('input'))",
     );
+    shows(&mut browser, "No request is like that.");
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
