@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
             ports,
         };
         if arguments.install_peers {
-            peers::install(root, &bench.peers)?;
+            peers::install(root, &bench.peers, &plan.programs())?;
         }
         for build in &plan.build {
             let mut command = step::cargo(&["build", "--release", "--locked"]);
@@ -122,9 +122,7 @@ impl<'a> Bench<'a> {
 
     /// Every operand's program, and the server's, can be found.
     fn check_programs(&self) -> Outcome {
-        let operands = self.plan.operands.iter().map(|operand| &operand.program);
-        let drivers = self.plan.drivers().map(|driver| &driver.program);
-        for program in operands.chain(drivers).chain([&self.plan.server.program]) {
+        for program in self.plan.programs() {
             let program = self.filled(program);
             if packages::find(&program, &[self.peers.join("bin")]).is_none() {
                 return Err(format!("`{program}` is not installed; add --install-peers").into());

@@ -1,9 +1,13 @@
 //! HAR files (HTTP Archive 1.2), as browsers and proxies write them.
 
+mod exchanges;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+
+pub use self::exchanges::{RecordedExchange, Recording, parse_recording};
 
 use crate::request::{is_about_connection, is_token};
 use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
@@ -13,11 +17,24 @@ use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
 /// Left out: entries that no server answered (blocked, aborted, from the cache of the browser), other
 /// schemes than http and https, and header fields that belong to the connection.
 pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
-    let document: Value = serde_json::from_str(text).map_err(|error| {
+    let document = document(text)?;
+    let entries = entries(&document)?;
+    let mut reader = Reader::default();
+    for (index, entry) in entries.iter().enumerate() {
+        reader.entry(&Place::Entry(index + 1), entry);
+    }
+    reader.finish()
+}
+
+fn document(text: &str) -> Result<Value, Vec<Remark>> {
+    serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
         let line = Place::Line(error.line());
         vec![Remark::new(line, format!("is not JSON: {error}"))]
-    })?;
-    let entries = document
+    })
+}
+
+fn entries(document: &Value) -> Result<&Vec<Value>, Vec<Remark>> {
+    document
         .get("log")
         .and_then(|log| log.get("entries"))
         .and_then(Value::as_array)
@@ -25,12 +42,7 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
             vec![Remark::whole(
                 "is not a HAR file: there is no list `log.entries`",
             )]
-        })?;
-    let mut reader = Reader::default();
-    for (index, entry) in entries.iter().enumerate() {
-        reader.entry(&Place::Entry(index + 1), entry);
-    }
-    reader.finish()
+        })
 }
 
 /// Why an entry or a field was left out, counted.

@@ -23,9 +23,9 @@ mod curl;
 
 mod multipart;
 
-mod har;
+pub mod har;
 
-mod openapi;
+pub mod openapi;
 
 mod template;
 
@@ -37,7 +37,11 @@ mod records;
 
 pub mod grpc;
 
+pub mod mockoon;
+
 pub mod site;
+
+pub mod wiremock;
 
 #[cfg(test)]
 mod fixture;

@@ -119,7 +119,10 @@ fn too_long(limit: u64) -> (StatusCode, String) {
 }
 
 /// The whole content; nothing if it is longer than `limit`.
-async fn collected(mut body: RequestBody, limit: u64) -> Result<Option<Bytes>, BodyError> {
+pub(crate) async fn collected(
+    mut body: RequestBody,
+    limit: u64,
+) -> Result<Option<Bytes>, BodyError> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -30,6 +30,8 @@ pub struct Asked<'a> {
     pub peer: SocketAddr,
     /// The whole content.
     pub body: &'a [u8],
+    /// What of the path as it was sent is below the prefix.
+    own_path: &'a str,
     fields: Fields<'a>,
     json: OnceCell<Option<Value>>,
     parameters: OnceCell<Pairs>,
@@ -58,6 +60,7 @@ impl<'a> Asked<'a> {
             is_tls: request.scheme == Scheme::Https,
             peer: request.peer,
             body: &[],
+            own_path: request.path,
             fields: Fields::Borrowed(request),
             json: OnceCell::new(),
             parameters: OnceCell::new(),
@@ -79,6 +82,23 @@ impl<'a> Asked<'a> {
             .unwrap_or("/")
             .to_owned();
         self.path = Cow::Owned(rest);
+        let rest = self.own_path.strip_prefix(prefix);
+        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            self.own_path = if rest.is_empty() { "/" } else { rest };
+        }
+    }
+
+    /// The path as it was sent, below the prefix.
+    pub fn own_path(&self) -> &'a str {
+        self.own_path
+    }
+
+    /// Path and query as they were sent, below the prefix.
+    pub fn own_url(&self) -> Cow<'a, str> {
+        match self.query {
+            None => Cow::Borrowed(self.own_path),
+            Some(query) => Cow::Owned(format!("{}?{query}", self.own_path)),
+        }
     }
 
     /// The value of the first field of that name, whatever its case.
@@ -226,6 +246,7 @@ impl KeptRequest {
             is_tls: self.is_tls,
             peer: self.peer,
             body: &self.body,
+            own_path: &self.target_path,
             fields: Fields::Kept(&self.fields),
             json: OnceCell::new(),
             parameters: OnceCell::new(),

@@ -1,6 +1,6 @@
 //! Why a request is answered as it is, rule by rule.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,9 @@ pub struct Explanation {
     pub rule: Option<(usize, usize)>,
     /// The path of the collection that answers where no rule does.
     pub collection: Option<String>,
-    /// The file that answers where neither does.
+    /// The OpenAPI document that answers where neither does.
+    pub openapi: Option<PathBuf>,
+    /// The file that answers where none of these do.
     pub file: Option<PathBuf>,
 }
 
@@ -71,13 +73,18 @@ impl MockPlan {
         let mut collections = self.collections.iter().filter(|_| rule.is_none());
         let collection = collections.find(|collection| collection.covers(&asked.path));
         let collection = collection.map(|collection| collection.path().to_owned());
-        let is_left = rule.is_none() && collection.is_none();
+        let mut is_left = rule.is_none() && collection.is_none();
+        let mut documents = self.openapi.iter().filter(|_| is_left);
+        let openapi = documents.find(|document| document.covers(&asked.path));
+        let openapi = openapi.map(|document| document.file().to_owned());
+        is_left &= openapi.is_none();
         let folder = self.folder.as_ref().filter(|_| is_left);
         Explanation {
             request: format!("{} {}", asked.method, asked.path),
             sets: sets.collect(),
             rule,
             collection,
+            openapi,
             file: folder.and_then(|folder| folder.find(&asked.path)),
         }
     }
@@ -124,6 +131,14 @@ pub fn shown(reply: &Reply) -> String {
             let kind = kind.to_str().unwrap_or_default();
             format!("{status}, {} bytes of {kind}", bytes.len())
         }
+        Content::Events(script) => {
+            let repeats = if script.rounds.is_none() {
+                ", again and again"
+            } else {
+                ""
+            };
+            format!("{status}, {} events{repeats}", script.events.len())
+        }
         Content::File(file) => format!("{status}, file {}", file.path.display()),
     }
 }
@@ -162,6 +177,7 @@ impl Explanation {
         let answer = match (self.rule, &self.collection, &self.file) {
             (Some((set, rule)), ..) => json!({ "set": set + 1, "rule": rule + 1 }),
             (None, Some(path), _) => json!({ "collection": path }),
+            (None, None, _) if self.openapi.is_some() => json!({ "openapi": self.openapi }),
             (None, None, Some(file)) => json!({ "file": file.display().to_string() }),
             (None, None, None) => Value::Null,
         };
@@ -201,6 +217,10 @@ impl std::fmt::Display for Explanation {
                 write!(f, "answered by {} of {}", rule.name, set.file.display())
             }
             (None, Some(path), _) => write!(f, "answered by the collection {path}"),
+            (None, None, _) if self.openapi.is_some() => {
+                let file = self.openapi.as_deref().unwrap_or(Path::new(""));
+                write!(f, "answered by the document {}", file.display())
+            }
             (None, None, Some(file)) => write!(f, "answered with the file {}", file.display()),
             (None, None, None) => f.write_str("answered by nothing: 404"),
         }

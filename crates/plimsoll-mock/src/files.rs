@@ -84,16 +84,17 @@ impl Files {
 
     /// The answer that something was loaded for, kept if nothing has changed since.
     ///
-    /// - `fields`: of the response, besides those that it has anyway.
+    /// - `head`: the status of the response, and its fields besides those that it has anyway.
     pub(crate) fn answer(
         &self,
         key: &str,
         epoch: u64,
         loaded: Loaded,
-        fields: &[(HeaderName, HeaderValue)],
+        head: (StatusCode, &[(HeaderName, HeaderValue)]),
         sharing: &Sharing,
         allowed: &Allowed,
     ) -> Option<Response> {
+        let (status, fields) = head;
         let typed = |media_type: &'static str| {
             let mut fields = fields.to_vec();
             if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
@@ -105,7 +106,7 @@ impl Files {
             Loaded::Missing => None,
             Loaded::Whole(contents) => {
                 let fields = typed(contents.media_type);
-                Some(Ready::new(sharing, StatusCode::OK, fields, contents.bytes))
+                Some(Ready::new(sharing, status, fields, contents.bytes))
             }
             Loaded::Wrong(message) => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -113,7 +114,7 @@ impl Files {
             }
             Loaded::Long(file) => {
                 let fields = typed(file.media_type());
-                let response = ready::response(sharing, allowed, StatusCode::OK, &fields);
+                let response = ready::response(sharing, allowed, status, &fields);
                 return Some(response.with_body(ResponseBody::Stream(Box::pin(file))));
             }
         };

@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, Mounted, Value, as_text};
+use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction};
 
 use crate::action::Mock;
 use crate::folder::Folder;
+use crate::forward::Upstream;
+use crate::import::redact::Redaction;
 use crate::plan::MockPlan;
+use crate::record::{Record, Recorder};
 use crate::shared::Shared;
 
 /// The action of mocks, for those who compile configurations.
@@ -19,6 +22,9 @@ pub const KIND: ActionKind = ActionKind {
 
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
+    if table.has("record") {
+        return record(table, mounted);
+    }
     let cors = table.boolean("cors");
     let directory = table.take("dir");
     let file = table.take("file");
@@ -61,5 +67,34 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let prefix = mounted.prefix.to_owned();
     Some(Arc::new(move || {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
+    }))
+}
+
+/// `{ record = URL, dir = FOLDER }`: passes requests on, and keeps what is answered.
+fn record(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+    let upstream = table.take("record").and_then(|value| {
+        let upstream = Upstream::new(as_text(&value)?);
+        value.check(upstream)
+    });
+    let redact = table
+        .take("redact")
+        .and_then(|value| value.texts_with(|name| name.is_empty().then(|| "is empty".to_owned())));
+    let folder = table.take("dir");
+    if folder.is_none() {
+        table.missing("dir", "the folder that is recorded into");
+    }
+    table.finish();
+    let value = folder?;
+    let folder = mounted.directory.join(as_text(&value)?);
+    let redaction = Redaction::new(&redact.unwrap_or_default());
+    let recorder = value.check(Recorder::new(
+        upstream?,
+        &folder,
+        redaction,
+        mounted.notices,
+    ))?;
+    let prefix = mounted.prefix.to_owned();
+    Some(Arc::new(move || {
+        Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>
     }))
 }

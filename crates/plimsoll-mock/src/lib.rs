@@ -28,15 +28,21 @@ pub mod pace;
 
 pub mod fault;
 
+pub mod events;
+
 pub mod states;
 
 pub mod collection;
+
+pub mod openapi;
 
 pub mod folder;
 
 pub mod plan;
 
 pub mod config;
+
+pub mod import;
 
 pub mod sharing;
 
@@ -49,6 +55,10 @@ mod watch;
 mod worker;
 
 pub mod shared;
+
+pub mod forward;
+
+pub mod record;
 
 mod action;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::asked::Asked;
 use crate::collection::Collection;
 use crate::folder::Folder;
+use crate::openapi::OpenApi;
 use crate::reply::Content;
 use crate::rules::RuleSet;
 use crate::sharing::Sharing;
@@ -21,6 +22,8 @@ pub struct MockPlan {
     pub sets: Vec<RuleSet>,
     /// What answers where no rule does, each below its path; the first one that covers a path.
     pub collections: Vec<Arc<Collection>>,
+    /// What answers where none of these do: the first document that has the path.
+    pub openapi: Vec<Arc<OpenApi>>,
     /// What answers where none of these do.
     pub folder: Option<Folder>,
     /// Who may read it.
@@ -47,6 +50,7 @@ impl MockPlan {
         Self {
             sets,
             collections: Vec::new(),
+            openapi: Vec::new(),
             folder: None,
             sharing: Sharing {
                 is_on: true,

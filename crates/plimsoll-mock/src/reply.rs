@@ -7,6 +7,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::delay::Delay;
+use crate::events::EventScript;
 use crate::fault::Fault;
 use crate::pace::Pace;
 use crate::template::{Chance, Written};
@@ -44,6 +45,8 @@ pub enum Content {
     Written(HeaderValue, Written),
     /// That of a file.
     File(ReplyFile),
+    /// Server-sent events.
+    Events(EventScript),
 }
 
 /// A file that a rule answers with.

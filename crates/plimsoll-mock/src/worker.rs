@@ -12,6 +12,7 @@ use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
+use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
 use crate::pace::Paced;
@@ -95,7 +96,11 @@ impl Worker {
             return self.by_rule(chosen, asked, allowed);
         }
         let mut collections = self.plan.collections.iter();
-        match collections.find_map(|collection| collection.answer(asked)) {
+        if let Some(said) = collections.find_map(|collection| collection.answer(asked)) {
+            return self.by_collection(said, allowed);
+        }
+        let mut documents = self.plan.openapi.iter();
+        match documents.find_map(|document| document.answer(asked)) {
             Some(said) => self.by_collection(said, allowed),
             None => self.by_folder(asked, allowed),
         }
@@ -149,14 +154,23 @@ impl Worker {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) => None,
+            Content::File(_) | Content::Events(_) => None,
+        };
+        let stream = match &reply.content {
+            Content::Events(script) => Some(script.stream(asked)),
+            _ => None,
         };
         let worker = Rc::clone(self);
         self.after(delay, async move {
             let reply = worker.reply(chosen);
+            if let Some(stream) = stream {
+                return by_events(worker.sharing(), &allowed, reply, fields, stream);
+            }
             match (&reply.content, content) {
                 (Content::File(file), _) => {
-                    Outcome::Respond(worker.by_file(&fields, file, &allowed).await)
+                    let status = reply.status.unwrap_or(StatusCode::OK);
+                    let head = (status, fields.as_slice());
+                    Outcome::Respond(worker.by_file(head, file, &allowed).await)
                 }
                 (_, content) => {
                     let content = content.unwrap_or_default();
@@ -180,12 +194,13 @@ impl Worker {
     /// The answer with the file of a rule.
     async fn by_file(
         &self,
-        fields: &[(HeaderName, HeaderValue)],
+        head: (StatusCode, &[(HeaderName, HeaderValue)]),
         file: &ReplyFile,
         allowed: &Allowed,
     ) -> Response {
+        let (status, fields) = head;
         // No path of a request has a line feed in its beginning. Fields are those of the rule.
-        let mut key = format!("\n{}\n{}", file.records, file.path.display());
+        let mut key = format!("\n{status}\n{}\n{}", file.records, file.path.display());
         for (name, value) in fields {
             write!(key, "\n{name}: {value:?}").expect("texts take everything");
         }
@@ -205,7 +220,7 @@ impl Worker {
         let sharing = self.sharing();
         let answer = self
             .files
-            .answer(&key, epoch, loaded, fields, sharing, allowed);
+            .answer(&key, epoch, loaded, head, sharing, allowed);
         answer.unwrap_or_else(|| self.missing(allowed))
     }
 
@@ -233,9 +248,14 @@ impl Worker {
             });
             let loaded = loaded.await;
             let sharing = worker.sharing();
-            let answer = worker
-                .files
-                .answer(&path, epoch, loaded, &[], sharing, &allowed);
+            let answer = worker.files.answer(
+                &path,
+                epoch,
+                loaded,
+                (StatusCode::OK, &[]),
+                sharing,
+                &allowed,
+            );
             answer.unwrap_or_else(|| worker.missing(&allowed))
         })
     }
@@ -283,10 +303,27 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) => return None,
+        Content::File(_) | Content::Written(..) | Content::Events(_) => return None,
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))
+}
+
+/// The outcome of a reply that is a stream of events.
+fn by_events(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    reply: &Reply,
+    fields: Vec<(HeaderName, HeaderValue)>,
+    stream: EventStream,
+) -> Outcome {
+    let (status, mut fields) = head(reply, fields);
+    if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
+        let kind = HeaderValue::from_static("text/event-stream");
+        fields.push((CONTENT_TYPE, kind));
+    }
+    let response = ready::response(sharing, allowed, status, &fields);
+    Outcome::Respond(response.with_body(ResponseBody::Stream(Box::pin(stream))))
 }
 
 /// The outcome of a reply that is made for one request.

@@ -1,9 +1,11 @@
 //! The programs that benchmarks compare with.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use super::cannot;
 use crate::Outcome;
 use crate::packages::{self, Package};
 use crate::step;
@@ -17,25 +19,86 @@ const PACKAGES: [Package; 6] = [
     packages::HAPROXY,
 ];
 
-const OHA: &str = "1.16.0";
-const STATIC_WEB_SERVER: &str = "2.44.1";
-const K6: &str = "v2.2.0";
+/// A program that cargo installs.
+struct Crate {
+    /// What plans call it.
+    program: &'static str,
+    name: &'static str,
+    version: &'static str,
+    features: &'static str,
+}
 
-/// Installs what is missing: packages by apt, the rest into `peers`/bin.
-pub(super) fn install(root: &Path, peers: &Path) -> Outcome {
-    packages::install(root, &PACKAGES)?;
+const CRATES: [Crate; 4] = [
+    Crate {
+        program: "oha",
+        name: "oha",
+        version: "1.16.0",
+        features: "",
+    },
+    // HTTP/3 has to be asked for.
+    Crate {
+        program: "oha-h3",
+        name: "oha",
+        version: "1.16.0",
+        features: "http3",
+    },
+    Crate {
+        program: "static-web-server",
+        name: "static-web-server",
+        version: "2.44.1",
+        features: "",
+    },
+    Crate {
+        program: "apimock",
+        name: "apimock",
+        version: "6.4.0",
+        features: "",
+    },
+];
+
+const K6: &str = "v2.2.0";
+const WIREMOCK: &str = "3.13.1";
+const MOCKOON: &str = "9.9.0";
+
+/// Installs those of `programs` that are missing and known: packages by apt, the rest into `peers`/bin.
+pub(super) fn install(root: &Path, peers: &Path, programs: &[&str]) -> Outcome {
+    let packages = PACKAGES.iter().copied();
+    let wanted: Vec<_> = packages
+        .filter(|package| programs.contains(&package.program))
+        .collect();
+    packages::install(root, &wanted)?;
     let here = [peers.join("bin")];
-    for (name, version) in [("oha", OHA), ("static-web-server", STATIC_WEB_SERVER)] {
-        if packages::find(name, &here).is_none() {
-            let mut install =
-                step::cargo(&["install", "--locked", name, "--version", version, "--root"]);
-            step::run(root, install.arg(peers))?;
-        }
+    let is_missing =
+        |program: &str| programs.contains(&program) && packages::find(program, &here).is_none();
+    for wanted in CRATES.iter().filter(|it| is_missing(it.program)) {
+        wanted.install(root, peers)?;
     }
-    if packages::find("k6", &here).is_none() {
+    if is_missing("k6") {
         k6(root, peers)?;
     }
+    if is_missing("wiremock") {
+        wiremock(root, peers)?;
+    }
+    if is_missing("mockoon-cli") {
+        mockoon(root, peers)?;
+    }
     Ok(())
+}
+
+impl Crate {
+    fn install(&self, root: &Path, peers: &Path) -> Outcome {
+        let own = peers.join(self.program);
+        let mut command = step::cargo(&["install", "--locked", self.name]);
+        command.args(["--version", self.version, "--features", self.features]);
+        step::run(root, command.arg("--root").arg(&own))?;
+        let (from, to) = (
+            own.join("bin").join(self.name),
+            peers.join("bin").join(self.program),
+        );
+        fs::create_dir_all(peers.join("bin"))
+            .and_then(|()| fs::rename(&from, &to))
+            .map_err(|error| cannot("write", &to, &error))
+    }
 }
 
 /// Built as a dependency of a throw-away module: `go install` refuses the path of version 2.
@@ -49,7 +112,7 @@ fn k6(root: &Path, peers: &Path) -> Outcome {
     fs::create_dir_all(&module)
         .and_then(|()| fs::create_dir_all(peers.join("bin")))
         .and_then(|()| fs::write(module.join("go.mod"), manifest))
-        .map_err(|error| format!("cannot write {}: {error}", module.display()))?;
+        .map_err(|error| cannot("write", &module, &error))?;
     let mut go = Command::new("go");
     go.arg("-C")
         .arg(&module)
@@ -58,4 +121,35 @@ fn k6(root: &Path, peers: &Path) -> Outcome {
         .arg("go.k6.io/k6/v2")
         .env("GOFLAGS", "-mod=mod");
     step::run(root, &mut go)
+}
+
+/// A jar of Maven Central, with a script that runs it.
+fn wiremock(root: &Path, peers: &Path) -> Outcome {
+    let artifact = format!("org.wiremock:wiremock-standalone:{WIREMOCK}");
+    let mut maven = Command::new("mvn");
+    maven
+        .args(["-q", "-B", "dependency:copy", "-Dmdep.useBaseVersion=true"])
+        .arg(format!("-Dartifact={artifact}"))
+        .arg(format!("-DoutputDirectory={}", peers.display()));
+    step::run(root, &mut maven)?;
+    let jar = peers.join(format!("wiremock-standalone-{WIREMOCK}.jar"));
+    let script = format!("#!/bin/sh\nexec java -jar {} \"$@\"\n", jar.display());
+    let program = peers.join("bin/wiremock");
+    fs::create_dir_all(peers.join("bin"))
+        .and_then(|()| fs::write(&program, script))
+        .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)))
+        .map_err(|error| cannot("write", &program, &error))
+}
+
+fn mockoon(root: &Path, peers: &Path) -> Outcome {
+    let module = peers.join("mockoon");
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-fund", "--no-audit", "--prefix"])
+        .arg(&module)
+        .arg(format!("@mockoon/cli@{MOCKOON}"));
+    step::run(root, &mut npm)?;
+    let program = peers.join("bin/mockoon-cli");
+    fs::create_dir_all(peers.join("bin"))
+        .and_then(|()| symlink(module.join("node_modules/.bin/mockoon-cli"), &program))
+        .map_err(|error| cannot("write", &program, &error))
 }

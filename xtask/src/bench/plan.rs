@@ -151,6 +151,16 @@ impl Plan {
         self.cases.iter().filter_map(|case| case.driver.as_ref())
     }
 
+    /// What must be there to run it.
+    pub(super) fn programs(&self) -> Vec<&str> {
+        let operands = self.operands.iter().map(|operand| &operand.program);
+        let drivers = self.drivers().map(|driver| &driver.program);
+        let prepares = self.server.prepare.iter().filter_map(|words| words.first());
+        let all = operands.chain(drivers).chain(prepares);
+        let all = all.chain([&self.server.program]);
+        all.map(String::as_str).collect()
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.operands.len() < 2 {
             return Err("there must be at least two operands".to_owned());

@@ -3,12 +3,21 @@
 //! Values come from the examples of the document, or are made by its schemas. An operation for which
 //! that cannot be done is left out and named.
 
+mod api;
+
+mod random;
+
 mod schema;
 
 use std::collections::BTreeSet;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+
+pub use self::api::{
+    Api, ApiResponse, Credential, ListStyle, Operation, Parameter, ParameterPlace, RequestBody,
+    ResponseContent, parse_api, property_kind,
+};
 
 use self::schema::{Document, Unmade};
 use crate::request::is_token;
@@ -29,22 +38,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 /// Reads a document; operations are in the order of their paths.
 pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
     let root = read(text)?;
-    match root.get("openapi").and_then(Value::as_str) {
-        Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => {}
-        Some(version) => {
-            let message = format!("is OpenAPI {version}; 3.0 and 3.1 are understood");
-            return Err(vec![Remark::whole(message)]);
-        }
-        None if root.get("swagger").is_some() => {
-            let remark = Remark::whole("is a Swagger 2 document")
-                .hint("convert it to OpenAPI 3, for example with swagger2openapi");
-            return Err(vec![remark]);
-        }
-        None => {
-            let message = "is not an OpenAPI document: it has no `openapi`";
-            return Err(vec![Remark::whole(message)]);
-        }
-    }
+    check_version(&root)?;
     let document = Document::new(&root);
     let mut file = RequestFile {
         base: server(&root),
@@ -86,6 +80,27 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
     Ok(file)
 }
 
+/// Whether the document is one that is understood.
+fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
+    match root.get("openapi").and_then(Value::as_str) {
+        Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => {}
+        Some(version) => {
+            let message = format!("is OpenAPI {version}; 3.0 and 3.1 are understood");
+            return Err(vec![Remark::whole(message)]);
+        }
+        None if root.get("swagger").is_some() => {
+            let remark = Remark::whole("is a Swagger 2 document")
+                .hint("convert it to OpenAPI 3, for example with swagger2openapi");
+            return Err(vec![remark]);
+        }
+        None => {
+            let message = "is not an OpenAPI document: it has no `openapi`";
+            return Err(vec![Remark::whole(message)]);
+        }
+    }
+    Ok(())
+}
+
 fn read(text: &str) -> Result<Value, Vec<Remark>> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| {
@@ -104,7 +119,11 @@ fn read(text: &str) -> Result<Value, Vec<Remark>> {
 
 /// The first server, its variables at their defaults.
 fn server(of: &Value) -> Option<String> {
-    let server = of.get("servers")?.as_array()?.first()?;
+    server_url(of.get("servers")?.as_array()?.first()?)
+}
+
+/// The URL of a server, its variables at their defaults.
+fn server_url(server: &Value) -> Option<String> {
     let mut url = server.get("url")?.as_str()?.to_owned();
     let variables = server.get("variables").and_then(Value::as_object);
     for (name, variable) in variables.into_iter().flatten() {

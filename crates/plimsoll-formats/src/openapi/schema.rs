@@ -19,11 +19,30 @@ pub(super) struct Unmade(pub(super) String);
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     root: &'a Value,
+    /// The mark of what values do not have: what only responses have, or only requests.
+    without: &'static str,
 }
 
 impl<'a> Document<'a> {
+    /// Values are those of requests.
     pub(super) fn new(root: &'a Value) -> Self {
-        Self { root }
+        Self {
+            root,
+            without: "readOnly",
+        }
+    }
+
+    /// Values are those of responses.
+    pub(super) fn of_responses(root: &'a Value) -> Self {
+        Self {
+            root,
+            without: "writeOnly",
+        }
+    }
+
+    /// Whether a property is one that values do not have.
+    pub(super) fn leaves_out(&self, property: &Value) -> bool {
+        property.get(self.without) == Some(&Value::Bool(true))
     }
 
     /// What `value` refers to, or itself.
@@ -137,7 +156,7 @@ impl<'a> Document<'a> {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
             let resolved = self.resolve(property)?;
-            if resolved.get("readOnly") == Some(&Value::Bool(true)) {
+            if self.leaves_out(resolved) {
                 continue;
             }
             if is_required(name) {
@@ -193,7 +212,7 @@ fn given(schema: &Value) -> Option<Value> {
 }
 
 /// The type; of several the first that is not null (OpenAPI 3.1).
-fn kind(schema: &Value) -> Option<&str> {
+pub(super) fn kind(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::String(kind)) => Some(kind),
         Some(Value::Array(kinds)) => {

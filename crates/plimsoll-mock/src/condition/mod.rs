@@ -1,5 +1,7 @@
 //! What a rule asks of a request.
 
+pub mod equal_json;
+
 pub mod field;
 
 pub mod json;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 
 use crate::asked::{Asked, values};
 
+use self::equal_json::EqualJson;
 use self::field::FieldTest;
 use jsonschema::Validator;
 use serde_json_path::JsonPath;
@@ -31,6 +34,10 @@ pub enum Condition {
     Path(TextTest),
     /// Of the path, some of whose segments may be any.
     Pattern(PathPattern),
+    /// Of the path as it was sent.
+    RawPath(TextTest),
+    /// Of path and query as they were sent.
+    Url(TextTest),
     /// One of these methods, whatever the case; none of them if negated.
     Method(Vec<String>),
     /// Of the first field of that name.
@@ -41,6 +48,10 @@ pub enum Condition {
     Cookie(String, FieldTest),
     /// Of the fields of that name in a form.
     Form(String, FieldTest),
+    /// Of the content as text.
+    Body(FieldTest),
+    /// The content is JSON equal to this.
+    EqualJson(Box<EqualJson>),
     /// Of a value in the content, which must be JSON.
     Json(DottedPath, JsonTest),
     /// Of the values at a path of RFC 9535 in the content, which must be JSON: of any, and with a negated operator of all.
@@ -72,6 +83,10 @@ impl Condition {
         match self {
             Self::Path(test) => test.is_met_by(&asked.path),
             Self::Pattern(pattern) => pattern.matches(&asked.path),
+            Self::RawPath(test) => test.is_met_by(asked.own_path()),
+            Self::Url(test) => test.is_met_by(&asked.own_url()),
+            Self::Body(test) => test.is_met_by_bytes(body(asked)),
+            Self::EqualJson(test) => asked.json().is_some_and(|json| test.is_met_by(json)),
             Self::JsonPath(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
@@ -129,6 +144,12 @@ impl Condition {
                 },
             },
             Self::State(scenario, _) => shown(&scenario.state(asked)),
+            Self::RawPath(_) => shown(asked.own_path()),
+            Self::Url(_) => shown(&asked.own_url()),
+            Self::Body(_) => text(body(asked)),
+            Self::EqualJson(_) => asked
+                .json()
+                .map_or_else(|| NO_JSON.to_owned(), |json| cut(&json.to_string())),
             Self::Method(_) => asked.method.to_owned(),
             Self::Header(name, _) => text(asked.header(name)),
             Self::Query(name, _) => of(asked.parameters(), name),
@@ -167,6 +188,10 @@ impl fmt::Display for Condition {
             Self::Path(test) => write!(f, "url_path {test}"),
             Self::Pattern(pattern) => write!(f, "url_path pattern {:?}", pattern.to_string()),
             Self::JsonPath(path, test) => write!(f, "body.jsonpath {path} {test}"),
+            Self::RawPath(test) => write!(f, "raw_path {test}"),
+            Self::Url(test) => write!(f, "url {test}"),
+            Self::Body(test) => write!(f, "body.text {test}"),
+            Self::EqualJson(test) => write!(f, "body.equal_json {test}"),
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
@@ -180,6 +205,11 @@ impl fmt::Display for Condition {
             Self::Not(condition) => write!(f, "not({condition})"),
         }
     }
+}
+
+/// The content, if there is any.
+fn body<'a>(asked: &Asked<'a>) -> Option<&'a [u8]> {
+    Some(asked.body).filter(|body| !body.is_empty())
 }
 
 const NO_JSON: &str = "content that is no JSON";

@@ -5,6 +5,10 @@
 
 mod collection;
 
+mod events;
+
+mod openapi;
+
 mod respond;
 
 mod root;
@@ -20,8 +24,9 @@ use std::path::{Path, PathBuf};
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::{Notice, Severity};
 
+use crate::import;
 use crate::plan::MockPlan;
-use crate::rules::RuleSet;
+use crate::rules::{Rule, RuleSet};
 use crate::states::States;
 
 use self::set::Gathered;
@@ -78,6 +83,17 @@ impl FileProblem {
         }
     }
 
+    /// What is wrong with a file of another mock server.
+    fn foreign(told: &import::FileRemark) -> Self {
+        let place = told.remark.place.to_string();
+        let message = &told.remark.message;
+        let reason = match place.trim_start_matches([',', ' ', ':']) {
+            "" => message.clone(),
+            place => format!("{place}: {message}"),
+        };
+        Self::unreadable(&told.file, reason)
+    }
+
     fn all(file: &Path, problems: Vec<ConfigProblem>) -> impl Iterator<Item = Self> {
         problems.into_iter().map(move |problem| Self {
             file: file.to_owned(),
@@ -108,20 +124,39 @@ pub fn open(file: &Path) -> Result<MockFile, Vec<FileProblem>> {
 
 /// The same with the states of what was loaded before.
 pub(crate) fn open_with(file: &Path, states: &States) -> Result<MockFile, Vec<FileProblem>> {
+    if import::is_foreign(file) {
+        let imported = import::read(file).map_err(|remarks| {
+            let problem = |told: &import::FileRemark| FileProblem::foreign(told);
+            remarks.iter().map(problem).collect::<Vec<_>>()
+        })?;
+        return imported.compile(file, states);
+    }
     let text = read(file).map_err(|problem| vec![problem])?;
     if !root::is_set(&text) {
         return root::compile(file, &text, states);
     }
-    let directory = directory_of(file);
+    compile_text(file, &text, &directory_of(file), states)
+}
+
+/// A set of rules that stands alone.
+///
+/// - `directory`: what files in it are relative to.
+pub(crate) fn compile_text(
+    file: &Path,
+    text: &str,
+    directory: &Path,
+    states: &States,
+) -> Result<MockFile, Vec<FileProblem>> {
     let mut gathered = Gathered {
         states: states.clone(),
         ..Gathered::default()
     };
-    let (set, problems) = set::compile(file, &text, &directory, None, &mut gathered);
+    let (set, problems) = set::compile(file, text, directory, None, &mut gathered);
     match set {
         Some(set) if problems.is_empty() => Ok(MockFile {
             plan: MockPlan {
-                files: vec![file.to_owned()],
+                files: gathered.files_with(file),
+                openapi: gathered.openapi,
                 states: states.clone(),
                 collections: gathered.collections,
                 ..MockPlan::of_sets(vec![set])
@@ -140,6 +175,24 @@ pub fn parse(text: &str, directory: &Path) -> Result<RuleSet, Vec<FileProblem>> 
     let file = Path::new("rules.toml");
     let (set, problems) = set::compile(file, text, directory, None, &mut gathered);
     set.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+/// Compiles rules that become part of others.
+///
+/// - `directory`: what files in them are relative to.
+pub(crate) fn compile_rules(
+    text: &str,
+    directory: &Path,
+    states: &States,
+) -> Result<Vec<Rule>, Vec<FileProblem>> {
+    let mut gathered = Gathered {
+        states: states.clone(),
+        ..Gathered::default()
+    };
+    let file = Path::new("rules.toml");
+    let (set, problems) = set::compile(file, text, directory, None, &mut gathered);
+    let set = set.filter(|_| problems.is_empty()).ok_or(problems)?;
+    Ok(set.into_rules())
 }
 
 fn read(file: &Path) -> Result<String, FileProblem> {

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, LOCATION};
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
+use super::events;
 use super::set::Context;
 use crate::delay::Delay;
 use crate::fault::Fault;
@@ -73,10 +76,12 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
     let mut is_whole = true;
     if let Some(mut headers) = table.table("headers") {
         for (name, value) in headers.rest() {
-            match field(&name, &value, &making) {
-                Some((name, Field::Always(value))) => fields.push((name, value)),
-                Some((name, Field::Written(written))) => written_fields.push((name, written)),
-                None => is_whole = false,
+            for value in value.elements() {
+                match field(&name, &value, &making) {
+                    Some((name, Field::Always(value))) => fields.push((name, value)),
+                    Some((name, Field::Written(written))) => written_fields.push((name, written)),
+                    None => is_whole = false,
+                }
             }
         }
     }
@@ -102,11 +107,18 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         }
         fault
     });
-    let has_content = ["file_path", "text", "json"]
+    if table.was_given("events") {
+        for key in ["redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `events`"), None);
+            }
+        }
+    }
+    let has_content = ["file_path", "text", "json", "base64", "events"]
         .iter()
         .any(|key| table.was_given(key));
     if table.was_given("file_path") {
-        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+        for key in ["redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
                 table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
             }
@@ -127,7 +139,8 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint = "one of file_path, text and json, or a status, a redirect or a fault";
+        let hint =
+            "one of file_path, text, json, base64 and events, or a status, a redirect or a fault";
         table.wrong("nothing to answer", Some(hint.to_owned()));
     }
     table.finish();
@@ -291,8 +304,24 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     if let Some(value) = table.take("json") {
         given.push(json(&value, making));
     }
+    if let Some(value) = table.take("events") {
+        let written = |value: &Value<'_>, text: &str| {
+            if making.has_places && text.contains("{{") {
+                return written(value, text, Form::Text, making).map(Some);
+            }
+            Some(None)
+        };
+        let script = events::compile(value, table, &written);
+        given.push(script.map(Content::Events));
+    }
+    if let Some(value) = table.take("base64") {
+        given.push(base64(&value));
+    }
     if given.len() > 1 {
-        table.wrong("more than one of file_path, text and json", None);
+        table.wrong(
+            "more than one of file_path, text, json, base64 and events",
+            None,
+        );
         return None;
     }
     given.pop().unwrap_or(Some(Content::Empty))
@@ -309,6 +338,13 @@ fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
         kind,
         Bytes::copy_from_slice(text.as_bytes()),
     ))
+}
+
+fn base64(value: &Value<'_>) -> Option<Content> {
+    let bytes = STANDARD.decode(as_text(value)?.trim());
+    let bytes = value.check(bytes.map_err(|error| format!("is no base64: {error}")))?;
+    let kind = HeaderValue::from_static("application/octet-stream");
+    Some(Content::Bytes(kind, Bytes::from(bytes)))
 }
 
 fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {

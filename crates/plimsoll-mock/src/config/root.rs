@@ -43,7 +43,7 @@ pub(super) fn is_set(text: &str) -> bool {
     let mut document = Document::parse(text);
     let root = document.root();
     let of_root = ["listener", "log", "service", "file_tree_view"];
-    let of_set = ["rules", "collections"];
+    let of_set = ["rules", "collections", "openapi"];
     of_set.iter().any(|key| root.has(key)) && !of_root.iter().any(|key| root.has(key))
 }
 
@@ -104,6 +104,7 @@ pub(super) fn compile(
     if !problems.is_empty() {
         return Err(problems);
     }
+    files.extend(gathered.openapi.iter().map(|it| it.file().to_owned()));
     let folder = service
         .folder
         .take()
@@ -118,6 +119,7 @@ pub(super) fn compile(
             },
             body_limit: service.body_limit.unwrap_or(BODY_LIMIT),
             collections: gathered.collections,
+            openapi: gathered.openapi,
             states: states.clone(),
             files,
         },

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, collection, respond, when};
+use super::{FileProblem, collection, openapi, respond, when};
 use crate::collection::Collection;
 use crate::condition::Condition;
+use crate::openapi::OpenApi;
 use crate::path::normalized;
 use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
 use crate::states::{STARTED, Scenario, Session, States};
@@ -23,6 +24,15 @@ pub(super) struct Gathered {
     /// Of scenarios.
     pub(super) states: States,
     pub(super) collections: Vec<Arc<Collection>>,
+    pub(super) openapi: Vec<Arc<OpenApi>>,
+}
+
+impl Gathered {
+    /// A file, and the documents that it names.
+    pub(super) fn files_with(&self, file: &Path) -> Vec<PathBuf> {
+        let documents = self.openapi.iter().map(|it| it.file().to_owned());
+        std::iter::once(file.to_owned()).chain(documents).collect()
+    }
 }
 
 /// What compiling a rule needs besides the rule.
@@ -81,7 +91,7 @@ pub(super) fn compile(
         states: gathered.states.clone(),
     };
     let rules = match root.take("rules") {
-        None if root.has("collections") => Vec::new(),
+        None if root.has("collections") || root.has("openapi") => Vec::new(),
         None => {
             root.missing("rules", "at least rules = []");
             Vec::new()
@@ -96,6 +106,10 @@ pub(super) fn compile(
     for table in root.tables("collections") {
         let collection = collection::compile(table, &context);
         gathered.collections.extend(collection.map(Arc::new));
+    }
+    for table in root.tables("openapi") {
+        let openapi = openapi::compile(table, &context);
+        gathered.openapi.extend(openapi.map(Arc::new));
     }
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();

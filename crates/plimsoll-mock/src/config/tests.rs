@@ -257,7 +257,7 @@ respond.file_path = "../apimock.toml"
         "rules.toml:9:14: rules[2].when.request.urlpath: unknown key",
         "rules[2].respond: a response of that status has no content",
         "rules[3].when.request.method: `OPTIONS` is answered before any rule is asked",
-        "rules[3].respond: more than one of file_path, text and json",
+        "rules[3].respond: more than one of file_path, text, json, base64 and events",
         "rules[4].when.request.headers.x.op: `equals` is no operator",
         "rules[4].respond.json: is no JSON:",
         "rules[4].respond.status: must be a whole number from 200 to 599",
@@ -313,6 +313,12 @@ respond = { template = true, json = '{ "a": {{request.method}} {{request.method}
 when.request.url_path = "/"
 respond = { text = "x", delay = { uniform = ["9ms", "1ms"] } }
 scenario = { name = "s", session = "ip" }
+[[rules]]
+when.request.url_path = "/"
+respond = { events = [{ data = "x" }], repeat = true }
+[[rules]]
+when.request.url_path = "/"
+respond = { events = [{ event = "a\nb" }], bandwidth = "1KiB" }
 "#;
     let told = problems(rules);
     for expected in [
@@ -329,6 +335,10 @@ scenario = { name = "s", session = "ip" }
         "rules[5].respond.delay: `uniform` takes the least and the most",
         "rules[5].scenario: neither `state` nor `next`",
         "rules[5].scenario.session: `ip` is none of",
+        "rules[6].respond: events that repeat would never pause",
+        "rules[7].respond.events[1].event: must be of one line",
+        "rules[7].respond.events[1]: `data` is missing",
+        "rules[7].respond: `bandwidth` cannot be given beside `events`",
     ] {
         let is_told = told.iter().any(|problem| problem.contains(expected));
         assert!(is_told, "no `{expected}` in {told:#?}");

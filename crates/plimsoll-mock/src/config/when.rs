@@ -8,6 +8,7 @@ use serde_json_path::JsonPath;
 
 use super::set::Context;
 use crate::condition::Condition;
+use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
 use crate::condition::pattern::PathPattern;
@@ -27,6 +28,11 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Con
             Some(of_request) => conditions.extend(of_request),
             None => is_whole = false,
         }
+    }
+    if let Some(value) = table.take("all") {
+        let all = alternatives(value, context);
+        is_whole &= all.is_some();
+        conditions.extend(all.into_iter().flatten());
     }
     if let Some(value) = table.take("any") {
         let all = alternatives(value, context);
@@ -66,6 +72,9 @@ fn alternatives(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
 /// Makes the condition of one place in JSON.
 type MakeJson = fn(String, Value<'_>) -> Option<Condition>;
 
+/// Makes the condition of a text that is always there.
+type MakeText = fn(TextTest) -> Condition;
+
 /// Makes the condition of one name.
 type Make = fn(String, FieldTest) -> Condition;
 
@@ -77,6 +86,15 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         let path = path(value, context);
         is_whole &= path.is_some();
         conditions.extend(path);
+    }
+    let as_sent: [(&'static str, MakeText); 2] =
+        [("raw_path", Condition::RawPath), ("url", Condition::Url)];
+    for (key, make) in as_sent {
+        if let Some(value) = table.take(key) {
+            let test = text(value);
+            is_whole &= test.is_some();
+            conditions.extend(test.map(make));
+        }
     }
     if let Some(value) = table.take("method") {
         let methods = methods(value);
@@ -116,6 +134,16 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             let parsed = value.check(parsed)?;
             Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
         });
+        if let Some(value) = body.take("text") {
+            let test = field(value);
+            is_whole &= test.is_some();
+            conditions.extend(test.map(Condition::Body));
+        }
+        if let Some(value) = body.take("equal_json") {
+            let test = equal_json(value);
+            is_whole &= test.is_some();
+            conditions.extend(test);
+        }
         if let Some(value) = body.take("schema") {
             let schema = schema(&value, context);
             is_whole &= schema.is_some();
@@ -232,22 +260,58 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
     })
 }
 
-/// A file that holds a JSON Schema, which may be JSON5.
+/// A JSON Schema, or a file that holds one; it may be JSON5.
 fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
-    let file = as_text(value)?;
-    let path = context.root.clone()?.join(file);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()));
-    let json = json5_to_json(&value.check(text)?).map_err(|error| error.to_string());
+    let given = as_text(value)?;
+    let (name, text) = if given.trim_start().starts_with('{') {
+        ("it".to_owned(), given.to_owned())
+    } else {
+        let path = context.root.clone()?.join(given);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()));
+        (path.display().to_string(), value.check(text)?)
+    };
+    let json = json5_to_json(&text).map_err(|error| error.to_string());
     let json = json.and_then(|json| serde_json::from_str(&json).map_err(|error| error.to_string()));
     let json: serde_json::Value =
-        value.check(json.map_err(|error| format!("{} is no JSON: {error}", path.display())))?;
+        value.check(json.map_err(|error| format!("{name} is no JSON: {error}")))?;
     let validator = jsonschema::validator_for(&json)
-        .map_err(|error| format!("{} is no JSON Schema: {error}", path.display()));
+        .map_err(|error| format!("{name} is no JSON Schema: {error}"));
     Some(Condition::Schema(
-        file.to_owned(),
+        given.to_owned(),
         Arc::new(value.check(validator)?),
     ))
+}
+
+/// JSON, or `{ value, ignore_order, ignore_extra }`.
+fn equal_json(value: Value<'_>) -> Option<Condition> {
+    let (value, ignores_order, ignores_extra) = if value.is_table() {
+        let mut table = value.table()?;
+        let ignores_order = table.boolean("ignore_order").unwrap_or(false);
+        let ignores_extra = table.boolean("ignore_extra").unwrap_or(false);
+        let value = table.take("value");
+        if value.is_none() {
+            table.missing("value", "the JSON that the content must be");
+        }
+        table.finish();
+        (value?, ignores_order, ignores_extra)
+    } else {
+        (value, false, false)
+    };
+    let text = as_text(&value)?;
+    let equal = value.check(EqualJson::new(text, ignores_order, ignores_extra))?;
+    Some(Condition::EqualJson(Box::new(equal)))
+}
+
+/// A test of a text that is always there.
+fn text(value: Value<'_>) -> Option<TextTest> {
+    let (value, op) = parts(value)?;
+    let operator = text_operator(op.as_ref(), &[])?.ok()?;
+    let Some(value) = value else {
+        return op?.wrong("needs a `value`");
+    };
+    let text = as_text(&value)?;
+    value.check(TextTest::new(operator, text).map_err(|error| regex_message(&error)))
 }
 
 fn field(value: Value<'_>) -> Option<FieldTest> {

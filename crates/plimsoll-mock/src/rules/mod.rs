@@ -131,6 +131,11 @@ impl RuleSet {
         &self.rules
     }
 
+    /// Its rules, to become part of another set.
+    pub fn into_rules(self) -> Vec<Rule> {
+        self.rules
+    }
+
     /// How one of several is chosen.
     pub fn strategy(&self) -> Strategy {
         self.strategy

@@ -86,7 +86,7 @@ impl Served {
         Self::start(folder, shared)
     }
 
-    fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
+    pub(crate) fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = ListenerPlan::new(address, Serves::clear(make(&shared)));
         let plan = EnginePlan::new(vec![listener]);

@@ -1,5 +1,8 @@
 //! What rules can answer beyond a text.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use plimsoll_testkit::eventually;
 
 use crate::mock::Served;
@@ -198,4 +201,34 @@ fn collections_are_changed_and_kept() {
     assert_eq!(served.ask("DELETE", "/people/1", &[], "").status, 204);
     assert_eq!(served.get("/people/1").status, 404);
     assert_eq!(served.get("/other").status, 404);
+}
+
+#[test]
+fn events_come_one_after_the_other() {
+    let served = served(
+        "respond = { template = true, events = [{ event = \"user\", id = \"1\", data = \"{{request.path.id}}\" }, \
+         { data = \"a\\nb\", after = \"1ms\", retry = \"2s\" }] }",
+    );
+    let answer = served.get("/users/7");
+    assert_eq!(answer.field("content-type"), Some("text/event-stream"));
+    assert_eq!(
+        answer.text(),
+        "event: user\nid: 1\ndata: 7\n\nretry: 2000\ndata: a\ndata: b\n\n"
+    );
+}
+
+#[test]
+fn events_that_repeat_come_as_long_as_somebody_listens() {
+    let served =
+        served("respond = { events = [{ data = \"tick\", after = \"1ms\" }], repeat = true }");
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream
+        .write_all(b"GET /users/1 HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    let (mut seen, mut buffer) = (String::new(), [0; 1024]);
+    while seen.matches("data: tick").count() < 20 {
+        let length = stream.read(&mut buffer).unwrap();
+        assert!(length > 0, "{seen}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
+    }
 }

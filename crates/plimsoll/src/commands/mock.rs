@@ -1,5 +1,7 @@
 //! `plimsoll mock`: a folder or rules that answer requests.
 
+mod import;
+
 mod match_test;
 
 mod starter;
@@ -13,8 +15,9 @@ use plimsoll_mock::config::{self, FileProblem, MockFile};
 
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{Preferred, ServingArgs, quoted_path};
+use crate::flags::{Preferred, ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
+use crate::terminal;
 
 /// Answers requests with the files of a folder, or by the rules of a file.
 ///
@@ -28,6 +31,23 @@ pub(crate) struct Args {
     /// A folder, or a file of rules in TOML
     #[arg(value_name = "DIR or FILE")]
     what: Option<PathBuf>,
+
+    /// Answer as the mock server would that this file or folder is of: WireMock, OpenAPI, HAR or
+    /// Mockoon
+    #[arg(long, value_name = "FILE or DIR", conflicts_with = "what")]
+    import: Option<PathBuf>,
+
+    /// Pass requests on to this server, and keep what it answers as rules in the folder of `--out`
+    #[arg(long, value_name = "URL", requires = "out", conflicts_with_all = ["what", "import", "init", "no_cors"])]
+    record: Option<String>,
+
+    /// The folder to record into; `plimsoll mock FOLDER` answers by it
+    #[arg(short, long, value_name = "FOLDER", requires = "record")]
+    out: Option<PathBuf>,
+
+    /// A name whose values are secret, besides those that are known; may be given several times
+    #[arg(long, value_name = "NAME", requires = "record")]
+    redact: Vec<String>,
 
     /// Write a file of rules to start from, unless it is there already
     #[arg(long)]
@@ -43,6 +63,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum MockCommand {
+    Import(import::Args),
     Validate(validate::Args),
     MatchTest(match_test::Args),
 }
@@ -52,12 +73,28 @@ const FILE: &str = "apimock.toml";
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     match &args.command {
+        Some(MockCommand::Import(args)) => return import::run(args),
         Some(MockCommand::Validate(args)) => return validate::run(args),
         Some(MockCommand::MatchTest(args)) => return match_test::run(args),
         None => {}
     }
     if args.init {
         return starter::write(args.what.as_deref().unwrap_or(Path::new(".")));
+    }
+    if let Some(path) = &args.import {
+        terminal::print_notes(&import::notes(&import::read(path)?));
+        let action = format!("file = {}", quoted_path(path));
+        return args.serving.serve(&route(&action));
+    }
+    if let (Some(url), Some(out)) = (&args.record, &args.out) {
+        let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
+        let action = format!(
+            "record = {}, dir = {}, redact = [{}]",
+            quoted(url),
+            quoted_path(out),
+            names.join(", ")
+        );
+        return args.serving.serve(&route(&action));
     }
     let what = what(args.what.as_deref());
     if what.is_dir() {
@@ -85,6 +122,7 @@ fn route(action: &str) -> String {
 fn what(given: Option<&Path>) -> PathBuf {
     let file = Path::new(FILE);
     match given {
+        Some(given) if given.join(FILE).is_file() => given.join(FILE),
         Some(given) => given.to_owned(),
         None if file.is_file() => file.to_owned(),
         None => PathBuf::from("."),

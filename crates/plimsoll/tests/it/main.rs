@@ -12,6 +12,8 @@ mod mistakes;
 
 mod mock;
 
+mod mock_record;
+
 mod lab;
 
 #[cfg(target_os = "linux")]

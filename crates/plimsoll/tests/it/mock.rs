@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
-fn mock(arguments: &[&str]) -> Served {
+pub(crate) fn mock(arguments: &[&str]) -> Served {
     Served::start(&[&["mock", "--listen", "127.0.0.1:0"], arguments].concat())
 }
 
@@ -135,4 +135,59 @@ fn bad_changes_are_told_and_change_nothing() {
     assert!(served.answers("/", &["body == one"]));
     fs::write(&path, rule.replace("one", "two")).unwrap();
     eventually(|| served.answers("/", &["body == two"]));
+}
+
+#[test]
+fn mappings_of_wiremock_answer_and_become_rules() {
+    let folder = shop().join("../wiremock");
+    let folder = folder.to_string_lossy();
+    let served = mock(&["--import", &folder]);
+    assert!(served.answers("/products", &["status == 200", "body contains \"Teapot\""]));
+    assert!(served.answers(
+        "/products/00",
+        &["status == 404", "body contains \"no such\""]
+    ));
+    assert!(served.answers("/products/12", &["status == 200", "body contains \"12\""]));
+    // A file of contents answers where no mapping does.
+    assert!(served.answers("/missing.txt", &["status == 200"]));
+    let files = MaterialFiles::new();
+    let out = files.path("rules.toml");
+    let out = out.to_string_lossy();
+    let said = plimsoll(&["mock", "import", &folder, "-o", &out]).exits(0);
+    assert!(said.stdout.contains("wrote 7 rules of WireMock"), "{said}");
+    let note = "mappings[5].request.multipartPatterns: this condition is not known here";
+    assert!(said.stderr.contains(note), "{said}");
+    let said = plimsoll(&["mock", "validate", &out]).exits(0);
+    assert!(said.stdout.contains("no mistakes; 7 rules"), "{said}");
+    let said = plimsoll(&["mock", "match-test", "/products", &out]).exits(0);
+    assert!(said.stdout.contains("all products"), "{said}");
+    plimsoll(&["mock", "import", &folder, "-o", &out]).exits(3);
+    plimsoll(&["mock", "import", "/nonexistent"]).exits(2);
+    let printed = plimsoll(&["mock", "import", &folder]).exits(0);
+    assert!(
+        printed.stdout.starts_with("strategy = \"priority\""),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_document_answers_and_becomes_a_table() {
+    let document = shop().join("../openapi/petstore.yaml");
+    let document = document.to_string_lossy();
+    let served = mock(&["--import", &document]);
+    assert!(served.answers("/v1/pets/1", &["status == 200", "body contains \"Rex\""]));
+    assert!(served.answers(
+        "/pets?limit=0",
+        &["status == 422", "body contains \"limit\""]
+    ));
+    let files = MaterialFiles::new();
+    let out = files.path("rules.toml");
+    let out = out.to_string_lossy();
+    let said = plimsoll(&["mock", "import", &document, "-o", &out]).exits(0);
+    assert!(
+        said.stdout.contains("wrote 15 operations of OpenAPI"),
+        "{said}"
+    );
+    let said = plimsoll(&["mock", "match-test", "/pets/1", &out, "--json"]).exits(0);
+    assert!(said.stdout.contains("\"openapi\""), "{said}");
 }

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     terminal::print(&text).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let is_answered = explanation.rule.is_some()
         || explanation.collection.is_some()
+        || explanation.openapi.is_some()
         || explanation.file.is_some();
     Ok(if is_answered {
         Exit::Fine

@@ -1,0 +1,497 @@
+//! OpenAPI documents (3.0 and 3.1) as what a server must accept and may answer.
+//!
+//! Schemas of requests are given as JSON Schema 2020-12, each with all that it refers to, so that any validator can
+//! take them: what 3.0 says otherwise (`nullable`, bounds that exclude) is said as 3.1 does, and what only responses
+//! have (`readOnly`) is not required.
+
+use serde_json::{Map, Value};
+
+use super::random::Dice;
+use super::schema::{Document, Unmade};
+use super::{METHODS, read, text_of};
+use crate::{Place, Remark};
+
+mod standalone;
+
+use self::standalone::standalone;
+
+/// What a document describes.
+#[derive(Debug)]
+pub struct Api {
+    root: Value,
+    /// The paths of its servers, without a slash at their end; those at the root are not among them.
+    pub bases: Vec<String>,
+    /// In the order of their paths.
+    pub operations: Vec<Operation>,
+    /// What of the document these do not carry.
+    pub left_out: Vec<Remark>,
+}
+
+/// What one method does at one path.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// Its `operationId`.
+    pub id: Option<String>,
+    /// In upper case.
+    pub method: String,
+    /// With places such as `{id}`.
+    pub path: String,
+    /// What may or must come with a request.
+    pub parameters: Vec<Parameter>,
+    /// The content of requests.
+    pub body: Option<RequestBody>,
+    /// What may be answered, in the order of the document.
+    pub responses: Vec<ApiResponse>,
+    /// What shows who asks: all of one of these; empty if nobody has to.
+    pub security: Vec<Vec<Credential>>,
+}
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParameterPlace {
+    /// In the path.
+    Path,
+    /// In the query.
+    Query,
+    /// In the header.
+    Header,
+    /// Among the cookies.
+    Cookie,
+}
+
+impl ParameterPlace {
+    /// As documents call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+/// A parameter of an operation.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    /// Where it stands.
+    pub place: ParameterPlace,
+    /// What it is called.
+    pub name: String,
+    /// Whether a request must have it.
+    pub is_required: bool,
+    /// JSON Schema of its value; absent for any.
+    pub schema: Option<Value>,
+    /// The type of its value, or of its elements if it is a list.
+    pub kind: Option<String>,
+    /// How its elements are written, if it is a list.
+    pub list: Option<ListStyle>,
+    /// Whether it is an object that is written as `name[key]=value`.
+    pub is_deep: bool,
+}
+
+/// How the elements of a list are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListStyle {
+    /// Each as a parameter of that name.
+    Repeated,
+    /// In one value, with this character between them.
+    Joined(char),
+}
+
+/// The content of requests.
+#[derive(Debug, Clone)]
+pub struct RequestBody {
+    /// Whether a request must have it.
+    pub is_required: bool,
+    /// Media types, which may be ranges such as `image/*`, with the JSON Schema of values.
+    pub content: Vec<(String, Option<Value>)>,
+}
+
+/// What an operation may answer.
+#[derive(Debug, Clone)]
+pub struct ApiResponse {
+    /// `200`, `2XX` or `default`.
+    pub code: String,
+    /// Fields with their values.
+    pub headers: Vec<(String, String)>,
+    /// Contents, by their media types.
+    pub content: Vec<ResponseContent>,
+}
+
+/// The content of a response in one media type.
+#[derive(Debug, Clone)]
+pub struct ResponseContent {
+    /// Its media type.
+    pub kind: String,
+    /// Examples, those with names first.
+    pub examples: Vec<(Option<String>, Value)>,
+    /// Its schema, as the document has it.
+    schema: Option<Value>,
+}
+
+/// What shows who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// `authorization` with this scheme, in lower case; any if it is empty.
+    Authorization(String),
+    /// A parameter of that name.
+    Key(ParameterPlace, String),
+}
+
+/// Reads a document, in JSON or YAML.
+pub fn parse_api(text: &str) -> Result<Api, Vec<Remark>> {
+    let root = read(text.trim_start_matches('\u{feff}'))?;
+    super::check_version(&root)?;
+    let mut left_out = Vec::new();
+    let operations = Reader {
+        root: &root,
+        document: Document::of_responses(&root),
+        left_out: &mut left_out,
+    }
+    .operations();
+    Ok(Api {
+        bases: bases(&root),
+        operations,
+        left_out,
+        root,
+    })
+}
+
+impl Api {
+    /// A value that fits the schema of some content; fails with why none can be made.
+    ///
+    /// - `random`: numbers below the one that it is asked for, to choose by; without it the value is always the same.
+    pub fn make(
+        &self,
+        content: &ResponseContent,
+        random: Option<&mut dyn FnMut(u64) -> u64>,
+    ) -> Result<Value, String> {
+        let Some(schema) = &content.schema else {
+            return Err("there is neither an example nor a schema".to_owned());
+        };
+        let document = Document::of_responses(&self.root);
+        let made = match random {
+            None => document.make(schema),
+            Some(random) => Dice::new(&document, random).make(schema),
+        };
+        made.map_err(|Unmade(reason)| reason)
+    }
+}
+
+fn bases(root: &Value) -> Vec<String> {
+    let servers = root.get("servers").and_then(Value::as_array);
+    let mut bases = Vec::new();
+    for server in servers.into_iter().flatten() {
+        let url = super::server_url(server).unwrap_or_default();
+        let path = match url.split_once("://") {
+            Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)),
+            None => Some(url.as_str()),
+        };
+        let path = path.unwrap_or_default().trim_end_matches('/').to_owned();
+        if path.starts_with('/') && !bases.contains(&path) {
+            bases.push(path);
+        }
+    }
+    bases
+}
+
+struct Reader<'a> {
+    root: &'a Value,
+    document: Document<'a>,
+    left_out: &'a mut Vec<Remark>,
+}
+
+impl Reader<'_> {
+    fn operations(&mut self) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        let paths = self.root.get("paths").and_then(Value::as_object);
+        for (path, item) in paths.into_iter().flatten() {
+            if !path.starts_with('/') {
+                continue;
+            }
+            let item = match self.document.resolve(item) {
+                Ok(item) => item.clone(),
+                Err(Unmade(reason)) => {
+                    let place = Place::Key(format!("paths.{path}"));
+                    self.left_out.push(Remark::new(place, reason));
+                    continue;
+                }
+            };
+            for method in METHODS {
+                if let Some(operation) = item.get(method) {
+                    let operation = self.operation(path, method, &item, operation);
+                    operations.push(operation);
+                }
+            }
+        }
+        operations
+    }
+
+    fn operation(
+        &mut self,
+        path: &str,
+        method: &str,
+        item: &Value,
+        operation: &Value,
+    ) -> Operation {
+        let at = format!("paths.{path}.{method}");
+        let id = operation.get("operationId").and_then(Value::as_str);
+        Operation {
+            id: id.map(str::to_owned),
+            method: method.to_ascii_uppercase(),
+            path: path.to_owned(),
+            parameters: self.parameters(&at, item, operation),
+            body: self.body(&at, operation),
+            responses: self.responses(&at, operation),
+            security: self.security(&at, operation),
+        }
+    }
+
+    /// What a value refers to; what refers to nothing is noted.
+    fn resolve(&mut self, at: &str, value: &Value) -> Option<Value> {
+        match self.document.resolve(value) {
+            Ok(value) => Some(value.clone()),
+            Err(Unmade(reason)) => {
+                self.left_out
+                    .push(Remark::new(Place::Key(at.to_owned()), reason));
+                None
+            }
+        }
+    }
+
+    /// The schema of a parameter or a media type, to be validated by.
+    fn schema(&mut self, at: &str, of: &Value) -> Option<Value> {
+        let schema = of.get("schema")?;
+        match standalone(self.root, schema) {
+            Ok(schema) => Some(schema),
+            Err(reason) => {
+                let place = Place::Key(format!("{at}.schema"));
+                let message = format!("{reason}, so nothing is validated by it");
+                self.left_out.push(Remark::new(place, message));
+                None
+            }
+        }
+    }
+
+    /// Those of the operation, then those of its path that it does not describe anew.
+    fn parameters(&mut self, at: &str, item: &Value, operation: &Value) -> Vec<Parameter> {
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for of in [operation, item] {
+            let list = of.get("parameters").and_then(Value::as_array);
+            for (number, parameter) in (1..).zip(list.into_iter().flatten()) {
+                let at = format!("{at}.parameters[{number}]");
+                let Some(parameter) = self.resolve(&at, parameter) else {
+                    continue;
+                };
+                let Some(parameter) = self.parameter(&at, &parameter) else {
+                    continue;
+                };
+                let is_known = parameters
+                    .iter()
+                    .any(|it| it.name == parameter.name && it.place == parameter.place);
+                if !is_known {
+                    parameters.push(parameter);
+                }
+            }
+        }
+        parameters
+    }
+
+    fn parameter(&mut self, at: &str, parameter: &Value) -> Option<Parameter> {
+        let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+        let place = match text("in")? {
+            "path" => ParameterPlace::Path,
+            "query" => ParameterPlace::Query,
+            "header" => ParameterPlace::Header,
+            "cookie" => ParameterPlace::Cookie,
+            _ => return None,
+        };
+        let name = text("name")?.to_owned();
+        // These are described elsewhere (OpenAPI 3.1, section 4.8.12.2).
+        let is_elsewhere = ["accept", "content-type", "authorization"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known));
+        if place == ParameterPlace::Header && is_elsewhere {
+            return None;
+        }
+        let schema = self.schema(at, parameter);
+        let kind = schema.as_ref().and_then(|schema| kind(schema, schema));
+        let explodes = parameter.get("explode").and_then(Value::as_bool);
+        let list = (kind.as_deref() == Some("array")).then(|| match (text("style"), place) {
+            (Some("spaceDelimited"), _) => ListStyle::Joined(' '),
+            (Some("pipeDelimited"), _) => ListStyle::Joined('|'),
+            (_, ParameterPlace::Query | ParameterPlace::Cookie) if explodes != Some(false) => {
+                ListStyle::Repeated
+            }
+            _ => ListStyle::Joined(','),
+        });
+        let items = schema.as_ref().and_then(|schema| {
+            let items = resolved(schema, schema)?.get("items")?;
+            self::kind(items, schema)
+        });
+        Some(Parameter {
+            place,
+            name,
+            kind: if list.is_some() { items } else { kind },
+            is_required: place == ParameterPlace::Path
+                || parameter.get("required") == Some(&Value::Bool(true)),
+            schema,
+            list,
+            is_deep: text("style") == Some("deepObject"),
+        })
+    }
+
+    fn body(&mut self, at: &str, operation: &Value) -> Option<RequestBody> {
+        let at = format!("{at}.requestBody");
+        let body = self.resolve(&at, operation.get("requestBody")?)?;
+        let content = body.get("content").and_then(Value::as_object);
+        let content = content.into_iter().flatten().map(|(kind, media)| {
+            let at = format!("{at}.content.{kind}");
+            (bare(kind), self.schema(&at, media))
+        });
+        Some(RequestBody {
+            content: content.collect(),
+            is_required: body.get("required") == Some(&Value::Bool(true)),
+        })
+    }
+
+    fn responses(&mut self, at: &str, operation: &Value) -> Vec<ApiResponse> {
+        let responses = operation.get("responses").and_then(Value::as_object);
+        let mut all = Vec::new();
+        for (code, response) in responses.into_iter().flatten() {
+            let at = format!("{at}.responses.{code}");
+            let Some(response) = self.resolve(&at, response) else {
+                continue;
+            };
+            let headers = response.get("headers").and_then(Value::as_object);
+            let headers = headers.into_iter().flatten().filter_map(|(name, header)| {
+                let header = self.document.resolve(header).ok()?;
+                let value = self.document.value_of(header).ok()?;
+                Some((name.to_ascii_lowercase(), text_of(&value)))
+            });
+            let headers: Vec<_> = headers.collect();
+            let content = response.get("content").and_then(Value::as_object);
+            let content = content
+                .into_iter()
+                .flatten()
+                .map(|(kind, media)| ResponseContent {
+                    kind: kind.clone(),
+                    examples: self.examples(media),
+                    schema: media.get("schema").cloned(),
+                });
+            all.push(ApiResponse {
+                code: code.to_ascii_uppercase(),
+                headers,
+                content: content.collect(),
+            });
+        }
+        all
+    }
+
+    fn examples(&self, media: &Value) -> Vec<(Option<String>, Value)> {
+        let named = media.get("examples").and_then(Value::as_object);
+        let named = named.into_iter().flatten().filter_map(|(name, example)| {
+            let example = self.document.resolve(example).ok()?;
+            Some((Some(name.clone()), example.get("value")?.clone()))
+        });
+        let mut examples: Vec<_> = named.collect();
+        if let Some(example) = media.get("example") {
+            examples.push((None, example.clone()));
+        }
+        examples
+    }
+
+    fn security(&mut self, at: &str, operation: &Value) -> Vec<Vec<Credential>> {
+        let list = operation
+            .get("security")
+            .or_else(|| self.root.get("security"))
+            .and_then(Value::as_array);
+        let mut security = Vec::new();
+        for requirement in list.into_iter().flatten() {
+            let Some(schemes) = requirement.as_object() else {
+                continue;
+            };
+            let mut all = Vec::new();
+            for name in schemes.keys() {
+                let scheme = self
+                    .root
+                    .get("components")
+                    .and_then(|components| components.get("securitySchemes"))
+                    .and_then(|schemes| schemes.get(name));
+                let scheme = scheme.and_then(|scheme| self.document.resolve(scheme).ok());
+                if let Some(credential) = scheme.and_then(credential) {
+                    all.push(credential)
+                } else {
+                    let place = Place::Key(format!("{at}.security"));
+                    let message = format!("`{name}` is no scheme that is known here");
+                    self.left_out.push(Remark::new(place, message));
+                }
+            }
+            security.push(all);
+        }
+        // Who may ask with nothing need not show anything.
+        if security.iter().any(Vec::is_empty) {
+            security.clear();
+        }
+        security
+    }
+}
+
+fn credential(scheme: &Value) -> Option<Credential> {
+    let text = |key: &str| scheme.get(key).and_then(Value::as_str);
+    Some(match text("type")? {
+        "http" => Credential::Authorization(text("scheme")?.to_ascii_lowercase()),
+        "oauth2" | "openIdConnect" => Credential::Authorization("bearer".to_owned()),
+        "apiKey" => {
+            let place = match text("in")? {
+                "query" => ParameterPlace::Query,
+                "header" => ParameterPlace::Header,
+                "cookie" => ParameterPlace::Cookie,
+                _ => return None,
+            };
+            Credential::Key(place, text("name")?.to_owned())
+        }
+        _ => return None,
+    })
+}
+
+/// A media type without its parameters, in lower case.
+fn bare(kind: &str) -> String {
+    let bare = kind.split(';').next().unwrap_or(kind);
+    bare.trim().to_ascii_lowercase()
+}
+
+/// A schema, or what it refers to within the whole.
+fn resolved<'s>(schema: &'s Value, whole: &'s Value) -> Option<&'s Value> {
+    match schema.get("$ref").and_then(Value::as_str) {
+        Some(reference) => whole.pointer(reference.strip_prefix('#')?),
+        None => Some(schema),
+    }
+}
+
+/// The type that a schema gives a property, if it gives one.
+///
+/// - `schema`: as [`RequestBody`] has it.
+pub fn property_kind(schema: &Value, name: &str) -> Option<String> {
+    let property = resolved(schema, schema)?.get("properties")?.get(name)?;
+    kind(property, schema)
+}
+
+/// The type that a schema gives, through one reference.
+fn kind(schema: &Value, whole: &Value) -> Option<String> {
+    match resolved(schema, whole)?.get("type")? {
+        Value::String(kind) => Some(kind.clone()),
+        Value::Array(kinds) => {
+            let mut kinds = kinds.iter().filter_map(Value::as_str);
+            kinds.find(|kind| *kind != "null").map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// Objects by their keys.
+pub(super) type Object = Map<String, Value>;
+
+#[cfg(test)]
+mod tests;

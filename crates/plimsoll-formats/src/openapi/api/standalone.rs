@@ -1,0 +1,163 @@
+//! A schema of a document as JSON Schema 2020-12 that stands alone.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Object;
+
+/// Schemas are not nested deeper.
+const DEEPEST: usize = 64;
+
+/// A schema may refer to this many others.
+const MOST: usize = 2000;
+
+/// The schema with all that it refers to, at the places where the document has them.
+pub(super) fn standalone(root: &Value, schema: &Value) -> Result<Value, String> {
+    let mut wanted = BTreeSet::new();
+    let mut whole = converted(schema, &mut wanted, DEEPEST)?;
+    if !whole.is_object() {
+        return Ok(whole);
+    }
+    let mut made = BTreeSet::new();
+    while let Some(reference) = wanted.pop_first() {
+        if !made.insert(reference.clone()) {
+            continue;
+        }
+        if made.len() > MOST {
+            return Err(format!("it refers to more than {MOST} others"));
+        }
+        let pointer = reference
+            .strip_prefix('#')
+            .ok_or_else(|| format!("`{reference}` refers to another document"))?;
+        let target = root
+            .pointer(pointer)
+            .ok_or_else(|| format!("`{reference}` refers to nothing"))?;
+        let target = converted(target, &mut wanted, DEEPEST)?;
+        place(&mut whole, pointer, target)?;
+    }
+    Ok(whole)
+}
+
+/// Puts a value where a pointer (RFC 6901) leads.
+fn place(whole: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    let mut at = whole;
+    for segment in pointer.split('/').skip(1) {
+        let key = segment.replace("~1", "/").replace("~0", "~");
+        let Value::Object(object) = at else {
+            return Err(format!("`#{pointer}` leads through no object"));
+        };
+        at = object.entry(key).or_insert_with(|| json!({}));
+    }
+    // What was put below it before stays.
+    match (at, value) {
+        (Value::Object(known), Value::Object(new)) => {
+            for (key, value) in new {
+                known.entry(key).or_insert(value);
+            }
+        }
+        (at, value) => *at = value,
+    }
+    Ok(())
+}
+
+/// A schema in the words of 2020-12; what it refers to is added to `wanted`.
+fn converted(
+    schema: &Value,
+    wanted: &mut BTreeSet<String>,
+    levels: usize,
+) -> Result<Value, String> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err("it is nested too deeply".to_owned());
+    };
+    let Value::Object(schema) = schema else {
+        return Ok(schema.clone());
+    };
+    let mut made = Object::new();
+    for (key, value) in schema {
+        let value = match (key.as_str(), value) {
+            // Values, which are no schemas even where they look like some.
+            ("enum" | "const" | "required" | "type", value) => value.clone(),
+            // What says nothing about values.
+            ("example" | "examples" | "default" | "xml" | "externalDocs" | "discriminator", _) => {
+                continue;
+            }
+            ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(all),
+            ) => {
+                let mut converted_all = Object::new();
+                for (name, schema) in all {
+                    converted_all.insert(name.clone(), converted(schema, wanted, levels)?);
+                }
+                Value::Object(converted_all)
+            }
+            ("$ref", Value::String(reference)) => {
+                wanted.insert(reference.clone());
+                value.clone()
+            }
+            (_, Value::Object(_)) => converted(value, wanted, levels)?,
+            (_, Value::Array(all)) => {
+                let all = all.iter().map(|it| converted(it, wanted, levels));
+                Value::Array(all.collect::<Result<_, _>>()?)
+            }
+            (_, value) => value.clone(),
+        };
+        made.insert(key.clone(), value);
+    }
+    of_version_3_0(schema, &mut made);
+    only_written(schema, &mut made);
+    Ok(Value::Object(made))
+}
+
+/// Says as 3.1 does what 3.0 says otherwise.
+fn of_version_3_0(schema: &Object, made: &mut Object) {
+    for (bound, exclusive) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        match made.get(exclusive) {
+            Some(Value::Bool(true)) => {
+                made.remove(exclusive);
+                if let Some(value) = made.remove(bound) {
+                    made.insert(exclusive.to_owned(), value);
+                }
+            }
+            Some(Value::Bool(false)) => {
+                made.remove(exclusive);
+            }
+            _ => {}
+        }
+    }
+    if schema.get("nullable") != Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Some(Value::String(kind)) = made.get("type") {
+        made.insert("type".to_owned(), json!([kind, "null"]));
+    }
+    if let Some(Value::Array(values)) = made.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    // What is one of others may be null besides.
+    if made.contains_key("$ref") || made.contains_key("allOf") {
+        let inner = Value::Object(std::mem::take(made));
+        made.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+    }
+}
+
+/// Requires nothing that only responses have.
+fn only_written(schema: &Object, made: &mut Object) {
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return;
+    };
+    let is_read_only = |name: &Value| {
+        let property = name.as_str().and_then(|name| properties.get(name));
+        property.and_then(|it| it.get("readOnly")) == Some(&Value::Bool(true))
+    };
+    if let Some(Value::Array(required)) = made.get_mut("required") {
+        required.retain(|name| !is_read_only(name));
+    }
+}

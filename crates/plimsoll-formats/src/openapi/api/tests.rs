@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const PETS: &str = r"
+openapi: 3.0.3
+servers: [{url: 'https://x.example/v1/'}, {url: /api}, {url: 'https://y.example'}]
+security: [{key: []}, {basic: []}]
+paths:
+  /pets/{id}:
+    parameters:
+      - {name: id, in: path, required: true, schema: {type: integer}}
+      - {name: tags, in: query, explode: false, schema: {type: array, items: {$ref: '#/components/schemas/Tag'}}}
+    get:
+      security: []
+      parameters: [{name: Accept, in: header}, {$ref: '#/nothing'}]
+      responses:
+        2xx:
+          headers: {X-Rate: {schema: {type: integer, minimum: 7}}}
+          content:
+            application/json:
+              schema: {$ref: '#/components/schemas/Pet'}
+              example: {name: A}
+              examples: {b: {value: {name: B}}}
+    put:
+      requestBody:
+        required: true
+        content:
+          Application/JSON; charset=utf-8: {schema: {$ref: '#/components/schemas/Pet'}}
+      responses: {}
+components:
+  securitySchemes:
+    key: {type: apiKey, in: header, name: X-Key}
+    basic: {type: http, scheme: Basic}
+  schemas:
+    Tag: {type: string, nullable: true, enum: [a, b]}
+    Pet:
+      type: object
+      required: [id, name]
+      properties:
+        id: {type: integer, readOnly: true}
+        name: {type: string, example: x, minLength: 1}
+        age: {type: integer, minimum: 0, exclusiveMinimum: true}
+        example: {type: boolean}
+        friend: {nullable: true, allOf: [{$ref: '#/components/schemas/Pet'}]}
+";
+
+#[test]
+fn a_document_is_taken_apart() {
+    let api = parse_api(PETS).unwrap();
+    assert_eq!(api.bases, ["/v1", "/api"]);
+    let [get, put] = api.operations.as_slice() else {
+        panic!("{:?}", api.operations);
+    };
+    assert_eq!(
+        (get.method.as_str(), get.path.as_str()),
+        ("GET", "/pets/{id}")
+    );
+    assert!(get.security.is_empty());
+    assert_eq!(put.security.len(), 2);
+    assert_eq!(
+        put.security[1],
+        [Credential::Authorization("basic".to_owned())]
+    );
+    let names: Vec<&str> = get.parameters.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["id", "tags"]);
+    assert_eq!(get.parameters[0].kind.as_deref(), Some("integer"));
+    assert_eq!(get.parameters[1].list, Some(ListStyle::Joined(',')));
+    assert_eq!(get.parameters[1].kind.as_deref(), Some("string"));
+    let response = &get.responses[0];
+    assert_eq!(response.code, "2XX");
+    assert_eq!(response.headers, [("x-rate".to_owned(), "7".to_owned())]);
+    let examples = &response.content[0].examples;
+    assert_eq!(examples[0], (Some("b".to_owned()), json!({"name": "B"})));
+    assert_eq!(examples[1], (None, json!({"name": "A"})));
+    let body = put.body.as_ref().unwrap();
+    assert_eq!(
+        (body.is_required, body.content[0].0.as_str()),
+        (true, "application/json")
+    );
+    assert_eq!(api.left_out.len(), 1, "{:?}", api.left_out);
+}
+
+#[test]
+fn schemas_of_requests_stand_alone_in_the_words_of_2020() {
+    let api = parse_api(PETS).unwrap();
+    let schema = api.operations[1].body.as_ref().unwrap().content[0]
+        .1
+        .clone();
+    let schema = schema.unwrap();
+    let pet = &schema["components"]["schemas"]["Pet"];
+    assert_eq!(schema["$ref"], "#/components/schemas/Pet");
+    assert_eq!(pet["required"], json!(["name"]));
+    assert_eq!(
+        pet["properties"]["age"],
+        json!({"type": "integer", "exclusiveMinimum": 0})
+    );
+    assert_eq!(pet["properties"]["example"], json!({"type": "boolean"}));
+    assert_eq!(
+        pet["properties"]["name"],
+        json!({"type": "string", "minLength": 1})
+    );
+    assert_eq!(
+        pet["properties"]["friend"]["anyOf"][1],
+        json!({"type": "null"})
+    );
+    assert_eq!(property_kind(&schema, "age").as_deref(), Some("integer"));
+    let tags = api.operations[0].parameters[1].schema.as_ref().unwrap();
+    assert_eq!(
+        tags["components"]["schemas"]["Tag"],
+        json!({"type": ["string", "null"], "enum": ["a", "b", null]})
+    );
+}
+
+#[test]
+fn values_are_made_by_chance_or_always_the_same() {
+    let api = parse_api(PETS).unwrap();
+    let content = &api.operations[0].responses[0].content[0];
+    let mut number = 0u64;
+    let mut chance = |below: u64| {
+        number = number
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (number >> 33) % below.max(1)
+    };
+    let one = api.make(content, Some(&mut chance)).unwrap();
+    let other = api.make(content, Some(&mut chance)).unwrap();
+    assert_ne!(one, other);
+    assert!(one["name"].is_string() && one["id"].is_i64(), "{one}");
+    assert_eq!(api.make(content, None), api.make(content, None));
+}
+
+proptest! {
+    #[test]
+    fn made_values_are_within_their_bounds(least in -100i64..100, width in 0i64..100, numbers in proptest::collection::vec(0u64..u64::MAX, 1..40)) {
+        let text = json!({"openapi": "3.1.0", "paths": {"/": {"get": {"responses": {"200": {"content": {"application/json": {"schema": {
+            "type": "array", "minItems": 1, "maxItems": 3,
+            "items": {"oneOf": [
+                {"type": "integer", "minimum": least, "maximum": least + width},
+                {"type": "string", "minLength": 2, "maxLength": 5},
+                {"type": "number", "minimum": least, "maximum": least + width},
+                {"type": "string", "format": "date-time"}
+            ]}
+        }}}}}}}}});
+        let api = parse_api(&text.to_string()).unwrap();
+        let content = &api.operations[0].responses[0].content[0];
+        let mut numbers = numbers.into_iter().cycle();
+        let made = api.make(content, Some(&mut |below| numbers.next().unwrap_or_default() % below.max(1))).unwrap();
+        let items = made.as_array().unwrap();
+        prop_assert!((1..=3).contains(&items.len()));
+        for item in items {
+            if let Some(number) = item.as_f64() { prop_assert!(number >= least as f64 && number <= (least + width) as f64, "{item}") } else {
+                let text = item.as_str().unwrap();
+                prop_assert!((2..=5).contains(&text.len()) || text.len() == 20, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "(openapi: 3.0.0\n|paths:\n|  /a:\n|    get:\n|      parameters:\n|      responses:\n|\\$ref: '#/paths'|&a |\\*a|[-\\[{}\\]:,] ?|x|'|\"|\n){0,20}") {
+        drop(parse_api(&text));
+    }
+}

@@ -1,0 +1,200 @@
+//! What a value of a request must be.
+
+use serde_json::{Map, Value};
+
+use super::{Notes, text};
+
+/// What a value must be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pattern {
+    /// Anything that is there.
+    Anything,
+    /// Nothing is there.
+    Absent,
+    /// This text, in any case if so.
+    Equal(String, bool),
+    /// Contains this text.
+    Contains(String),
+    /// Wholly matches a regular expression.
+    Matches(String),
+    /// A number that stands so to this one.
+    Number(NumberOrder, f64),
+    /// It is JSON equal to this one.
+    EqualToJson {
+        /// The value.
+        value: Value,
+        /// Elements of arrays may have another order.
+        ignores_order: bool,
+        /// Objects may have more keys, arrays more elements.
+        ignores_extra: bool,
+    },
+    /// It is JSON in which a JSONPath finds something, which must meet a pattern if there is one.
+    JsonPath(String, Option<Box<Self>>),
+    /// It is JSON that a JSON Schema accepts.
+    JsonSchema(Value),
+    /// It is XML equal to this one.
+    EqualToXml(String),
+    /// It is XML in which an XPath finds something, which must meet a pattern if there is one; prefixes with their namespaces.
+    XPath(String, Vec<(String, String)>, Option<Box<Self>>),
+    /// All of them.
+    All(Vec<Self>),
+    /// One of them.
+    Any(Vec<Self>),
+    /// Not this one.
+    Not(Box<Self>),
+}
+
+/// How numbers stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberOrder {
+    /// `equalToNumber`
+    Equal,
+    /// `greaterThanNumber`
+    Greater,
+    /// `greaterThanEqualNumber`
+    GreaterOrEqual,
+    /// `lessThanNumber`
+    Less,
+    /// `lessThanEqualNumber`
+    LessOrEqual,
+}
+
+/// Patterns are not nested deeper.
+const DEEPEST: usize = 32;
+
+/// The pattern at a place; everything that is wrong with it is noted.
+pub(super) fn pattern(value: Value, at: &str, notes: &mut Notes) -> Option<Pattern> {
+    pattern_within(value, at, notes, DEEPEST)
+}
+
+fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> Option<Pattern> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return notes.wrong(at, "is nested too deeply");
+    };
+    let Value::Object(mut table) = value else {
+        let message = "must be an object such as { \"equalTo\": \"a\" }";
+        return notes.wrong(at, message);
+    };
+    let mut flag = |key: &str| {
+        let value = table.remove(key);
+        value.is_some_and(|value| value == Value::Bool(true) || value == "true")
+    };
+    let ignores_case = flag("caseInsensitive");
+    let ignores_order = flag("ignoreArrayOrder");
+    let ignores_extra = flag("ignoreExtraElements");
+    table.remove("schemaVersion");
+    let namespaces = table.remove("xPathNamespaces");
+    let Some(key) = table.keys().next().cloned() else {
+        return notes.wrong(at, "has no operator");
+    };
+    let operand = table.remove(&key).unwrap_or_default();
+    let found = match (key.as_str(), operand) {
+        ("equalTo", Value::String(text)) => Pattern::Equal(text, ignores_case),
+        ("contains", Value::String(text)) => Pattern::Contains(text),
+        ("doesNotContain", Value::String(text)) => not(Pattern::Contains(text)),
+        ("matches", Value::String(text)) => Pattern::Matches(text),
+        ("doesNotMatch", Value::String(text)) => not(Pattern::Matches(text)),
+        ("absent", Value::Bool(true)) => Pattern::Absent,
+        ("absent", Value::Bool(false)) | ("anything", _) => Pattern::Anything,
+        ("equalToJson", value) => Pattern::EqualToJson {
+            value: json(value, at, &key, notes)?,
+            ignores_order,
+            ignores_extra,
+        },
+        ("matchesJsonPath", Value::String(path)) => Pattern::JsonPath(path, None),
+        ("matchesJsonPath", Value::Object(mut inner)) => {
+            let path = expression(&mut inner, at, notes)?;
+            let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
+            Pattern::JsonPath(path, Some(Box::new(inner)))
+        }
+        ("matchesJsonSchema", value @ (Value::String(_) | Value::Object(_))) => {
+            Pattern::JsonSchema(json(value, at, &key, notes)?)
+        }
+        ("equalToXml", Value::String(text)) => {
+            // What makes documents equal that are not is left to nobody's guess.
+            if let Some(option) = table.keys().next() {
+                let message = format!("`{option}` is not known here, so the mapping is left out");
+                return notes.wrong(at, message);
+            }
+            Pattern::EqualToXml(text)
+        }
+        ("matchesXPath", Value::String(path)) => Pattern::XPath(path, prefixes(namespaces), None),
+        ("matchesXPath", Value::Object(mut inner)) => {
+            let path = expression(&mut inner, at, notes)?;
+            let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
+            Pattern::XPath(path, prefixes(namespaces), Some(Box::new(inner)))
+        }
+        ("not", value) => not(pattern_within(value, at, notes, levels)?),
+        ("and" | "or" | "includes", Value::Array(all)) => {
+            let patterns = all
+                .into_iter()
+                .map(|value| pattern_within(value, at, notes, levels))
+                .collect::<Vec<_>>();
+            let patterns: Vec<Pattern> = patterns.into_iter().collect::<Option<_>>()?;
+            if key == "or" {
+                Pattern::Any(patterns)
+            } else {
+                Pattern::All(patterns)
+            }
+        }
+        (name, operand) => {
+            if let Some(pattern) = number(name, &operand) {
+                pattern
+            } else {
+                // Without the condition the mapping would answer what it is not for.
+                let message = format!(
+                    "`{name}` is not known here with that value, so the mapping is left out"
+                );
+                return notes.wrong(at, message);
+            }
+        }
+    };
+    // A pattern has one operator; of two of them one would be forgotten.
+    if let Some(key) = table.keys().next() {
+        let message = format!("`{key}` is not known beside another operator");
+        return notes.wrong(at, message);
+    }
+    Some(found)
+}
+
+fn number(name: &str, operand: &Value) -> Option<Pattern> {
+    let order = match name {
+        "equalToNumber" => NumberOrder::Equal,
+        "greaterThanNumber" => NumberOrder::Greater,
+        "greaterThanEqualNumber" => NumberOrder::GreaterOrEqual,
+        "lessThanNumber" => NumberOrder::Less,
+        "lessThanEqualNumber" => NumberOrder::LessOrEqual,
+        _ => return None,
+    };
+    Some(Pattern::Number(order, operand.as_f64()?))
+}
+
+fn expression(inner: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> Option<String> {
+    let path = text(inner, "expression", &format!("{at}."), notes);
+    path.or_else(|| notes.wrong(at, "has no `expression`"))
+}
+
+/// A value, or a text that holds one.
+fn json(value: Value, at: &str, key: &str, notes: &mut Notes) -> Option<Value> {
+    let Value::String(text) = value else {
+        return Some(value);
+    };
+    match serde_json::from_str(&text) {
+        Ok(value) => Some(value),
+        Err(error) => notes.wrong(&format!("{at}.{key}"), format!("is no JSON: {error}")),
+    }
+}
+
+fn prefixes(namespaces: Option<Value>) -> Vec<(String, String)> {
+    let Some(Value::Object(table)) = namespaces else {
+        return Vec::new();
+    };
+    table
+        .into_iter()
+        .filter_map(|(prefix, name)| Some((prefix, name.as_str()?.to_owned())))
+        .collect()
+}
+
+fn not(pattern: Pattern) -> Pattern {
+    Pattern::Not(Box::new(pattern))
+}

@@ -1,0 +1,123 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn told(remarks: &[Remark]) -> Vec<String> {
+    let shown = |remark: &Remark| format!("{}: {}", remark.place, remark.message);
+    remarks.iter().map(shown).collect()
+}
+
+#[test]
+fn a_mapping_is_taken_apart() {
+    let text = r#"{
+        "id": "7b7f", "priority": 1, "scenarioName": "cart", "requiredScenarioState": "Started", "newScenarioState": "full",
+        "request": {
+            "method": "POST", "urlPath": "/orders",
+            "headers": { "Accept": { "equalTo": "JSON", "caseInsensitive": true } },
+            "queryParameters": { "page": { "or": [{ "equalTo": "1" }, { "absent": true }] } },
+            "basicAuthCredentials": { "username": "u", "password": "p" },
+            "bodyPatterns": [
+                { "equalToJson": "{\"a\": [1, 2]}", "ignoreArrayOrder": true },
+                { "matchesJsonPath": { "expression": "$.n", "greaterThanNumber": 3 } },
+                { "not": { "matches": "x.*" } }
+            ]
+        },
+        "response": {
+            "status": 201, "headers": { "Set-Cookie": ["a=b", "c=d"] }, "jsonBody": { "id": 1 }, "fixedDelayMilliseconds": 10,
+            "delayDistribution": { "type": "uniform", "lower": 1, "upper": 2 },
+            "chunkedDribbleDelay": { "numberOfChunks": 2, "totalDuration": 100 }, "transformers": ["response-template", "other"]
+        },
+        "serveEventListeners": []
+    }"#;
+    let parsed = parse_mappings(text).unwrap();
+    let (number, mapping) = &parsed.mappings[0];
+    assert_eq!((*number, mapping.name.as_deref()), (1, Some("7b7f")));
+    assert_eq!(mapping.url, MappingUrl::Path("/orders".to_owned()));
+    assert_eq!(mapping.fields.len(), 3);
+    assert_eq!(
+        mapping.fields[0].pattern,
+        Pattern::Equal("JSON".to_owned(), true)
+    );
+    assert_eq!(
+        mapping.fields[2].pattern,
+        Pattern::Equal("Basic dTpw".to_owned(), false)
+    );
+    assert_eq!(
+        mapping.bodies[0],
+        Pattern::EqualToJson {
+            value: json!({"a": [1, 2]}),
+            ignores_order: true,
+            ignores_extra: false
+        }
+    );
+    assert_eq!(
+        mapping.bodies[1],
+        Pattern::JsonPath(
+            "$.n".to_owned(),
+            Some(Box::new(Pattern::Number(NumberOrder::Greater, 3.0)))
+        )
+    );
+    let response = &mapping.response;
+    assert_eq!((response.status, response.fields.len()), (201, 2));
+    assert_eq!(response.body, MappingBody::Json(json!({"id": 1})));
+    assert_eq!(
+        response.delays,
+        [MappingDelay::Fixed(10), MappingDelay::Uniform(1, 2)]
+    );
+    assert_eq!(
+        (response.dribble, response.has_places),
+        (Some((2, 100)), true)
+    );
+    assert_eq!(
+        told(&parsed.left_out),
+        [
+            ", response.transformers: `other` is not known here",
+            ", serveEventListeners: is not carried over"
+        ]
+    );
+}
+
+#[test]
+fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
+    let text = r#"{ "mappings": [
+        { "request": { "url": "/a", "multipartPatterns": [] }, "response": {} },
+        { "request": { "headers": { "x": { "hasExactly": [] }, "y": { "equalTo": 1 } } }, "response": { "status": 99 } },
+        { "request": { "url": "/b" } },
+        3
+    ]}"#;
+    let parsed = parse_mappings(text).unwrap();
+    assert_eq!(parsed.mappings.len(), 1);
+    assert_eq!(parsed.mappings[0].0, 3);
+    let told = told(&parsed.left_out).join("\n");
+    for expected in [
+        ", mappings[1].request.multipartPatterns: this condition is not known",
+        ", mappings[2].request.headers.x: `hasExactly` is not known",
+        ", mappings[2].request.headers.y: `equalTo` is not known here with that value",
+        ", mappings[2].response.status: must be from 200 to 599",
+        ", mappings[4]: is not an object",
+    ] {
+        assert!(told.contains(expected), "no `{expected}` in {told}");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_mappings_is_told() {
+    for (text, expected) in [
+        ("{", "is not JSON"),
+        ("[]", "is not an object"),
+        ("{\"mappings\": 1}", "`mappings` is not an array"),
+    ] {
+        let error = parse_mappings(text).unwrap_err();
+        assert!(error.message.contains(expected), "{text}: {error:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "(\\{\"mappings\":\\[|\\{|\\}|\\[|\\]|,|\"request\":|\"response\":|\"headers\":|\"body\":|\"not\":|\"and\":|\"equalTo\":|\"a\"|1){0,20}") {
+        if let Ok(parsed) = parse_mappings(&text) {
+            prop_assert!(parsed.mappings.len() + parsed.left_out.len() > 0 || text.contains("[]"));
+        }
+    }
+}

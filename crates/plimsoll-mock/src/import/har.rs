@@ -1,0 +1,66 @@
+//! Archives of browsers and proxies as rules.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use plimsoll_formats::har::parse_recording;
+use plimsoll_formats::{Place, Remark};
+
+use super::recorded::{Exchanges, RecordedReply};
+use super::redact::Redaction;
+use super::{FileRemark, Importer, about, body};
+
+impl Importer {
+    /// The exchanges of an archive.
+    pub(super) fn har(&mut self, path: &Path) -> Result<(), Vec<FileRemark>> {
+        let text = self.text_of(path)?;
+        let recording = parse_recording(&text).map_err(|told| {
+            told.into_iter()
+                .map(|it| about(path, it))
+                .collect::<Vec<_>>()
+        })?;
+        for remark in recording.left_out {
+            self.note(path, remark);
+        }
+        let redaction = Redaction::default();
+        let mut hosts = BTreeSet::new();
+        let mut exchanges = Exchanges::default();
+        for exchange in recording.exchanges {
+            if exchange.method == "OPTIONS" {
+                let message = "OPTIONS is answered before any rule is asked";
+                self.note(path, Remark::new(exchange.place, message));
+                continue;
+            }
+            let origin = exchange.origin;
+            let headers = exchange.headers.into_iter().map(|(name, value)| {
+                // What leads elsewhere on the same server leads here.
+                let own = value.strip_prefix(&origin).filter(|_| name == "location");
+                let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
+                (name, own.unwrap_or(value))
+            });
+            let reply = RecordedReply {
+                status: exchange.status,
+                headers: headers.collect(),
+                kind: exchange.kind,
+                body: exchange.body,
+            };
+            exchanges.push(&exchange.method, &exchange.target, reply);
+            hosts.insert(origin);
+        }
+        if hosts.len() > 1 {
+            let hosts: Vec<String> = hosts.into_iter().take(5).collect();
+            let message = format!(
+                "requests to several servers ({}) are answered by their paths alone",
+                hosts.join(", ")
+            );
+            self.note(path, Remark::whole(message));
+        }
+        let rules = exchanges.rules(&redaction, &mut |respond, headers, kind, bytes, _| {
+            body::push(respond, headers, kind, bytes);
+        });
+        for rule in rules {
+            self.add(path, &Place::Whole, rule);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What a foreign file is, by what it holds.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use plimsoll_formats::Remark;
+use serde_json::Value;
+
+/// A kind of foreign file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForeignKind {
+    /// Mappings of WireMock.
+    WireMock,
+    /// An archive of HTTP exchanges (HAR).
+    Har,
+    /// An environment of Mockoon.
+    Mockoon,
+    /// An OpenAPI document.
+    OpenApi,
+}
+
+impl ForeignKind {
+    /// How people know it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WireMock => "WireMock",
+            Self::Har => "HAR",
+            Self::Mockoon => "Mockoon",
+            Self::OpenApi => "OpenAPI",
+        }
+    }
+}
+
+/// Whether a file is certainly none of ours, by how it begins: a folder, JSON, or YAML.
+pub fn is_foreign(path: &Path) -> bool {
+    if path.is_dir() {
+        return true;
+    }
+    let mut beginning = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    if read.is_err() {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&beginning);
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = text.lines().map(str::trim_end);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', '-', '%']));
+    first.is_some_and(|line| {
+        let name = line.split(':').next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric());
+        line.trim_start().starts_with('{') || is_name && name.len() < line.len()
+    })
+}
+
+/// As much of a file tells what it is.
+const BEGINNING: u64 = 4096;
+
+/// The kind of a file or a folder; fails with why it is none.
+pub(super) fn of(path: &Path) -> Result<ForeignKind, Remark> {
+    if path.is_dir() {
+        if path.join("mappings").is_dir() || path.file_name().is_some_and(|it| it == "mappings") {
+            return Ok(ForeignKind::WireMock);
+        }
+        return Err(Remark::whole("is a folder without a folder `mappings`")
+            .hint("of folders, those of WireMock are read"));
+    }
+    let bytes =
+        fs::read(path).map_err(|error| Remark::whole(format!("cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| Remark::whole("is not UTF-8"))?;
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    of_text(text)
+}
+
+fn of_text(text: &str) -> Result<ForeignKind, Remark> {
+    let unknown = || {
+        Remark::whole("is nothing that is known here")
+            .hint("known are mappings of WireMock, OpenAPI documents, HAR files and environments of Mockoon")
+    };
+    if !text.starts_with('{') {
+        let is_openapi = text.lines().any(|line| line.starts_with("openapi:"));
+        return is_openapi
+            .then_some(ForeignKind::OpenApi)
+            .ok_or_else(unknown);
+    }
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Remark::line(error.line(), format!("is not JSON: {error}")))?;
+    let has = |key: &str| value.get(key).is_some();
+    if value.get("mappings").is_some_and(Value::is_array) || has("request") && has("response") {
+        return Ok(ForeignKind::WireMock);
+    }
+    let log = value.get("log").and_then(|log| log.get("entries"));
+    if log.is_some_and(Value::is_array) {
+        return Ok(ForeignKind::Har);
+    }
+    if has("openapi") || has("swagger") {
+        return Ok(ForeignKind::OpenApi);
+    }
+    if value.get("routes").is_some_and(Value::is_array) {
+        return Ok(ForeignKind::Mockoon);
+    }
+    Err(unknown())
+}

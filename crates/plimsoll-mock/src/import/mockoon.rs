@@ -1,0 +1,466 @@
+//! Environments of Mockoon as rules.
+
+use std::path::Path;
+
+use plimsoll_formats::mockoon::{
+    DataBucket, Environment, MockoonBody, MockoonResponse, MockoonRoute, MockoonRule,
+    parse_environment,
+};
+use plimsoll_formats::{Place, Remark};
+use serde_json::Value;
+
+use super::entry::{Entry, Table};
+use super::handlebars::{Dialect, convert};
+use super::when::{When, bare_test, test};
+use super::{FileRemark, Importer, about, body, inside, is_about_connection};
+
+impl Importer {
+    /// The routes of an environment.
+    pub(super) fn mockoon(&mut self, path: &Path) -> Result<(), Vec<FileRemark>> {
+        let text = self.text_of(path)?;
+        let mut environment = parse_environment(&text).map_err(|told| {
+            told.into_iter()
+                .map(|it| about(path, it))
+                .collect::<Vec<_>>()
+        })?;
+        for remark in std::mem::take(&mut environment.left_out) {
+            self.note(path, remark);
+        }
+        for route in &environment.routes {
+            let mut notes = Notes::default();
+            let directory = self.imported.directory.clone();
+            let rules = Maker {
+                environment: &environment,
+                route,
+                directory: &directory,
+                notes: &mut notes,
+            }
+            .rules();
+            for (key, message) in notes.0 {
+                self.note(path, Remark::new(Place::Key(key), message));
+            }
+            for (place, rule) in rules {
+                self.add(path, &Place::Key(place), rule);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys with what of them is not carried over.
+#[derive(Default)]
+struct Notes(Vec<(String, String)>);
+
+/// Makes the rules of one route.
+struct Maker<'m> {
+    environment: &'m Environment,
+    route: &'m MockoonRoute,
+    directory: &'m Path,
+    notes: &'m mut Notes,
+}
+
+impl Maker<'_> {
+    fn note(&mut self, place: &str, message: impl Into<String>) {
+        self.notes.0.push((place.to_owned(), message.into()));
+    }
+
+    fn rules(&mut self) -> Vec<(String, Table)> {
+        let place = self.route.place.clone();
+        if self.route.kind != "http" {
+            let message = format!("is a route of the kind `{}`", self.route.kind);
+            self.note(&place, message + ", which is not carried over");
+            return Vec::new();
+        }
+        let endpoint = match self.endpoint() {
+            Ok(endpoint) => endpoint,
+            Err(reason) => {
+                self.note(&place, reason);
+                return Vec::new();
+            }
+        };
+        let base = endpoint.when(&self.route.method);
+        let responses: Vec<(String, &MockoonResponse)> = (1..)
+            .zip(&self.route.responses)
+            .map(|(number, it)| (format!("{place}.responses[{number}]"), it))
+            .collect();
+        if matches!(self.route.mode.as_str(), "SEQUENTIAL" | "RANDOM") {
+            return self.in_turn(&place, base, &responses);
+        }
+        let mut rules = Vec::new();
+        if self.route.mode != "DISABLE_RULES" {
+            for (at, response) in &responses {
+                if response.rules.is_empty() {
+                    continue;
+                }
+                match self.conditions(&endpoint, at, response) {
+                    Ok(conditions) => {
+                        let mut when = base.clone();
+                        when.and(conditions);
+                        let respond = self.respond(at, response);
+                        rules.extend(respond.map(|it| (at.clone(), rule(when, it))));
+                    }
+                    Err(reason) => {
+                        self.note(at, format!("{reason}, so the response is left out"));
+                    }
+                }
+            }
+        }
+        if self.route.mode != "FALLBACK" {
+            let chosen = responses.iter().find(|(_, response)| response.is_default);
+            if let Some((at, response)) = chosen.or(responses.first()) {
+                let respond = self.respond(at, response);
+                rules.extend(respond.map(|it| (at.clone(), rule(base, it))));
+            }
+        }
+        rules
+    }
+
+    /// All responses, one after the other.
+    fn in_turn(
+        &mut self,
+        place: &str,
+        base: When,
+        responses: &[(String, &MockoonResponse)],
+    ) -> Vec<(String, Table)> {
+        if self.route.mode == "RANDOM" {
+            self.note(place, "the responses come in turn, not by chance");
+        }
+        let replies = responses.iter();
+        let replies = replies.filter_map(|(at, response)| self.respond(at, response));
+        let replies: Vec<Entry> = replies.map(Entry::Braces).collect();
+        if replies.is_empty() {
+            return Vec::new();
+        }
+        let mut respond = Table::new();
+        respond.push("sequence", Entry::List(replies));
+        respond.push("then", "first");
+        vec![(place.to_owned(), rule(base, respond))]
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, String> {
+        let parts = [self.environment.prefix.as_str(), &self.route.endpoint];
+        let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+        Endpoint::new(&format!("/{}", parts.join("/")))
+    }
+
+    fn conditions(
+        &self,
+        endpoint: &Endpoint,
+        at: &str,
+        response: &MockoonResponse,
+    ) -> Result<When, String> {
+        let conditions = (1..).zip(&response.rules).map(|(number, rule)| {
+            let condition = self.condition(endpoint, rule);
+            condition.map_err(|reason| format!("{reason} ({at}.rules[{number}])"))
+        });
+        let conditions: Vec<When> = conditions.collect::<Result<_, _>>()?;
+        Ok(if response.needs_one {
+            When::any_of(conditions)
+        } else {
+            When::all_of(conditions)
+        })
+    }
+
+    fn condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
+        if rule.value.contains("{{") || rule.modifier.contains("{{") {
+            return Err("a rule has places".to_owned());
+        }
+        let condition = self.bare_condition(endpoint, rule)?;
+        Ok(if rule.invert {
+            When::not(condition)
+        } else {
+            condition
+        })
+    }
+
+    fn bare_condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
+        let modifier = rule.modifier.as_str();
+        let unknown = || format!("`{}` of `{}` is not known here", rule.operator, rule.target);
+        match (rule.target.as_str(), modifier) {
+            ("query" | "header" | "cookie", name) if !name.is_empty() => {
+                let place = match rule.target.as_str() {
+                    "query" => "query",
+                    "header" => "headers",
+                    _ => "cookies",
+                };
+                text_condition(&[place, name], rule).ok_or_else(unknown)
+            }
+            ("body", "") if rule.operator == "valid_json_schema" => {
+                let schema = self.bucket(&rule.value);
+                let schema = schema.ok_or_else(|| format!("there is no data `{}`", rule.value))?;
+                let value = schema.value.as_str();
+                Ok(When::of(&["body", "schema"], value))
+            }
+            ("body", "") => text_condition(&["body", "text"], rule).ok_or_else(unknown),
+            ("body", path) => json_condition(path, rule).ok_or_else(unknown),
+            ("params", name) => endpoint.param(name, rule).ok_or_else(unknown),
+            ("path", "") => match rule.operator.as_str() {
+                "equals" => Ok(When::of(&["raw_path"], rule.value.as_str())),
+                "regex" => Ok(When::of(&["raw_path"], test("regex", rule.value.as_str()))),
+                _ => Err(unknown()),
+            },
+            ("method", _) if rule.operator == "equals" => {
+                let method = rule.value.to_ascii_uppercase();
+                Ok(When::of(&["method"], method))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    fn bucket(&self, id: &str) -> Option<&DataBucket> {
+        let mut data = self.environment.data.iter();
+        data.find(|bucket| bucket.id == id || bucket.name == id)
+    }
+
+    fn respond(&mut self, at: &str, response: &MockoonResponse) -> Option<Table> {
+        let mut respond = Table::new();
+        let mut has_places = false;
+        let mut headers = Table::new();
+        let fields = self.environment.headers.iter().chain(&response.headers);
+        for (name, value) in fields {
+            if is_about_connection(name) {
+                self.note(
+                    &format!("{at}.headers"),
+                    format!("`{name}` is set by the server"),
+                );
+                continue;
+            }
+            let (value, is_used) = self.converted(at, response, value);
+            has_places |= is_used;
+            headers.remove(name);
+            headers.push(name.as_str(), value);
+        }
+        let kind = match headers.value_mut("Content-Type") {
+            Some(Entry::Text(kind)) => Some(kind.clone()),
+            _ => match headers.value_mut("content-type") {
+                Some(Entry::Text(kind)) => Some(kind.clone()),
+                _ => None,
+            },
+        };
+        let text = match &response.body {
+            MockoonBody::Text(text) => Some(text.clone()),
+            MockoonBody::Data(id) => {
+                if let Some(bucket) = self.bucket(id) {
+                    Some(bucket.value.clone())
+                } else {
+                    self.note(at, format!("there is no data `{id}`"));
+                    Some(String::new())
+                }
+            }
+            MockoonBody::File(_) => None,
+        };
+        let mut has_content = true;
+        match (text, &response.body) {
+            (Some(text), _) if text.is_empty() => has_content = false,
+            (Some(text), _) => {
+                let (text, is_used) = self.converted(at, response, &text);
+                has_places |= is_used;
+                // Without a type it is text, as it is there.
+                let is_json = kind.as_deref().is_some_and(body::is_json);
+                let is_whole = serde_json::from_str::<Value>(&text).is_ok();
+                let key = if is_json && is_whole { "json" } else { "text" };
+                respond.push(key, text);
+            }
+            (None, MockoonBody::File(name)) => {
+                // Files are relative to the one of the environment.
+                if let Err(reason) = inside(self.directory, name) {
+                    self.note(at, format!("{reason}, so the response is left out"));
+                    return None;
+                }
+                respond.push("file_path", name.as_str());
+            }
+            (None, _) => has_content = false,
+        }
+        if response.status != 200 || !has_content {
+            respond.push("status", Entry::Whole(i64::from(response.status)));
+        }
+        if !headers.is_empty() {
+            respond.push("headers", Entry::Table(headers));
+        }
+        if has_places {
+            respond.push("template", true);
+        }
+        let latency = response.latency + self.environment.latency;
+        if latency > 0 {
+            respond.push("delay", format!("{latency}ms"));
+        }
+        Some(respond)
+    }
+
+    fn converted(&mut self, at: &str, response: &MockoonResponse, text: &str) -> (String, bool) {
+        if response.is_plain {
+            return (text.to_owned(), false);
+        }
+        let converted = convert(text, Dialect::Mockoon);
+        for place in converted.unknown {
+            let message = format!("`{place}` is not known here, nothing stands in its place");
+            self.note(at, message);
+        }
+        (converted.text, converted.has_places)
+    }
+}
+
+fn rule(when: When, respond: Table) -> Table {
+    let mut rule = Table::new();
+    rule.push("when", Entry::Table(when.table()));
+    rule.push("respond", Entry::Table(respond));
+    rule
+}
+
+/// A condition on a text that may be missing.
+fn text_condition(path: &[&str], rule: &MockoonRule) -> Option<When> {
+    let value = rule.value.as_str();
+    Some(match rule.operator.as_str() {
+        "equals" | "array_includes" => When::of(path, value),
+        "regex" => When::of(path, test("regex", value)),
+        "regex_i" => When::of(path, test("regex", format!("(?i){value}"))),
+        "null" => When::any_of(vec![
+            When::of(path, bare_test("absent")),
+            When::of(path, ""),
+        ]),
+        _ => return None,
+    })
+}
+
+/// A condition on a value of JSON.
+fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
+    let path: [&str; 3] = if modifier.starts_with('$') {
+        ["body", "jsonpath", modifier]
+    } else {
+        ["body", "json", modifier]
+    };
+    let value = rule.value.as_str();
+    Some(match rule.operator.as_str() {
+        "equals" => When::of(&path, value),
+        "regex" => When::of(&path, test("regex", value)),
+        "regex_i" => When::of(&path, test("regex", format!("(?i){value}"))),
+        "null" => When::any_of(vec![
+            When::not(When::of(&path, bare_test("exists"))),
+            When::of(&path, test("equal_typed", "null")),
+        ]),
+        "empty_array" => When::of(&path, test("array_length_equal", "0")),
+        "array_includes" => When::of(&path, test("array_contains", value)),
+        _ => return None,
+    })
+}
+
+/// A path of Express.
+struct Endpoint {
+    /// Pieces between slashes.
+    segments: Vec<Segment>,
+}
+
+enum Segment {
+    Text(String),
+    Param(String),
+    /// Anything, slashes too.
+    Rest,
+}
+
+impl Endpoint {
+    fn new(path: &str) -> Result<Self, String> {
+        let segments = path.split('/').filter(|segment| !segment.is_empty());
+        let segments = segments.map(|segment| match segment.strip_prefix(':') {
+            _ if segment == "*" || segment == "(.*)" => Ok(Segment::Rest),
+            Some(name)
+                if name
+                    .bytes()
+                    .all(|it| it.is_ascii_alphanumeric() || it == b'_') =>
+            {
+                Ok(Segment::Param(name.to_owned()))
+            }
+            None if !segment.contains(['*', '(', ')', '?', '+', ':', '{', '}']) => {
+                Ok(Segment::Text(segment.to_owned()))
+            }
+            _ => Err(format!("`{segment}` of the path is not known here")),
+        });
+        let segments = segments.collect::<Result<_, _>>()?;
+        Ok(Self { segments })
+    }
+
+    fn when(&self, method: &str) -> When {
+        let has = |wanted: fn(&Segment) -> bool| self.segments.iter().any(wanted);
+        let has_rest = has(|it| matches!(it, Segment::Rest));
+        let has_params = has(|it| matches!(it, Segment::Param(_)));
+        let mut when = if has_rest {
+            When::of(&["url_path"], test("regex", self.pattern(None)))
+        } else if has_params {
+            let segments = self.segments.iter().map(|segment| match segment {
+                Segment::Text(text) => format!("/{text}"),
+                Segment::Param(name) => format!("/{{{name}}}"),
+                Segment::Rest => String::new(),
+            });
+            let pattern = segments.collect::<String>();
+            When::of(&["url_path"], test("pattern", pattern))
+        } else {
+            let segments = self.segments.iter().map(|segment| match segment {
+                Segment::Text(text) => format!("/{text}"),
+                _ => String::new(),
+            });
+            let path = segments.collect::<String>();
+            When::of(
+                &["url_path"],
+                if path.is_empty() {
+                    "/".to_owned()
+                } else {
+                    path
+                },
+            )
+        };
+        if !matches!(method, "" | "all") {
+            when.ask(&["method"], method.to_ascii_uppercase());
+        }
+        when
+    }
+
+    /// An expression for the whole path, with another one in the place of one name.
+    fn pattern(&self, place: Option<(&str, &str)>) -> String {
+        let mut pattern = "^".to_owned();
+        for segment in &self.segments {
+            match (segment, place) {
+                (Segment::Text(text), _) => {
+                    pattern.push('/');
+                    pattern.push_str(&regex::escape(text));
+                }
+                (Segment::Param(name), Some((wanted, inner))) if name == wanted => {
+                    pattern.push_str("/(?:");
+                    pattern.push_str(inner);
+                    pattern.push(')');
+                }
+                (Segment::Param(_), _) => pattern.push_str("/[^/]+"),
+                (Segment::Rest, _) => pattern.push_str("/.*"),
+            }
+        }
+        pattern.push('$');
+        pattern
+    }
+
+    /// The condition on what stands in the place of a name.
+    fn param(&self, name: &str, rule: &MockoonRule) -> Option<When> {
+        let is_name = |it: &Segment| matches!(it, Segment::Param(known) if known == name);
+        if !self.segments.iter().any(is_name) {
+            return None;
+        }
+        let value = rule.value.as_str();
+        // Where it is not bound, it may be met anywhere in what stands there.
+        let unbound = || {
+            let bare = value.trim_start_matches('^').trim_end_matches('$');
+            let before = if value.starts_with('^') { "" } else { "[^/]*" };
+            let behind = if value.ends_with('$') { "" } else { "[^/]*" };
+            format!("{before}(?:{bare}){behind}")
+        };
+        let inner = match rule.operator.as_str() {
+            "equals" => regex::escape(value),
+            "regex" => unbound(),
+            "regex_i" => format!("(?i:{})", unbound()),
+            _ => return None,
+        };
+        Some(When::of(
+            &["url_path"],
+            test("regex", self.pattern(Some((name, &inner)))),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+use crate::asked::KeptRequest;
+use crate::import::tests::{answered, imported};
+
+const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix": "api", "latency": 0,
+  "headers": [{"key": "Content-Type", "value": "application/json"}, {"key": "X-All", "value": "1"}],
+  "data": [{"id": "d1", "name": "schema", "value": "{\"required\": [\"a\"]}"}],
+  "routes": [
+    {"type": "http", "method": "get", "endpoint": "users/:id", "responses": [
+      {"label": "none", "statusCode": 404, "body": "{\"error\": \"{{urlParam 'id'}}\"}", "rulesOperator": "OR", "rules": [
+        {"target": "params", "modifier": "id", "operator": "equals", "value": "0"},
+        {"target": "query", "modifier": "missing", "operator": "equals", "value": "yes"}]},
+      {"label": "odd", "statusCode": 418, "body": "x", "rules": [{"target": "request_number", "operator": "equals", "value": "2"}]},
+      {"label": "one", "statusCode": 200, "body": "{\"id\": \"{{urlParam 'id'}}\", \"x\": \"{{oneOf a b}}\"}", "default": true}]},
+    {"type": "http", "method": "post", "endpoint": "users", "responses": [
+      {"statusCode": 422, "body": "{}", "rules": [{"target": "body", "modifier": "", "operator": "valid_json_schema", "value": "schema", "invert": true}]},
+      {"statusCode": 409, "body": "{}", "rules": [{"target": "body", "modifier": "a.0", "operator": "equals", "value": "b"}]},
+      {"statusCode": 201, "body": "", "default": true}]},
+    {"type": "http", "method": "all", "endpoint": "turn/*", "responseMode": "SEQUENTIAL", "responses": [
+      {"statusCode": 200, "body": "\"a\""}, {"statusCode": 500, "body": "\"b\""}]},
+    {"type": "crud", "method": "", "endpoint": "things", "responses": []},
+    {"type": "http", "method": "get", "endpoint": "a(b)?", "responses": [{"statusCode": 200}]}
+  ]}"#;
+
+#[test]
+fn routes_become_rules() {
+    let imported = imported(ENVIRONMENT);
+    let told: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
+    let told = told.join("\n");
+    for expected in [
+        "routes[1].responses[2]: `equals` of `request_number` is not known here",
+        "routes[1].responses[3]: `{{oneOf a b}}` is not known here",
+        "routes[4]: is a route of the kind `crud`",
+        "routes[5]: `a(b)?` of the path is not known here",
+    ] {
+        assert!(told.contains(expected), "no `{expected}` in {told}");
+    }
+    assert_eq!(imported.left_out.len(), 4, "{told}");
+    for (method, target, body, expected) in [
+        ("GET", "/api/users/0", "", 404),
+        ("GET", "/api/users/7", "", 200),
+        ("GET", "/api/users/7?missing=yes", "", 404),
+        ("GET", "/users/7", "", 0),
+        ("POST", "/api/users", "{}", 422),
+        ("POST", "/api/users", "{\"a\": [\"b\"]}", 409),
+        ("POST", "/api/users", "{\"a\": [\"c\"]}", 201),
+        ("PUT", "/api/turn/x/y", "", 200),
+        ("PUT", "/api/turn", "", 0),
+    ] {
+        let mut request = KeptRequest::made(method, target);
+        request.body = body.as_bytes().to_vec().into();
+        assert_eq!(
+            answered(&imported, &request),
+            expected,
+            "{method} {target} {body}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::asked::KeptRequest;
+
+fn made(mapping: Value) -> Result<Stub, Vec<Remark>> {
+    stub(mapping, Path::new("/nonexistent"), &States::default())
+}
+
+/// The lines of the rule of a mapping, without its header.
+fn lines(request: &Value, response: &Value) -> Vec<String> {
+    let made = made(json!({ "request": request, "response": response }));
+    let stub = made.unwrap_or_else(|remarks| panic!("{remarks:?}"));
+    stub.text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn conditions_become_ours() {
+    for (request, expected) in [
+        (
+            json!({}),
+            "when.request.url_path = { op = \"starts_with\", value = \"/\" }",
+        ),
+        (
+            json!({"urlPathPattern": "/a/[0-9]+"}),
+            "when.request.raw_path = { op = \"regex\", value = \"^(?:/a/[0-9]+)$\" }",
+        ),
+        (
+            json!({"urlPathTemplate": "/a/{b}"}),
+            "when.request.url_path = { op = \"pattern\", value = \"/a/{b}\" }",
+        ),
+        (
+            json!({"method": {"noneOf": ["get", "PUT"]}}),
+            "when.not = [{ request.method = [\"GET\", \"PUT\"] }]",
+        ),
+        (
+            json!({"headers": {"X-A": {"equalTo": "a.b", "caseInsensitive": true}}}),
+            "when.request.headers.X-A = { op = \"regex\", value = '(?is)^(?:a\\.b)$' }",
+        ),
+        (
+            json!({"headers": {"X-A": {"doesNotContain": "b"}}}),
+            "when.request.headers.X-A = { op = \"not_contains\", value = \"b\" }",
+        ),
+        (
+            json!({"headers": {"X-A": {"absent": true}}}),
+            "when.request.headers.X-A = { op = \"absent\" }",
+        ),
+        (
+            json!({"cookies": {"s": {"and": [{"contains": "a"}, {"contains": "b"}]}}}),
+            "when.request.cookies.s = { op = \"contains\", value = \"a\" }\nwhen.all = [{ request.cookies.s = { op = \"contains\", value = \"b\" } }]",
+        ),
+        (
+            json!({"bodyPatterns": [{"contains": "x"}]}),
+            "when.request.body.text = { op = \"contains\", value = \"x\" }",
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "a.b"}]}),
+            "when.request.body.jsonpath.\"$.a.b\" = { op = \"exists\" }",
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonSchema": {"type": "object"}}]}),
+            "when.request.body.schema = '{\"type\":\"object\"}'",
+        ),
+    ] {
+        let lines = lines(&request, &json!({}));
+        assert_eq!(lines[..lines.len() - 1].join("\n"), expected, "{request}");
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some("respond.status = 200")
+        );
+    }
+}
+
+#[test]
+fn responses_become_ours() {
+    for (response, expected) in [
+        (json!({"status": 204}), "respond.status = 204"),
+        (
+            json!({"body": "a", "headers": {"A": ["1", "2"]}}),
+            "respond.headers.A = [\"1\", \"2\"]\nrespond.text = \"a\"",
+        ),
+        (
+            json!({"jsonBody": {"a": "{{request.path.id}}"}, "transformers": ["response-template"]}),
+            "respond.json = '{\"a\":\"{{request.path.id}}\"}'\nrespond.template = true",
+        ),
+        (json!({"base64Body": "AAE="}), "respond.base64 = \"AAE=\""),
+        (
+            json!({"fault": "CONNECTION_RESET_BY_PEER"}),
+            "respond.fault = \"reset\"",
+        ),
+        (
+            json!({"body": "a", "fixedDelayMilliseconds": 5, "delayDistribution": {"type": "uniform", "lower": 1, "upper": 2}}),
+            "respond.text = \"a\"\nrespond.delay = { uniform = [\"6ms\", \"7ms\"] }",
+        ),
+        (
+            json!({"body": "a", "delayDistribution": {"type": "lognormal", "median": 80, "sigma": 0.4, "maxValue": 100}}),
+            "respond.text = \"a\"\nrespond.delay = { lognormal = { median = \"80ms\", sigma = 0.4, max = \"100ms\" } }",
+        ),
+        (
+            json!({"body": "a", "chunkedDribbleDelay": {"numberOfChunks": 2, "totalDuration": 10}}),
+            "respond.text = \"a\"\nrespond.dribble = { chunks = 2, over = \"10ms\" }",
+        ),
+    ] {
+        let lines = lines(&json!({"urlPathTemplate": "/{id}"}), &response);
+        assert_eq!(lines[1..].join("\n"), expected, "{response}");
+    }
+}
+
+#[test]
+fn one_mapping_is_a_rule_with_notes() {
+    let mapping = json!({
+        "id": "a", "priority": 1, "scenarioName": "s", "newScenarioState": "t",
+        "request": {"method": "GET", "url": "/a?b=c"},
+        "response": {"body": "{{#if x}}", "headers": {"Date": "x"}, "transformers": ["response-template"], "proxyUrlPrefixToRemove": "/x"}
+    });
+    let stub = made(mapping).unwrap();
+    assert_eq!(
+        (stub.rule.id.as_deref(), stub.rule.priority),
+        (Some("a"), 4)
+    );
+    assert!(stub.rule.next.is_some());
+    assert!(
+        stub.rule
+            .is_met_by(&KeptRequest::made("GET", "/a?b=c").asked())
+    );
+    assert!(
+        !stub
+            .rule
+            .is_met_by(&KeptRequest::made("GET", "/a?b=d").asked())
+    );
+    let told: Vec<String> = stub
+        .left_out
+        .iter()
+        .map(|it| format!("{}: {}", it.place, it.message))
+        .collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    for mapping in [
+        json!({"request": {"method": "OPTIONS"}}),
+        json!({"request": {"urlPathPattern": "(?=a)"}}),
+        json!({"request": {"bodyPatterns": [{"matchesJsonPath": "$.a =~ /x/"}]}}),
+        json!({"request": {"bodyPatterns": [{"equalToXml": "<a/>"}]}}),
+        json!({"request": {"headers": {"x": {"matchesJsonPath": "$.a"}}}}),
+        json!({"response": {"proxyBaseUrl": "http://x"}}),
+        json!({"response": {"bodyFileName": "none.txt"}}),
+        json!({"response": {"fault": "NONE"}}),
+    ] {
+        assert!(made(mapping.clone()).is_err(), "{mapping}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_text_is_matched_as_it_stands(text in "[a-c.*?'\"\\\\é\n ]{1,8}") {
+        let mapping = json!({"request": {"bodyPatterns": [{"equalTo": text, "caseInsensitive": true}]}});
+        let stub = made(mapping).unwrap();
+        let mut request = KeptRequest::made("POST", "/");
+        request.body = text.to_uppercase().into_bytes().into();
+        prop_assert!(stub.rule.is_met_by(&request.asked()));
+        request.body = format!("{text}x").into_bytes().into();
+        prop_assert!(!stub.rule.is_met_by(&request.asked()));
+    }
+}

@@ -1,0 +1,184 @@
+//! OpenAPI documents that answer: what they allow is answered as they say, and everything else is a problem.
+//!
+//! Problems are those of RFC 9457. Which response, example and media type it is can be asked for by `Prefer`
+//! (RFC 7240) and `accept`.
+
+mod request;
+
+mod response;
+
+mod route;
+
+use std::path::{Path, PathBuf};
+
+use http::StatusCode;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use plimsoll_formats::Remark;
+use plimsoll_formats::openapi::{Api, parse_api};
+use serde_json::{Value, json};
+
+use crate::asked::Asked;
+use crate::collection::Said;
+
+use self::request::RequestCheck;
+use self::route::Routes;
+
+/// A document that answers.
+#[derive(Debug)]
+pub struct OpenApi {
+    file: PathBuf,
+    api: Api,
+    routes: Routes,
+    /// By the numbers of operations.
+    checks: Vec<RequestCheck>,
+    options: OpenApiOptions,
+    /// What comes before its paths, without a slash at its end.
+    prefix: String,
+}
+
+/// How a document answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenApiOptions {
+    /// Requests that it does not allow are refused.
+    pub validates: bool,
+    /// Contents are made by chance, not taken from examples.
+    pub is_dynamic: bool,
+    /// Where chance begins: the same request is always answered the same.
+    pub seed: u64,
+}
+
+/// Why a request is not answered as it wants to be.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    detail: String,
+    errors: Vec<Value>,
+    fields: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl OpenApi {
+    /// Compiles a document, and tells what of it is not looked at.
+    ///
+    /// - `file`: where it was read.
+    /// - `prefix`: what comes before its paths, normalised.
+    pub fn new(
+        file: &Path,
+        text: &str,
+        prefix: &str,
+        options: OpenApiOptions,
+    ) -> Result<(Self, Vec<Remark>), Vec<Remark>> {
+        let mut api = parse_api(text)?;
+        let mut left_out = std::mem::take(&mut api.left_out);
+        let routes = Routes::new(&api);
+        let checks = api.operations.iter();
+        let checks = checks.map(|operation| RequestCheck::new(operation, &mut left_out));
+        let made = Self {
+            file: file.to_owned(),
+            checks: checks.collect(),
+            routes,
+            options,
+            prefix: prefix.trim_end_matches('/').to_owned(),
+            api,
+        };
+        Ok((made, left_out))
+    }
+
+    /// Where it was read.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// How many operations it has.
+    pub fn operations(&self) -> usize {
+        self.api.operations.len()
+    }
+
+    /// Whether it has something at such a path.
+    pub fn covers(&self, path: &str) -> bool {
+        self.inner(path)
+            .is_some_and(|path| self.routes.find(path).is_some())
+    }
+
+    fn inner<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix(self.prefix.as_str())?;
+        match rest {
+            "" => Some("/"),
+            rest if rest.starts_with('/') => Some(rest),
+            _ => None,
+        }
+    }
+
+    /// What it answers to a request; nothing if the path is none of its own.
+    pub(crate) fn answer(&self, asked: &Asked<'_>) -> Option<Said> {
+        let found = self.routes.find(self.inner(&asked.path)?)?;
+        Some(match self.response(asked, &found) {
+            Ok(said) => said,
+            Err(refusal) => refusal.said(),
+        })
+    }
+
+    fn response(&self, asked: &Asked<'_>, found: &route::Found<'_>) -> Result<Said, Refusal> {
+        let of_method = |method: &str| found.operation(&self.api, method);
+        let number = of_method(asked.method).or_else(|| {
+            // What answers GET answers HEAD, without its content.
+            (asked.method == "HEAD").then(|| of_method("GET"))?
+        });
+        let Some(number) = number else {
+            let methods = found.methods(&self.api);
+            let detail = format!("{} has {methods}, not {}", found.path(), asked.method);
+            let mut refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+            if let Ok(methods) = HeaderValue::from_str(&methods) {
+                refusal.fields.push((ALLOW, methods));
+            }
+            return Err(refusal);
+        };
+        let operation = &self.api.operations[number];
+        if self.options.validates {
+            self.checks[number].check(operation, asked, &found.places)?;
+        }
+        response::of(&self.api, operation, asked, self.options)
+    }
+}
+
+impl Refusal {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    fn unauthorized(detail: String, challenge: &str) -> Self {
+        let mut refusal = Self::new(StatusCode::UNAUTHORIZED, detail);
+        let challenge = HeaderValue::from_str(challenge);
+        let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
+        refusal.fields.push((WWW_AUTHENTICATE, challenge));
+        refusal
+    }
+
+    fn said(self) -> Said {
+        let mut document = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if !self.errors.is_empty() {
+            document["errors"] = Value::Array(self.errors);
+        }
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut fields = self.fields;
+        fields.push((CONTENT_TYPE, kind));
+        Said {
+            status: self.status,
+            fields,
+            content: document.to_string().into(),
+            written: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Whether a request is one that an operation allows.
+
+use http::StatusCode;
+use jsonschema::{Draft, Validator};
+use plimsoll_formats::openapi::{
+    Credential, ListStyle, Operation, Parameter, ParameterPlace, RequestBody, property_kind,
+};
+use plimsoll_formats::{Place, Remark};
+use serde_json::{Map, Value, json};
+
+use super::Refusal;
+use crate::asked::{Asked, values};
+
+/// More mistakes of one request are not told.
+const MOST_ERRORS: usize = 50;
+
+/// A mistake is told in so many characters.
+const LONGEST_MESSAGE: usize = 300;
+
+/// The validators of an operation.
+#[derive(Debug)]
+pub(super) struct RequestCheck {
+    /// By the numbers of parameters.
+    parameters: Vec<Option<Validator>>,
+    /// By the numbers of media types.
+    content: Vec<Option<Validator>>,
+}
+
+impl RequestCheck {
+    /// Compiles the schemas of an operation; those that are none are noted.
+    pub(super) fn new(operation: &Operation, left_out: &mut Vec<Remark>) -> Self {
+        let mut compile = |what: &str, schema: &Option<Value>| {
+            let compiled = jsonschema::options()
+                .with_draft(Draft::Draft202012)
+                .should_validate_formats(true)
+                .build(schema.as_ref()?);
+            match compiled {
+                Ok(validator) => Some(validator),
+                Err(error) => {
+                    let method = operation.method.to_ascii_lowercase();
+                    let key = format!("paths.{}.{method}.{what}", operation.path);
+                    let message = cut(&format!(
+                        "is no schema ({error}), so nothing is validated by it"
+                    ));
+                    left_out.push(Remark::new(Place::Key(key), message));
+                    None
+                }
+            }
+        };
+        let parameters = operation.parameters.iter();
+        let parameters =
+            parameters.map(|it| compile(&format!("parameters.{}", it.name), &it.schema));
+        let parameters = parameters.collect();
+        let content = operation.body.iter().flat_map(|body| &body.content);
+        Self {
+            parameters,
+            content: content
+                .map(|(kind, schema)| compile(&format!("requestBody.{kind}"), schema))
+                .collect(),
+        }
+    }
+
+    /// Refuses what the operation does not allow: who does not say who they are first, then a media type, then values.
+    ///
+    /// - `places`: what stands in the path.
+    pub(super) fn check(
+        &self,
+        operation: &Operation,
+        asked: &Asked<'_>,
+        places: &[(&str, String)],
+    ) -> Result<(), Refusal> {
+        authorize(operation, asked)?;
+        let mut errors = Vec::new();
+        for (parameter, validator) in operation.parameters.iter().zip(&self.parameters) {
+            let at = json!({ "in": parameter.place.name(), "name": parameter.name });
+            match value(parameter, asked, places) {
+                None if parameter.is_required => errors.push(error(&at, "", "is missing")),
+                None => {}
+                Some(value) => {
+                    judge(validator.as_ref(), &at, &value, &mut errors);
+                }
+            }
+        }
+        if let Some(body) = &operation.body {
+            self.check_body(body, asked, &mut errors)?;
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let has = |code: &str| operation.responses.iter().any(|it| it.code == code);
+        let status = if has("400") && !has("422") {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::UNPROCESSABLE_ENTITY
+        };
+        let mut refusal = Refusal::new(status, "the request is not as the document describes it");
+        errors.truncate(MOST_ERRORS);
+        refusal.errors = errors;
+        Err(refusal)
+    }
+
+    fn check_body(
+        &self,
+        body: &RequestBody,
+        asked: &Asked<'_>,
+        errors: &mut Vec<Value>,
+    ) -> Result<(), Refusal> {
+        let at = json!({ "in": "body" });
+        if asked.body.is_empty() {
+            if body.is_required {
+                errors.push(error(&at, "", "is missing"));
+            }
+            return Ok(());
+        }
+        if body.content.is_empty() {
+            return Ok(());
+        }
+        let kind = asked.header_text("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let kind = kind.to_ascii_lowercase();
+        let number = body
+            .content
+            .iter()
+            .position(|(known, _)| fits(known, &kind));
+        let Some(number) = number else {
+            let kinds: Vec<&str> = body.content.iter().map(|(kind, _)| kind.as_str()).collect();
+            let detail = format!("the content must be {}", kinds.join(" or "));
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        };
+        let validator = self.content.get(number).and_then(Option::as_ref);
+        let schema = body.content.get(number).and_then(|(_, it)| it.as_ref());
+        if kind == "application/json" || kind.ends_with("+json") {
+            match asked.json() {
+                None => errors.push(error(&at, "", "is no JSON")),
+                Some(value) => judge(validator, &at, value, errors),
+            }
+        } else if kind == "application/x-www-form-urlencoded" {
+            let mut object = Map::new();
+            for (name, text) in asked.form() {
+                let kind = schema.and_then(|schema| property_kind(schema, name));
+                object.insert(name.clone(), typed(kind.as_deref(), text));
+            }
+            judge(validator, &at, &Value::Object(object), errors);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a media type is one of a range.
+fn fits(range: &str, kind: &str) -> bool {
+    match range.split_once('/') {
+        Some(("*", "*")) => true,
+        Some((class, "*")) => kind.split('/').next() == Some(class),
+        _ => range == kind,
+    }
+}
+
+fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
+    let has = |credential: &Credential| match credential {
+        Credential::Authorization(scheme) => {
+            let given = asked.header_text("authorization").unwrap_or_default();
+            let given = given.split(' ').next().unwrap_or_default();
+            !given.is_empty() && (scheme.is_empty() || given.eq_ignore_ascii_case(scheme))
+        }
+        Credential::Key(ParameterPlace::Header, name) => asked.header(name).is_some(),
+        Credential::Key(ParameterPlace::Cookie, name) => {
+            values(asked.cookies(), name).next().is_some()
+        }
+        Credential::Key(_, name) => values(asked.parameters(), name).next().is_some(),
+    };
+    let ways = &operation.security;
+    if ways.is_empty() || ways.iter().any(|all| all.iter().all(has)) {
+        return Ok(());
+    }
+    let shown = |credential: &Credential| match credential {
+        Credential::Authorization(scheme) => format!("`authorization` with {scheme}"),
+        Credential::Key(place, name) => format!("`{name}` in the {}", place.name()),
+    };
+    let ways = ways.iter();
+    let ways = ways.map(|all| all.iter().map(shown).collect::<Vec<_>>().join(" and "));
+    let detail = format!("needs {}", ways.collect::<Vec<_>>().join(", or "));
+    let scheme = operation.security.iter().flatten().find_map(|it| match it {
+        Credential::Authorization(scheme) => Some(scheme.as_str()),
+        Credential::Key(..) => None,
+    });
+    Err(Refusal::unauthorized(detail, scheme.unwrap_or("key")))
+}
+
+/// The value of a parameter, if it is there.
+fn value(parameter: &Parameter, asked: &Asked<'_>, places: &[(&str, String)]) -> Option<Value> {
+    let name = &parameter.name;
+    if parameter.is_deep {
+        return deep(name, asked);
+    }
+    let texts: Vec<&str> = match parameter.place {
+        ParameterPlace::Path => {
+            let place = places.iter().find(|(known, _)| known == name);
+            place.map(|(_, text)| text.as_str()).into_iter().collect()
+        }
+        ParameterPlace::Query => values(asked.parameters(), name).collect(),
+        ParameterPlace::Cookie => values(asked.cookies(), name).collect(),
+        ParameterPlace::Header => asked.header_text(name).into_iter().collect(),
+    };
+    let first = texts.first()?;
+    let kind = parameter.kind.as_deref();
+    Some(match parameter.list {
+        None => typed(kind, first),
+        Some(ListStyle::Repeated) => texts.iter().map(|text| typed(kind, text)).collect(),
+        Some(ListStyle::Joined(separator)) => first
+            .split(separator)
+            .map(|text| typed(kind, text.trim()))
+            .collect(),
+    })
+}
+
+/// An object that is written as `name[key]=value`.
+fn deep(name: &str, asked: &Asked<'_>) -> Option<Value> {
+    let mut object = Map::new();
+    for (key, text) in asked.parameters() {
+        let inner = key
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('['));
+        let Some(key) = inner.and_then(|rest| rest.strip_suffix(']')) else {
+            continue;
+        };
+        let value = serde_json::from_str::<Value>(text).ok();
+        let scalar = value.filter(|value| value.is_number() || value.is_boolean());
+        let value = scalar.unwrap_or_else(|| Value::from(text.as_str()));
+        object.insert(key.to_owned(), value);
+    }
+    (!object.is_empty()).then_some(Value::Object(object))
+}
+
+/// A text as a value of a type; as it is if it is none of that type.
+fn typed(kind: Option<&str>, text: &str) -> Value {
+    let parsed = || serde_json::from_str::<Value>(text).ok();
+    let value = match kind {
+        Some("integer" | "number") => parsed().filter(Value::is_number),
+        Some("boolean") => parsed().filter(Value::is_boolean),
+        Some("object") => parsed().filter(Value::is_object),
+        _ => None,
+    };
+    value.unwrap_or_else(|| Value::from(text))
+}
+
+fn judge(validator: Option<&Validator>, at: &Value, value: &Value, errors: &mut Vec<Value>) {
+    let Some(validator) = validator else { return };
+    for found in validator.iter_errors(value).take(MOST_ERRORS) {
+        let pointer = found.instance_path().to_string();
+        errors.push(error(at, &pointer, &found.to_string()));
+    }
+}
+
+/// A mistake as it is told: what it is in, the pointer (RFC 6901) into that, and what it is.
+fn error(at: &Value, pointer: &str, message: &str) -> Value {
+    let mut error = at.clone();
+    error["pointer"] = Value::from(pointer);
+    error["message"] = Value::from(cut(message));
+    error
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(LONGEST_MESSAGE).collect()
+}

@@ -1,0 +1,214 @@
+//! Which response of an operation a request gets.
+
+use fastrand::Rng;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use plimsoll_formats::openapi::{Api, ApiResponse, Operation, ResponseContent};
+use serde_json::Value;
+
+use super::{OpenApiOptions, Refusal};
+use crate::asked::Asked;
+use crate::collection::Said;
+
+/// What a client would like (RFC 7240): `code`, `example`, `dynamic`.
+#[derive(Debug, Default)]
+struct Preferences {
+    code: Option<u16>,
+    example: Option<String>,
+    dynamic: Option<bool>,
+}
+
+/// The response to a request that the operation allows.
+pub(super) fn of(
+    api: &Api,
+    operation: &Operation,
+    asked: &Asked<'_>,
+    options: OpenApiOptions,
+) -> Result<Said, Refusal> {
+    let wanted = preferences(asked);
+    let (status, response) = chosen(operation, wanted.code)?;
+    let mut fields = Vec::new();
+    for (name, value) in &response.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value))
+            && name != CONTENT_TYPE
+        {
+            fields.push((name, value));
+        }
+    }
+    let has_none = [
+        StatusCode::NO_CONTENT,
+        StatusCode::RESET_CONTENT,
+        StatusCode::NOT_MODIFIED,
+    ];
+    let mut content = Vec::new();
+    if !response.content.is_empty() && !has_none.contains(&status) {
+        let described = negotiated(&response.content, asked)?;
+        let kind = if described.kind.contains('*') {
+            "application/json"
+        } else {
+            &described.kind
+        };
+        let value = value(api, described, asked, &wanted, options)?;
+        content = written(kind, &value);
+        let kind = HeaderValue::from_str(kind);
+        fields.extend(kind.ok().map(|kind| (CONTENT_TYPE, kind)));
+    }
+    Ok(Said {
+        status,
+        fields,
+        content: content.into(),
+        written: None,
+    })
+}
+
+fn preferences(asked: &Asked<'_>) -> Preferences {
+    let mut wanted = Preferences::default();
+    let fields = asked.headers().into_iter();
+    let fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("prefer"));
+    for text in fields.filter_map(|(_, value)| std::str::from_utf8(value).ok()) {
+        for part in text.split([',', ';']) {
+            let Some((name, value)) = part.split_once('=') else {
+                continue;
+            };
+            let value = value.trim().trim_matches('"');
+            match name.trim().to_ascii_lowercase().as_str() {
+                "code" => wanted.code = value.parse().ok(),
+                "example" => wanted.example = Some(value.to_owned()),
+                "dynamic" => wanted.dynamic = value.parse().ok(),
+                _ => {}
+            }
+        }
+    }
+    wanted
+}
+
+/// The response of a code, or the one that means success.
+fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiResponse), Refusal> {
+    let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
+    let status = |code: u16| StatusCode::from_u16(code).ok();
+    let found = if let Some(code) = code.and_then(status).filter(|it| it.as_u16() < 600) {
+        of(code.as_str())
+            .or_else(|| of(&format!("{}XX", code.as_u16() / 100)))
+            .or_else(|| of("DEFAULT"))
+            .map(|response| (code, response))
+    } else {
+        let numbered = operation.responses.iter().filter_map(|response| {
+            let code: u16 = response.code.parse().ok()?;
+            Some((status(code)?, response))
+        });
+        let lowest = numbered
+            .filter(|(code, _)| code.is_success())
+            .min_by_key(|(code, _)| code.as_u16());
+        let others = || {
+            let other = of("2XX").or_else(|| of("DEFAULT"))?;
+            Some((StatusCode::OK, other))
+        };
+        // What only leads elsewhere has no other success.
+        let moved = || {
+            let numbered = operation.responses.iter();
+            numbered
+                .filter_map(|it| Some((status(it.code.parse().ok()?)?, it)))
+                .find(|(code, _)| code.is_redirection())
+        };
+        lowest.or_else(others).or_else(moved)
+    };
+    found.ok_or_else(|| {
+        let what = code.map_or_else(|| "success".to_owned(), |code| code.to_string());
+        let detail = format!(
+            "{} {} has no response for {what}",
+            operation.method, operation.path
+        );
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    })
+}
+
+/// The content in the media type that the client likes best; of equals JSON, else the first.
+fn negotiated<'c>(
+    content: &'c [ResponseContent],
+    asked: &Asked<'_>,
+) -> Result<&'c ResponseContent, Refusal> {
+    let accepted = asked.header_text("accept").unwrap_or("*/*");
+    let ranges: Vec<(String, f32)> = accepted
+        .split(',')
+        .map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok());
+            (kind, quality.unwrap_or(1.0))
+        })
+        .collect();
+    let quality = |kind: &str| {
+        let bare = kind.split(';').next().unwrap_or(kind).trim();
+        let bare = bare.to_ascii_lowercase();
+        let class = bare.split('/').next().unwrap_or_default();
+        // The most exact range counts (RFC 9110, section 12.5.1).
+        let of = |wanted: &str| ranges.iter().find(|(range, _)| range == wanted);
+        let found = of(&bare)
+            .or_else(|| of(&format!("{class}/*")))
+            .or_else(|| of("*/*"));
+        found.map_or(0.0, |(_, quality)| *quality)
+    };
+    let mut best: Option<(&ResponseContent, (f32, bool))> = None;
+    for described in content {
+        let is_json = described.kind.contains("json");
+        let rank = (quality(&described.kind), is_json);
+        let is_better = best.is_none_or(|(_, known)| rank > known);
+        if rank.0 > 0.0 && is_better {
+            best = Some((described, rank));
+        }
+    }
+    best.map(|(described, _)| described).ok_or_else(|| {
+        let kinds: Vec<&str> = content.iter().map(|it| it.kind.as_str()).collect();
+        let detail = format!("there is {}, not {accepted}", kinds.join(", "));
+        Refusal::new(StatusCode::NOT_ACCEPTABLE, detail)
+    })
+}
+
+fn value(
+    api: &Api,
+    content: &ResponseContent,
+    asked: &Asked<'_>,
+    wanted: &Preferences,
+    options: OpenApiOptions,
+) -> Result<Value, Refusal> {
+    if let Some(name) = &wanted.example {
+        let mut examples = content.examples.iter();
+        let example = examples.find(|(known, _)| known.as_ref() == Some(name));
+        return example.map(|(_, value)| value.clone()).ok_or_else(|| {
+            let detail = format!("there is no example `{name}` of that response");
+            Refusal::new(StatusCode::NOT_FOUND, detail)
+        });
+    }
+    let is_dynamic = wanted.dynamic.unwrap_or(options.is_dynamic);
+    if !is_dynamic && let Some((_, value)) = content.examples.first() {
+        return Ok(value.clone());
+    }
+    let made = if is_dynamic {
+        let mut rng = Rng::with_seed(seed(options.seed, asked));
+        api.make(content, Some(&mut |below| rng.u64(..below.max(1))))
+    } else {
+        api.make(content, None)
+    };
+    made.map_err(|reason| {
+        let detail = format!("no content can be made: {reason}");
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    })
+}
+
+/// The same for the same request (FNV-1a).
+fn seed(seed: u64, asked: &Asked<'_>) -> u64 {
+    let query = asked.query.unwrap_or_default();
+    let texts = [asked.path.as_ref(), "?", query];
+    let bytes = texts.iter().flat_map(|text| text.bytes());
+    bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn written(kind: &str, value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) if !kind.contains("json") => text.clone().into_bytes(),
+        value => value.to_string().into_bytes(),
+    }
+}

@@ -1,0 +1,226 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::asked::KeptRequest;
+
+const PETSTORE: &str = include_str!("../../../../examples/openapi/petstore.yaml");
+
+fn petstore(options: OpenApiOptions) -> OpenApi {
+    let made = OpenApi::new(Path::new("petstore.yaml"), PETSTORE, "/", options);
+    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    assert!(left_out.is_empty(), "{left_out:?}");
+    openapi
+}
+
+const USUAL: OpenApiOptions = OpenApiOptions {
+    validates: true,
+    is_dynamic: false,
+    seed: 7,
+};
+
+fn ask(
+    openapi: &OpenApi,
+    method: &str,
+    target: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) -> (u16, Value, Said) {
+    let mut request = KeptRequest::made(method, target);
+    let fields = fields.iter();
+    request.fields = fields
+        .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
+        .collect();
+    request.body = body.as_bytes().to_vec().into();
+    let said = openapi.answer(&request.asked()).unwrap();
+    let value = serde_json::from_slice(&said.content).unwrap_or_default();
+    (said.status.as_u16(), value, said)
+}
+
+const KEY: (&str, &str) = ("api-key", "k");
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[test]
+fn what_is_allowed_is_answered_by_examples_and_schemas() {
+    let openapi = petstore(USUAL);
+    assert_eq!(openapi.operations(), 15);
+    let (status, value, said) = ask(&openapi, "GET", "/pets?limit=5&tags=a&tags=b", &[], "");
+    assert_eq!((status, value.as_array().map(Vec::len)), (200, Some(2)));
+    assert!(
+        said.fields
+            .iter()
+            .any(|(name, value)| name == "x-next" && value == "/pets?page=2")
+    );
+    for target in ["/v1/pets/9", "/pets/9"] {
+        let (status, value, _) = ask(&openapi, "GET", target, &[], "");
+        assert_eq!(
+            (status, &value["id"], &value["name"]),
+            (200, &json!(7), &json!("Rex"))
+        );
+    }
+    let (status, ..) = ask(
+        &openapi,
+        "GET",
+        "/pets/findByStatus?status=sold,pending",
+        &[],
+        "",
+    );
+    assert_eq!(status, 200);
+    let (status, _, said) = ask(&openapi, "DELETE", "/pets/1", &[KEY], "");
+    assert_eq!((status, said.content.len()), (204, 0));
+    let (status, ..) = ask(&openapi, "HEAD", "/pets", &[], "");
+    assert_eq!(status, 200);
+    let form = [KEY, ("content-type", "application/x-www-form-urlencoded")];
+    let (status, ..) = ask(
+        &openapi,
+        "POST",
+        "/store/orders",
+        &form,
+        "petId=1&quantity=2&complete=true",
+    );
+    assert_eq!(status, 201);
+    let bearer = ("authorization", "Bearer x");
+    let (status, ..) = ask(
+        &openapi,
+        "POST",
+        "/pets",
+        &[bearer, JSON],
+        "{\"name\": \"A\", \"born\": null, \"friends\": [{\"name\": \"B\"}]}",
+    );
+    assert_eq!(status, 201);
+    let request = KeptRequest::made("GET", "/nothing");
+    assert!(openapi.answer(&request.asked()).is_none());
+}
+
+#[test]
+fn clients_say_which_answer_they_would_like() {
+    let openapi = petstore(USUAL);
+    let with = |fields: &[(&str, &str)], target: &str| ask(&openapi, "GET", target, fields, "");
+    let (status, value, _) = with(&[("Prefer", "code=404")], "/pets/1");
+    assert_eq!((status, &value["code"]), (404, &json!(404)));
+    let (status, value, _) = with(&[("prefer", "example=none")], "/pets");
+    assert_eq!((status, value), (200, json!([])));
+    assert_eq!(with(&[("prefer", "example=other")], "/pets").0, 404);
+    assert_eq!(with(&[("prefer", "code=418")], "/pets/1").0, 500);
+    assert_eq!(with(&[("prefer", "code=503")], "/pets").0, 503);
+    let (_, one, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
+    let (_, again, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
+    let (_, other, _) = with(&[("prefer", "dynamic=true")], "/pets/2");
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+    let (status, _, said) = with(&[("accept", "text/plain")], "/pets/1");
+    assert_eq!((status, &said.content[..]), (200, &b"Rex, available"[..]));
+    assert_eq!(
+        with(
+            &[("accept", "text/*;q=0.5, application/json;q=0.4")],
+            "/pets/1"
+        )
+        .2
+        .content,
+        "Rex, available"
+    );
+    assert_eq!(with(&[("accept", "image/png")], "/pets/1").0, 406);
+}
+
+#[test]
+fn what_is_not_allowed_is_a_problem_with_its_places() {
+    let openapi = petstore(USUAL);
+    for (method, target, fields, body, status, place) in [
+        ("GET", "/pets?limit=0", &[][..], "", 422, "query limit "),
+        ("GET", "/pets?limit=x", &[], "", 422, "query limit "),
+        ("GET", "/pets?status=lost", &[], "", 422, "query status "),
+        (
+            "GET",
+            "/pets/findByStatus?status=sold,lost",
+            &[],
+            "",
+            422,
+            "query status /1",
+        ),
+        ("GET", "/pets/findByStatus", &[], "", 422, "query status "),
+        ("GET", "/pets/x", &[], "", 422, "path petId "),
+        (
+            "POST",
+            "/pets",
+            &[KEY, JSON],
+            "{\"name\": \"\", \"weight\": 0}",
+            422,
+            "body  /name, body  /weight",
+        ),
+        ("POST", "/pets", &[KEY, JSON], "{", 422, "body  "),
+        ("POST", "/pets", &[KEY], "", 422, "body  "),
+        (
+            "POST",
+            "/pets",
+            &[KEY, ("content-type", "text/plain")],
+            "x",
+            415,
+            "",
+        ),
+        ("POST", "/pets", &[JSON], "{\"name\": \"A\"}", 401, ""),
+        (
+            "POST",
+            "/pets",
+            &[("authorization", "Basic x"), JSON],
+            "{\"name\": \"A\"}",
+            401,
+            "",
+        ),
+        (
+            "POST",
+            "/store/orders",
+            &[KEY, JSON],
+            "{\"petId\": 1, \"quantity\": 11, \"x\": 1}",
+            400,
+            "body  , body  /quantity",
+        ),
+        ("GET", "/store/orders/7", &[KEY], "", 422, "path orderId "),
+        (
+            "POST",
+            "/users",
+            &[KEY, JSON],
+            "{\"username\": \"ab\", \"email\": \"x\"}",
+            422,
+            "body  /email",
+        ),
+        ("PATCH", "/pets", &[], "", 405, ""),
+    ] {
+        let (found, value, said) = ask(&openapi, method, target, fields, body);
+        assert_eq!(
+            (found, value["status"].as_u64()),
+            (status, Some(u64::from(status))),
+            "{method} {target} {value}"
+        );
+        let is_problem = |(name, value): &(HeaderName, HeaderValue)| {
+            name == CONTENT_TYPE && value == "application/problem+json"
+        };
+        assert!(said.fields.iter().any(is_problem));
+        let errors = value["errors"].as_array().cloned().unwrap_or_default();
+        let mut places: Vec<String> = errors
+            .iter()
+            .map(|it| {
+                let text = |key: &str| it[key].as_str().unwrap_or_default();
+                format!("{} {} {}", text("in"), text("name"), text("pointer"))
+            })
+            .collect();
+        places.sort();
+        assert_eq!(places.join(", "), place, "{method} {target} {value}");
+    }
+    let lenient = petstore(OpenApiOptions {
+        validates: false,
+        ..USUAL
+    });
+    assert_eq!(ask(&lenient, "POST", "/pets", &[], "x").0, 201);
+}
+
+proptest! {
+    #[test]
+    fn values_made_by_chance_are_allowed_as_requests(seed in 0u64..1 << 40) {
+        let openapi = petstore(OpenApiOptions { is_dynamic: true, seed, ..USUAL });
+        for (get, post) in [("/pets/1", "/pets"), ("/users/ann", "/users")] {
+            let (status, value, _) = ask(&openapi, "GET", get, &[KEY], "");
+            prop_assert_eq!(status, 200);
+            let (status, problem, _) = ask(&openapi, "POST", post, &[KEY, JSON], &value.to_string());
+            prop_assert_eq!(status, 201, "{} of {}", problem, value);
+        }
+    }
+}
