@@ -421,7 +421,7 @@ impl Reader<'_> {
                     .and_then(|schemes| schemes.get(name));
                 let scheme = scheme.and_then(|scheme| self.document.resolve(scheme).ok());
                 if let Some(credential) = scheme.and_then(credential) {
-                    all.push(credential)
+                    all.push(credential);
                 } else {
                     let place = Place::Key(format!("{at}.security"));
                     let message = format!("`{name}` is no scheme that is known here");
