@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
 
 use crate::asked::{Asked, KeptRequest};
+use crate::journal::AnsweredBy;
 use crate::ready::Ready;
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -51,7 +52,11 @@ impl Action for Mock {
         }
         let mut asked = Asked::of(request);
         asked.strip(&self.0.prefix);
-        worker.answer(&asked)
+        let (answer, by) = worker.answer(&asked);
+        match self.0.shared.journal() {
+            None => answer,
+            Some(journal) => journal.note(KeptRequest::of(request), worker.answered_by(by), answer),
+        }
     }
 }
 
@@ -75,7 +80,8 @@ impl Inner {
     ) -> Answer {
         let limit = worker.body_limit();
         if body.size_hint().lower() > limit {
-            return refused(&worker, &kept, too_long(limit));
+            let answer = refused(&worker, &kept, too_long(limit));
+            return self.noted(kept, || AnsweredBy::Refusal, answer);
         }
         Answer::Later(Box::pin(async move {
             let collected = match collected(body, limit).await {
@@ -88,14 +94,25 @@ impl Inner {
                 mistake(&kept).map_or(Ok(()), |text| Err((StatusCode::BAD_REQUEST, text)))
             });
             let answer = if let Err(refusal) = collected {
-                refused(&worker, &kept, refusal)
+                let answer = refused(&worker, &kept, refusal);
+                self.noted(kept, || AnsweredBy::Refusal, answer)
             } else {
                 let mut asked = kept.asked();
                 asked.strip(&self.prefix);
-                worker.answer(&asked)
+                let (answer, by) = worker.answer(&asked);
+                drop(asked);
+                self.noted(kept, || worker.answered_by(by), answer)
             };
             outcome(answer).await
         }))
+    }
+
+    /// Notes a request in the journal, if there is one.
+    fn noted(&self, kept: KeptRequest, by: impl FnOnce() -> AnsweredBy, answer: Answer) -> Answer {
+        match self.shared.journal() {
+            None => answer,
+            Some(journal) => journal.note(kept, by(), answer),
+        }
     }
 }
 

@@ -7,8 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::Bytes;
 use percent_encoding::percent_decode;
 use plimsoll_server::{Request, Scheme};
+use roxmltree::Document;
 use serde_json::Value;
 
+use crate::condition::graphql::{self, Operation};
+use crate::condition::xpath;
 use crate::path::decoded;
 
 /// One request.
@@ -34,6 +37,8 @@ pub struct Asked<'a> {
     own_path: &'a str,
     fields: Fields<'a>,
     json: OnceCell<Option<Value>>,
+    xml: OnceCell<Option<Document<'a>>>,
+    operation: OnceCell<Option<Operation>>,
     parameters: OnceCell<Pairs>,
     form: OnceCell<Pairs>,
     cookies: OnceCell<Pairs>,
@@ -63,6 +68,8 @@ impl<'a> Asked<'a> {
             own_path: request.path,
             fields: Fields::Borrowed(request),
             json: OnceCell::new(),
+            xml: OnceCell::new(),
+            operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),
             cookies: OnceCell::new(),
@@ -138,6 +145,18 @@ impl<'a> Asked<'a> {
             }
         });
         json.as_ref()
+    }
+
+    /// The content, if it is XML within bounds.
+    pub(crate) fn xml(&self) -> Option<&Document<'a>> {
+        let xml = self.xml.get_or_init(|| xpath::document(self.body));
+        xml.as_ref()
+    }
+
+    /// The operation of GraphQL that it asks for, if it does.
+    pub(crate) fn operation(&self) -> Option<&Operation> {
+        let operation = self.operation.get_or_init(|| graphql::operation(self));
+        operation.as_ref()
     }
 
     /// The parameters of the query, decoded.
@@ -249,6 +268,8 @@ impl KeptRequest {
             own_path: &self.target_path,
             fields: Fields::Kept(&self.fields),
             json: OnceCell::new(),
+            xml: OnceCell::new(),
+            operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),
             cookies: OnceCell::new(),
@@ -265,7 +286,7 @@ pub fn values<'p>(pairs: &'p Pairs, name: &str) -> impl Iterator<Item = &'p str>
 }
 
 /// Pairs as forms and queries write them (WHATWG URL, section 5.1).
-fn pairs(text: &[u8]) -> Pairs {
+pub(crate) fn pairs(text: &[u8]) -> Pairs {
     let part = |bytes: &[u8]| {
         let blanks: Vec<u8> = bytes
             .iter()

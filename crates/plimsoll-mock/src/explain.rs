@@ -131,6 +131,7 @@ pub fn shown(reply: &Reply) -> String {
             let kind = kind.to_str().unwrap_or_default();
             format!("{status}, {} bytes of {kind}", bytes.len())
         }
+        Content::Proxy(upstream) => format!("what {upstream} answers"),
         Content::Events(script) => {
             let repeats = if script.rounds.is_none() {
                 ", again and again"
@@ -146,6 +147,11 @@ pub fn shown(reply: &Reply) -> String {
 impl Explanation {
     /// The same as `schemas/mock-match.v1.json` describes it.
     pub fn to_json(&self) -> String {
+        format!("{:#}", self.document())
+    }
+
+    /// The same, not yet written.
+    pub(crate) fn document(&self) -> Value {
         let strategy = |strategy| match strategy {
             Strategy::FirstMatch => "first_match",
             Strategy::Priority(_) => "priority",
@@ -181,13 +187,12 @@ impl Explanation {
             (None, None, Some(file)) => json!({ "file": file.display().to_string() }),
             (None, None, None) => Value::Null,
         };
-        let document = json!({
+        json!({
             "version": 1,
             "request": self.request,
             "sets": self.sets.iter().map(set).collect::<Vec<Value>>(),
             "answer": answer,
-        });
-        format!("{document:#}")
+        })
     }
 }
 

@@ -4,12 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
-use plimsoll_server::{Action, MakeAction};
+use plimsoll_server::{Action, MakeAction, Request};
 
 use crate::action::Mock;
+use crate::admin::{AdminOfMock, PAGE};
 use crate::folder::Folder;
 use crate::forward::Upstream;
 use crate::import::redact::Redaction;
+use crate::journal::{ENTRIES, Journal};
 use crate::plan::MockPlan;
 use crate::record::{Record, Recorder};
 use crate::shared::Shared;
@@ -26,6 +28,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         return record(table, mounted);
     }
     let cors = table.boolean("cors");
+    let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
     let directory = table.take("dir");
     let file = table.take("file");
     let shared = match (directory, file) {
@@ -65,6 +68,15 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     table.finish();
     let shared = shared?;
     let prefix = mounted.prefix.to_owned();
+    if let Some(apis) = mounted.apis {
+        // Nobody could look at it otherwise.
+        if entries > 0 {
+            shared.keep_journal(Arc::new(Journal::new(entries, &prefix)));
+        }
+        let admin = AdminOfMock::new(Arc::clone(&shared));
+        let answer = move |request: &Request<'_>, rest: &str| admin.answer(request, rest);
+        apis.add("/mock", PAGE, Arc::new(answer));
+    }
     Some(Arc::new(move || {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
     }))

@@ -16,6 +16,8 @@ pub mod condition;
 
 pub mod rules;
 
+pub mod proxy;
+
 pub mod reply;
 
 pub mod template;
@@ -54,6 +56,10 @@ mod watch;
 
 mod worker;
 
+pub mod journal;
+
+mod layers;
+
 pub mod shared;
 
 pub mod forward;
@@ -64,9 +70,14 @@ mod action;
 
 pub mod explain;
 
+mod nearness;
+
+mod admin;
+
 mod kind;
 
 pub use crate::action::Mock;
+pub use crate::admin::SCHEMA as ADMIN_SCHEMA;
 pub use crate::asked::{Asked, KeptRequest};
 pub use crate::folder::Folder;
 pub use crate::kind::KIND;

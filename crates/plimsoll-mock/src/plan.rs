@@ -16,10 +16,10 @@ use crate::states::States;
 pub const BODY_LIMIT: u64 = 32 << 20;
 
 /// Rules and folders.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MockPlan {
     /// In the order in which they are asked.
-    pub sets: Vec<RuleSet>,
+    pub sets: Vec<Arc<RuleSet>>,
     /// What answers where no rule does, each below its path; the first one that covers a path.
     pub collections: Vec<Arc<Collection>>,
     /// What answers where none of these do: the first document that has the path.
@@ -48,7 +48,7 @@ impl MockPlan {
     /// Rules and nothing else.
     pub fn of_sets(sets: Vec<RuleSet>) -> Self {
         Self {
-            sets,
+            sets: sets.into_iter().map(Arc::new).collect(),
             collections: Vec::new(),
             openapi: Vec::new(),
             folder: None,
@@ -59,6 +59,15 @@ impl MockPlan {
             body_limit: BODY_LIMIT,
             states: States::default(),
             files: Vec::new(),
+        }
+    }
+
+    /// Gives every rule a key that has none; only while nobody else has the plan.
+    pub(crate) fn name_rules(&mut self) {
+        for (set, number) in self.sets.iter_mut().zip(1..) {
+            if let Some(set) = Arc::get_mut(set) {
+                set.name_rules(number);
+            }
         }
     }
 
@@ -73,7 +82,7 @@ impl MockPlan {
 
     /// Where files lie that it answers with, each but once.
     pub fn roots(&self) -> Vec<PathBuf> {
-        let rules = self.sets.iter().flat_map(RuleSet::rules);
+        let rules = self.sets.iter().flat_map(|set| set.rules());
         let replies = rules.flat_map(|rule| &rule.replies);
         let of_rules = replies.filter_map(|reply| match &reply.content {
             Content::File(file) => Some(file.root.clone()),

@@ -1,6 +1,7 @@
 //! What a rule answers.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -10,6 +11,7 @@ use crate::delay::Delay;
 use crate::events::EventScript;
 use crate::fault::Fault;
 use crate::pace::Pace;
+use crate::proxy::Upstream;
 use crate::template::{Chance, Written};
 
 /// A response, as a file describes it.
@@ -45,6 +47,8 @@ pub enum Content {
     Written(HeaderValue, Written),
     /// That of a file.
     File(ReplyFile),
+    /// What a real server answers.
+    Proxy(Arc<Upstream>),
     /// Server-sent events.
     Events(EventScript),
 }

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_server::{Notice, Notices, Severity};
 
 use crate::config::{self, FileProblem};
+use crate::journal::Journal;
+use crate::layers::Layers;
 use crate::plan::MockPlan;
 use crate::states::States;
 
@@ -18,6 +20,9 @@ use crate::states::States;
 pub struct Shared {
     plan: Mutex<Arc<MockPlan>>,
     epoch: AtomicU64,
+    /// What the plan is made of; taken before `plan`.
+    layers: Mutex<Layers>,
+    journal: OnceLock<Arc<Journal>>,
 }
 
 /// How often files are looked at.
@@ -25,10 +30,14 @@ const LOOK: Duration = Duration::from_millis(200);
 
 impl Shared {
     /// A mock whose plan does not change.
-    pub fn fixed(plan: MockPlan) -> Arc<Self> {
+    pub fn fixed(mut plan: MockPlan) -> Arc<Self> {
+        plan.name_rules();
+        let plan = Arc::new(plan);
         Arc::new(Self {
-            plan: Mutex::new(Arc::new(plan)),
+            layers: Mutex::new(Layers::new(Arc::clone(&plan))),
+            plan: Mutex::new(plan),
             epoch: AtomicU64::new(0),
+            journal: OnceLock::new(),
         })
     }
 
@@ -60,11 +69,38 @@ impl Shared {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// From now on this one answers.
-    pub fn replace(&self, new: MockPlan) {
+    /// From now on this one answers, and over it the rules that were added.
+    pub fn replace(&self, mut new: MockPlan) {
+        new.name_rules();
+        self.change(|layers| layers.replace(Arc::new(new)));
+    }
+
+    /// Changes what the plan is made of.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Layers) -> T) -> T {
+        let mut layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut layers);
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        *plan = Arc::new(new);
+        *plan = layers.plan();
         self.epoch.fetch_add(1, Ordering::Release);
+        changed
+    }
+
+    /// The plan and whether rules of it are as their files have them.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&MockPlan, &Layers) -> T) -> T {
+        let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = self.plan().1;
+        look(&plan, &layers)
+    }
+
+    /// From now on requests are kept there; what was given first holds.
+    pub(crate) fn keep_journal(&self, journal: Arc<Journal>) {
+        self.journal.get_or_init(|| journal);
+    }
+
+    /// Where requests are kept, if they are.
+    #[inline]
+    pub(crate) fn journal(&self) -> Option<&Arc<Journal>> {
+        self.journal.get()
     }
 }
 

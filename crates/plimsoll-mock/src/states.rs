@@ -32,6 +32,17 @@ pub enum Session {
     Address,
 }
 
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Address => f.write_str("address"),
+        }
+    }
+}
+
 impl Session {
     /// Which client a request is from.
     fn of(&self, asked: &Asked<'_>) -> String {
@@ -102,6 +113,32 @@ impl States {
     /// All scenarios begin anew.
     pub fn reset(&self) {
         self.lock().clear();
+    }
+
+    /// One scenario begins anew.
+    pub fn reset_one(&self, name: &str) {
+        self.lock().remove(name);
+    }
+
+    /// The clients of a scenario that have left its beginning, with their states, in order; some of them if there are
+    /// more than `most`. A scenario that does not tell clients apart has one without a name.
+    pub fn clients(&self, name: &str, most: usize) -> Vec<(String, String)> {
+        let all = self.lock();
+        let clients = all.get(name).into_iter().flatten().take(most);
+        let mut clients: Vec<_> = clients
+            .map(|(client, state)| (client.clone(), state.clone()))
+            .collect();
+        clients.sort();
+        clients
+    }
+
+    /// Puts a client of a scenario into a state.
+    pub fn put(&self, name: &str, client: &str, state: &str) {
+        let mut all = self.lock();
+        let sessions = all.entry(name.to_owned()).or_default();
+        if sessions.len() < MOST_SESSIONS || sessions.contains_key(client) {
+            sessions.insert(client.to_owned(), state.to_owned());
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Sessions>> {

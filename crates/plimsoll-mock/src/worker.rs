@@ -1,5 +1,6 @@
 //! What one worker makes of a plan: responses that lie ready, and files that it has read.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
@@ -15,8 +16,10 @@ use crate::collection;
 use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
+use crate::journal::AnsweredBy;
 use crate::pace::Paced;
 use crate::plan::MockPlan;
+use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::shared::Shared;
@@ -31,6 +34,8 @@ pub(crate) struct Worker {
     ready: Vec<Vec<Vec<Option<Ready>>>>,
     missing: Ready,
     files: Files,
+    /// Connections to real servers.
+    pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
     alarms: Alarms,
 }
 
@@ -40,6 +45,16 @@ struct Chosen {
     set: usize,
     rule: usize,
     turn: usize,
+}
+
+/// What answers a request, by its numbers in the plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum By {
+    Preflight,
+    Rule(usize, usize),
+    Collection(usize),
+    Document(usize),
+    Folder,
 }
 
 impl Worker {
@@ -59,6 +74,7 @@ impl Worker {
             ready: sets.collect(),
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
+            pools: RefCell::default(),
             alarms: Alarms::default(),
             plan,
         }
@@ -76,11 +92,11 @@ impl Worker {
         self.plan.body_limit
     }
 
-    /// What a request is answered with.
+    /// What a request is answered with, and by what.
     #[inline]
-    pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> Answer {
+    pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> (Answer, By) {
         if asked.method == "OPTIONS" {
-            return Answer::now(self.sharing().options(asked));
+            return (Answer::now(self.sharing().options(asked)), By::Preflight);
         }
         let allowed = self.sharing().allows(asked);
         if let Some((set, number)) = self.plan.find(asked) {
@@ -93,16 +109,34 @@ impl Worker {
                 rule: number,
                 turn: rule.turn(),
             };
-            return self.by_rule(chosen, asked, allowed);
+            return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
         }
-        let mut collections = self.plan.collections.iter();
-        if let Some(said) = collections.find_map(|collection| collection.answer(asked)) {
-            return self.by_collection(said, allowed);
+        let mut collections = self.plan.collections.iter().enumerate();
+        let said = collections.find_map(|(at, collection)| Some((at, collection.answer(asked)?)));
+        if let Some((at, said)) = said {
+            return (self.by_collection(said, allowed), By::Collection(at));
         }
-        let mut documents = self.plan.openapi.iter();
-        match documents.find_map(|document| document.answer(asked)) {
-            Some(said) => self.by_collection(said, allowed),
-            None => self.by_folder(asked, allowed),
+        let mut documents = self.plan.openapi.iter().enumerate();
+        let said = documents.find_map(|(at, document)| Some((at, document.answer(asked)?)));
+        match said {
+            Some((at, said)) => (self.by_collection(said, allowed), By::Document(at)),
+            None => (self.by_folder(asked, allowed), By::Folder),
+        }
+    }
+
+    /// The same for those who look at it later, when there may be another plan.
+    pub(crate) fn answered_by(&self, by: By) -> AnsweredBy {
+        match by {
+            By::Preflight => AnsweredBy::Preflight,
+            By::Rule(set, number) => {
+                AnsweredBy::Rule(Arc::clone(&self.plan.sets[set].rules()[number]))
+            }
+            By::Collection(at) => {
+                AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
+            }
+            By::Document(at) => AnsweredBy::Document(Arc::clone(&self.plan.openapi[at])),
+            By::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
+            By::Folder => AnsweredBy::Folder,
         }
     }
 
@@ -148,13 +182,16 @@ impl Worker {
             let response = ready.response(self.sharing(), &allowed);
             return self.after(delay, async move { Outcome::Respond(response) });
         }
+        if let Content::Proxy(upstream) = &reply.content {
+            return self.by_proxy(chosen, upstream, asked, allowed, delay);
+        }
         // What is made of the request is made now, since it does not stay.
         let fields = written_fields(reply, asked);
         let content = match &reply.content {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) | Content::Events(_) => None,
+            Content::File(_) | Content::Proxy(_) | Content::Events(_) => None,
         };
         let stream = match &reply.content {
             Content::Events(script) => Some(script.stream(asked)),
@@ -189,6 +226,73 @@ impl Worker {
             }
             outcome.await
         }))
+    }
+
+    /// The answer of a real server, with the fields of the rule.
+    fn by_proxy(
+        self: &Rc<Self>,
+        chosen: Chosen,
+        upstream: &Arc<Upstream>,
+        asked: &Asked<'_>,
+        allowed: Allowed,
+        delay: Duration,
+    ) -> Answer {
+        let own = written_fields(self.reply(chosen), asked);
+        let Some(outgoing) = Outgoing::of(asked, upstream) else {
+            let text = format!("requests for {upstream} come back here\n");
+            let status = StatusCode::LOOP_DETECTED;
+            let refusal = Ready::text(self.sharing(), status, text);
+            return Answer::now(refusal.response(self.sharing(), &allowed));
+        };
+        let pool = self.pool(upstream);
+        let worker = Rc::clone(self);
+        self.after(delay, async move {
+            let passed = proxy::pass_on(pool, outgoing).await;
+            Outcome::Respond(worker.passed_back(passed, &own, &allowed))
+        })
+    }
+
+    fn passed_back(
+        &self,
+        passed: Result<Passed, (StatusCode, String)>,
+        own: &[(HeaderName, HeaderValue)],
+        allowed: &Allowed,
+    ) -> Response {
+        let passed = match passed {
+            Ok(passed) => passed,
+            Err((status, text)) => {
+                let sharing = self.sharing();
+                return Ready::text(sharing, status, text).response(sharing, allowed);
+            }
+        };
+        let mut response = Response::new(passed.status);
+        let is_own = |name: &HeaderName| own.iter().any(|(it, _)| it == name);
+        let theirs = passed.fields.iter().filter(|(name, _)| !is_own(name));
+        let fields: Vec<_> = own.iter().chain(theirs).cloned().collect();
+        let is_shared = fields
+            .iter()
+            .any(|(name, _)| *name == ACCESS_CONTROL_ALLOW_ORIGIN);
+        for (name, value) in fields {
+            response = response.with_field(name, value);
+        }
+        if !is_shared {
+            for (name, value) in self.sharing().fields(allowed) {
+                response = response.with_field(name, value);
+            }
+        }
+        response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+    }
+
+    /// Connections to a real server, as long as these rules hold.
+    fn pool(&self, upstream: &Arc<Upstream>) -> Rc<Pool> {
+        let mut pools = self.pools.borrow_mut();
+        let known = pools.iter().find(|(it, _)| Arc::ptr_eq(it, upstream));
+        if let Some((_, pool)) = known {
+            return Rc::clone(pool);
+        }
+        let pool = upstream.pool();
+        pools.push((Arc::clone(upstream), Rc::clone(&pool)));
+        pool
     }
 
     /// The answer with the file of a rule.
@@ -303,7 +407,9 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) | Content::Events(_) => return None,
+        Content::File(_) | Content::Written(..) | Content::Proxy(_) | Content::Events(_) => {
+            return None;
+        }
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))

@@ -394,8 +394,40 @@ impl<'i> Value<'i> {
         None
     }
 
+    /// The value by itself, without its place. Numbers that are too large become texts.
+    pub fn to_toml(&self) -> toml::Value {
+        plain(&self.content)
+    }
+
     fn expected<T>(&self, what: &str) -> Option<T> {
         self.wrong(format!("must be {what}"))
+    }
+}
+
+fn plain(value: &DeValue<'_>) -> toml::Value {
+    match value {
+        DeValue::String(text) => toml::Value::String(text.to_string()),
+        DeValue::Boolean(boolean) => toml::Value::Boolean(*boolean),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map_or_else(
+                |_| toml::Value::String(integer.to_string()),
+                toml::Value::Integer,
+            ),
+        DeValue::Float(float) => float.as_str().parse().map_or_else(
+            |_| toml::Value::String(float.to_string()),
+            toml::Value::Float,
+        ),
+        DeValue::Datetime(datetime) => toml::Value::String(datetime.to_string()),
+        DeValue::Array(array) => {
+            toml::Value::Array(array.iter().map(|item| plain(item.get_ref())).collect())
+        }
+        DeValue::Table(table) => {
+            let entries = table.iter().map(|(key, value)| {
+                let key = key.get_ref().clone().into_owned();
+                (key, plain(value.get_ref()))
+            });
+            toml::Value::Table(entries.collect())
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What operators and their machines ask a running server: metrics, health, readiness.
 
+mod api;
+
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,12 +17,15 @@ use crate::metrics::metrics;
 use crate::request::Request;
 use crate::response::{Response, ResponseBody};
 
+pub use self::api::{AdminApi, AdminApis, AnswerApi};
+
 /// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.
 #[derive(Debug)]
 pub struct Admin {
     counters: Arc<Counters>,
     token: Option<Secret>,
     paths: Vec<AdminPath>,
+    apis: Vec<AdminApi>,
     tag: Rc<RouteTag>,
     /// What is counted by other crates begins with this, if not with the usual name.
     prefix: Option<String>,
@@ -88,6 +93,7 @@ impl Admin {
             counters,
             token,
             paths: Vec::new(),
+            apis: Vec::new(),
             prefix: None,
             only_metrics: false,
         }
@@ -102,6 +108,7 @@ impl Admin {
             counters,
             token,
             paths: Vec::new(),
+            apis: Vec::new(),
             prefix,
             only_metrics: true,
         }
@@ -111,6 +118,13 @@ impl Admin {
     #[must_use]
     pub fn with_paths(mut self, paths: &[AdminPath]) -> Self {
         self.paths.extend_from_slice(paths);
+        self
+    }
+
+    /// The same with what actions answer.
+    #[must_use]
+    pub fn with_apis(mut self, apis: &[AdminApi]) -> Self {
+        self.apis.extend_from_slice(apis);
         self
     }
 
@@ -139,11 +153,19 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
 impl Action for Admin {
     fn handle(&self, request: &Request<'_>) -> Answer {
         request.answered_by(&self.tag);
-        if !self.is_allowed(request) {
+        let api = self
+            .apis
+            .iter()
+            .find_map(|api| Some((api, api.rest(request.path)?)));
+        let is_open = api.is_some_and(|(api, rest)| api.is_open(request.method, rest));
+        if !is_open && !self.is_allowed(request) {
             return Answer::now(
                 Response::text(StatusCode::UNAUTHORIZED, "a token is needed\n")
                     .with_field(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             );
+        }
+        if let Some((api, rest)) = api {
+            return api.answer(request, rest, self.token.is_some());
         }
         let path = self.paths.iter().find(|it| it.path == request.path);
         let method = path.map_or(AdminMethod::Get, |path| path.method);
@@ -170,10 +192,12 @@ impl Action for Admin {
             ),
             "/healthz" | "/readyz" => (StatusCode::OK, JSON, "{\"status\":\"ok\"}\n".to_owned()),
             _ => {
+                let apis = self.apis.iter().map(AdminApi::root);
                 let more: String = self
                     .paths
                     .iter()
                     .map(|it| it.path)
+                    .chain(apis)
                     .fold(String::new(), |more, path| more + ", " + path);
                 let text = format!("there are /metrics, /healthz, /readyz{more}\n");
                 return Answer::now(Response::text(StatusCode::NOT_FOUND, text));

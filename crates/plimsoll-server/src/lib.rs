@@ -87,7 +87,9 @@ pub use crate::action::{
 };
 pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
-pub use crate::admin::{Admin, AdminMethod, AdminPath, AnswerAdmin};
+pub use crate::admin::{
+    Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
+};
 pub use crate::alarms::Alarms;
 pub use crate::body::{BodyError, RequestBody};
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};

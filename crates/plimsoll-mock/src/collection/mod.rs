@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use plimsoll_formats::json5_to_json;
 use serde_json::{Map, Value};
 
 use crate::asked::Asked;
@@ -29,6 +30,8 @@ pub struct Collection {
     id: String,
     objects: Mutex<Objects>,
     keeper: Option<Keeper>,
+    /// Where its objects came from.
+    source: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -71,21 +74,38 @@ impl Collection {
         text: &str,
         file: Option<PathBuf>,
     ) -> Result<Self, CollectionError> {
-        let all: Vec<Map<String, Value>> = serde_json::from_str(text)
-            .map_err(|error| CollectionError::Array(error.to_string()))?;
-        let mut keys = HashSet::new();
-        for (number, object) in all.iter().enumerate() {
-            let is_own = key(object, &id).is_some_and(|key| keys.insert(key));
-            if !is_own {
-                return Err(CollectionError::Id(number + 1, id));
-            }
-        }
+        let all = objects(text, &id)?;
         Ok(Self {
             path,
             id,
             objects: Mutex::new(Objects { all, version: 0 }),
             keeper: file.map(Keeper::new),
+            source: None,
         })
+    }
+
+    /// The same, whose objects came from a file.
+    #[must_use]
+    pub fn of_file(mut self, file: PathBuf) -> Self {
+        self.source = Some(file);
+        self
+    }
+
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        self.lock().all.len()
+    }
+
+    /// Holds what its file has, as in the beginning; one that persists does so anyway. Blocks.
+    pub fn reset(&self) -> Result<(), CollectionError> {
+        let Some(file) = self.source.as_ref().filter(|_| self.keeper.is_none()) else {
+            return Ok(());
+        };
+        let wrong = |error: &dyn std::fmt::Display| CollectionError::Array(error.to_string());
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        let json = json5_to_json(&text).map_err(|error| wrong(&error))?;
+        self.lock().all = objects(&json, &self.id)?;
+        Ok(())
     }
 
     /// Where it is, normalised.
@@ -226,6 +246,20 @@ impl Collection {
         let text = serde_json::to_string_pretty(&objects.all).ok()?;
         Some(keeper.written(objects.version, text))
     }
+}
+
+/// The objects of a text, each of which has a name of its own.
+fn objects(text: &str, id: &str) -> Result<Vec<Map<String, Value>>, CollectionError> {
+    let all: Vec<Map<String, Value>> =
+        serde_json::from_str(text).map_err(|error| CollectionError::Array(error.to_string()))?;
+    let mut keys = HashSet::new();
+    for (number, object) in all.iter().enumerate() {
+        let is_own = key(object, id).is_some_and(|key| keys.insert(key));
+        if !is_own {
+            return Err(CollectionError::Id(number + 1, id.to_owned()));
+        }
+    }
+    Ok(all)
 }
 
 impl Objects {

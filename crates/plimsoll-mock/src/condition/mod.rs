@@ -4,11 +4,15 @@ pub mod equal_json;
 
 pub mod field;
 
+pub mod graphql;
+
 pub mod json;
 
 pub mod pattern;
 
 pub mod text;
+
+pub mod xpath;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +21,7 @@ use crate::asked::{Asked, values};
 
 use self::equal_json::EqualJson;
 use self::field::FieldTest;
+use self::graphql::OperationTest;
 use jsonschema::Validator;
 use serde_json_path::JsonPath;
 
@@ -26,6 +31,7 @@ use crate::states::Scenario;
 use self::json::{DottedPath, JsonTest};
 use self::pattern::PathPattern;
 use self::text::TextTest;
+use self::xpath::XPath;
 
 /// One condition.
 #[derive(Debug, Clone)]
@@ -58,6 +64,10 @@ pub enum Condition {
     JsonPath(Box<JsonPath>, JsonTest),
     /// The content is JSON that a schema, of the file of that name, accepts.
     Schema(String, Arc<Validator>),
+    /// Of what an expression finds in the content, which must be XML.
+    XPath(Box<XPath>, FieldTest),
+    /// Of an operation of GraphQL.
+    GraphQl(Box<OperationTest>),
     /// A scenario is in a state.
     State(Scenario, String),
     /// All of them.
@@ -91,6 +101,11 @@ impl Condition {
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
             Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
+            Self::XPath(path, test) => asked.xml().is_some_and(|xml| {
+                let found = path.values(xml);
+                test.is_met_by_any(found.iter().map(String::as_str))
+            }),
+            Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
@@ -143,6 +158,21 @@ impl Condition {
                     Some(error) => cut(&format!("at `{}`: {error}", error.instance_path())),
                 },
             },
+            Self::XPath(path, _) => match asked.xml() {
+                None => "content that is no XML".to_owned(),
+                Some(xml) => {
+                    let values: Vec<_> = path.values(xml).iter().map(|it| shown(it)).collect();
+                    if values.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        cut(&values.join(", "))
+                    }
+                }
+            },
+            Self::GraphQl(_) => asked.operation().map_or_else(
+                || "no operation of GraphQL".to_owned(),
+                |operation| cut(&operation.to_string()),
+            ),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
@@ -193,6 +223,8 @@ impl fmt::Display for Condition {
             Self::Body(test) => write!(f, "body.text {test}"),
             Self::EqualJson(test) => write!(f, "body.equal_json {test}"),
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
+            Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
+            Self::GraphQl(test) => write!(f, "graphql {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),

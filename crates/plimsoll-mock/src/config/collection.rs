@@ -55,5 +55,6 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Collect
     };
     let json = value.check(json)?;
     let kept = persists.then(|| found.clone());
-    value.check(Collection::new(path?, id, &json, kept))
+    let collection = value.check(Collection::new(path?, id, &json, kept))?;
+    Some(collection.of_file(found))
 }

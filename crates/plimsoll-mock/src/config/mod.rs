@@ -3,11 +3,17 @@
 //! They are those of apimock, whose keys, operators and defaults mean here what they mean there; what is meant
 //! better is listed in docs/mock.md. Every problem of all files is found, each with its file, line and key.
 
+mod added;
+
 mod collection;
 
 mod events;
 
+mod graphql;
+
 mod openapi;
+
+mod proxy;
 
 mod respond;
 
@@ -15,7 +21,11 @@ mod root;
 
 mod set;
 
+mod source;
+
 mod when;
+
+mod xpath;
 
 use std::fmt;
 use std::fs;
@@ -31,6 +41,7 @@ use crate::states::States;
 
 use self::set::Gathered;
 
+pub(crate) use self::added::Place;
 pub use self::root::{Listener, TlsListener};
 
 /// A problem in one of several files.

@@ -11,6 +11,7 @@ use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::events;
+use super::proxy;
 use super::set::Context;
 use crate::delay::Delay;
 use crate::fault::Fault;
@@ -114,13 +115,20 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
-    let has_content = ["file_path", "text", "json", "base64", "events"]
+    let has_content = ["file_path", "text", "json", "base64", "events", "proxy"]
         .iter()
         .any(|key| table.was_given(key));
     if table.was_given("file_path") {
         for key in ["redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
                 table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
+            }
+        }
+    }
+    if table.was_given("proxy") {
+        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `proxy`"), None);
             }
         }
     }
@@ -139,8 +147,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint =
-            "one of file_path, text, json, base64 and events, or a status, a redirect or a fault";
+        let hint = "one of file_path, text, json, base64, events and proxy, or a status, a redirect or a fault";
         table.wrong("nothing to answer", Some(hint.to_owned()));
     }
     table.finish();
@@ -304,6 +311,9 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     if let Some(value) = table.take("json") {
         given.push(json(&value, making));
     }
+    if let Some(value) = table.take("proxy") {
+        given.push(proxy::compile(value, making.context).map(Content::Proxy));
+    }
     if let Some(value) = table.take("events") {
         let written = |value: &Value<'_>, text: &str| {
             if making.has_places && text.contains("{{") {
@@ -319,7 +329,7 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     }
     if given.len() > 1 {
         table.wrong(
-            "more than one of file_path, text, json, base64 and events",
+            "more than one of file_path, text, json, base64, events and proxy",
             None,
         );
         return None;

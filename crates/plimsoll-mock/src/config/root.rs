@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::document::{Document, Table, Value, as_text};
@@ -111,7 +112,7 @@ pub(super) fn compile(
         .map(|folder| folder.hiding(files.iter().cloned()));
     Ok(MockFile {
         plan: MockPlan {
-            sets,
+            sets: sets.into_iter().map(Arc::new).collect(),
             folder,
             sharing: Sharing {
                 is_on: true,

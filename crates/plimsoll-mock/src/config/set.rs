@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, collection, openapi, respond, when};
+use super::{FileProblem, collection, openapi, respond, source, when};
 use crate::collection::Collection;
 use crate::condition::Condition;
 use crate::openapi::OpenApi;
 use crate::path::normalized;
-use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
+use crate::reply::Reply;
+use crate::rules::{Origin, Rule, RuleSet, Strategy, Tiebreaker};
 use crate::states::{STARTED, Scenario, Session, States};
 
 /// What all files of one mock have in common.
@@ -101,7 +101,7 @@ pub(super) fn compile(
     let count = rules.len();
     let rules: Vec<Rule> = rules
         .into_iter()
-        .filter_map(|value| rule(value.table()?, &context, &mut gathered.ids))
+        .filter_map(|value| rule(value, &context, &mut gathered.ids))
         .collect();
     for table in root.tables("collections") {
         let collection = collection::compile(table, &context);
@@ -117,13 +117,20 @@ pub(super) fn compile(
         return (None, problems);
     }
     let strategy = own_strategy.or(strategy_before).unwrap_or_default();
-    (
-        Some(RuleSet::new(file.to_owned(), prefix, strategy, rules)),
-        problems,
-    )
+    let origin = Origin {
+        root: context.root,
+        delay,
+    };
+    let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
+    (Some(set), problems)
 }
 
-fn rule(mut table: Table<'_>, context: &Context, ids: &mut HashSet<String>) -> Option<Rule> {
+/// One rule.
+///
+/// - `ids`: of the others.
+pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String>) -> Option<Rule> {
+    let source = source::of(&value);
+    let mut table = value.table()?;
     let id = table.take("id").and_then(|value| {
         let id = as_text(&value)?.to_owned();
         if !ids.insert(id.clone()) {
@@ -168,17 +175,18 @@ fn rule(mut table: Table<'_>, context: &Context, ids: &mut HashSet<String>) -> O
         }
         next = to.map(|to| (scenario, state, to));
     }
+    let mut rule = Rule::new(conditions, Reply::default());
+    rule.id = id;
+    rule.source = source;
     Some(Rule {
-        id,
-        conditions,
         priority: priority
             .and_then(|it| i32::try_from(it).ok())
             .unwrap_or_default(),
         weight: weight.and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
         replies,
         repeats,
-        turns: AtomicUsize::new(0),
         next,
+        ..rule
     })
 }
 

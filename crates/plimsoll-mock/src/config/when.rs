@@ -7,6 +7,7 @@ use plimsoll_model::document::{Table, Value, as_text};
 use serde_json_path::JsonPath;
 
 use super::set::Context;
+use super::{graphql, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
@@ -117,6 +118,11 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             conditions.extend(test.map(|test| make(name, test)));
         }
     }
+    if let Some(value) = table.take("graphql") {
+        let operation = graphql::compile(value);
+        is_whole &= operation.is_some();
+        conditions.extend(operation);
+    }
     if let Some(mut body) = table.table("body") {
         let mut each = |table: Option<Table<'_>>, make: MakeJson| {
             for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
@@ -134,6 +140,9 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             let parsed = value.check(parsed)?;
             Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
         });
+        let of_xml = xpath::compile(&mut body);
+        is_whole &= of_xml.is_some();
+        conditions.extend(of_xml.into_iter().flatten());
         if let Some(value) = body.take("text") {
             let test = field(value);
             is_whole &= test.is_some();
@@ -314,7 +323,7 @@ fn text(value: Value<'_>) -> Option<TextTest> {
     value.check(TextTest::new(operator, text).map_err(|error| regex_message(&error)))
 }
 
-fn field(value: Value<'_>) -> Option<FieldTest> {
+pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
     let (value, op) = parts(value)?;
     match text_operator(op.as_ref(), &["exists", "absent"])? {
         Err(name) if name == "exists" => Some(FieldTest::Exists),

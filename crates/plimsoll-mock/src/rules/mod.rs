@@ -7,7 +7,9 @@ mod index;
 mod strategy;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -26,6 +28,13 @@ use self::strategy::{Rotations, random, weighted};
 pub struct Rule {
     /// What it is called, if it is.
     pub id: Option<String>,
+    /// By what the admin API knows it: its `id`, or the numbers of its set and itself, such as `1.3`; empty until it is
+    /// part of a mock that is served.
+    pub key: String,
+    /// As it was written, in JSON; null if it was not.
+    pub source: serde_json::Value,
+    /// How often it has answered since the journal was last emptied; not counted without one.
+    pub hits: AtomicU64,
     /// All of these must be met; the one of the path comes first.
     pub conditions: Vec<Condition>,
     /// The higher, the sooner, if the strategy looks at it.
@@ -47,6 +56,9 @@ impl Rule {
     pub fn new(conditions: Vec<Condition>, reply: Reply) -> Self {
         Self {
             id: None,
+            key: String::new(),
+            source: serde_json::Value::Null,
+            hits: AtomicU64::new(0),
             conditions,
             priority: 0,
             weight: 1,
@@ -80,6 +92,15 @@ impl Rule {
     }
 }
 
+/// What rules of a set are compiled with.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// What files in them lie in, links resolved; absent if there is no such folder.
+    pub root: Option<PathBuf>,
+    /// The delay of rules without one.
+    pub delay: Duration,
+}
+
 /// The rules of one file.
 #[derive(Debug)]
 pub struct RuleSet {
@@ -88,7 +109,8 @@ pub struct RuleSet {
     /// The beginning of the paths that it answers, normalised; absent for all.
     pub prefix: Option<String>,
     strategy: Strategy,
-    rules: Vec<Rule>,
+    origin: Origin,
+    rules: Vec<Arc<Rule>>,
     /// The numbers of the rules in the order in which they are tried.
     order: Vec<u32>,
     /// Of positions in `order`.
@@ -106,6 +128,49 @@ impl RuleSet {
         strategy: Strategy,
         rules: Vec<Rule>,
     ) -> Self {
+        let rules = rules.into_iter().map(Arc::new).collect();
+        Self::compiled(file, prefix, strategy, rules)
+    }
+
+    /// The same set with other rules; rotations begin anew.
+    pub(crate) fn with_rules(&self, rules: Vec<Arc<Rule>>) -> Self {
+        Self {
+            origin: self.origin.clone(),
+            ..Self::compiled(self.file.clone(), self.prefix.clone(), self.strategy, rules)
+        }
+    }
+
+    /// The same set, whose rules were compiled with this.
+    pub(crate) fn of(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// What its rules were compiled with.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Gives every rule a key that has none; only while nobody else has the rules.
+    ///
+    /// - `number`: of the set, counted from 1.
+    pub(crate) fn name_rules(&mut self, number: usize) {
+        for (rule, at) in self.rules.iter_mut().zip(1_usize..) {
+            if let Some(rule) = Arc::get_mut(rule).filter(|rule| rule.key.is_empty()) {
+                rule.key = match &rule.id {
+                    Some(id) => id.clone(),
+                    None => format!("{number}.{at}"),
+                };
+            }
+        }
+    }
+
+    fn compiled(
+        file: PathBuf,
+        prefix: Option<String>,
+        strategy: Strategy,
+        rules: Vec<Arc<Rule>>,
+    ) -> Self {
         let mut order: Vec<u32> = (0..).take(rules.len()).collect();
         if matches!(strategy, Strategy::Priority(_)) {
             order.sort_by_key(|number| std::cmp::Reverse(rules[*number as usize].priority));
@@ -119,6 +184,7 @@ impl RuleSet {
             file,
             prefix: prefix.filter(|prefix| prefix != "/"),
             strategy,
+            origin: Origin::default(),
             rules,
             order,
             index,
@@ -127,13 +193,14 @@ impl RuleSet {
     }
 
     /// Its rules, in the order of their file.
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
     }
 
     /// Its rules, to become part of another set.
     pub fn into_rules(self) -> Vec<Rule> {
-        self.rules
+        // Nobody else has those of a set that nobody serves yet.
+        self.rules.into_iter().filter_map(Arc::into_inner).collect()
     }
 
     /// How one of several is chosen.

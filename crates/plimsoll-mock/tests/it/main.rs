@@ -2,9 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod admin;
+
+mod bad_input;
+
 mod imports;
 
 mod mock;
+
+mod proxy;
 
 mod replies;
 

@@ -115,33 +115,56 @@ impl Served {
     }
 
     pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
-        let mut request = format!("{method} {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
-        for field in fields {
-            request.push_str(field);
-            request.push_str("\r\n");
-        }
-        if !body.is_empty() {
-            let length = format!("content-length: {}\r\n", body.len());
-            request.push_str(&length);
-        }
-        request.push_str("\r\n");
-        request.push_str(body);
-        let bytes = self.talk(request.as_bytes());
-        answer(&bytes).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&bytes)))
+        ask(
+            self.address(),
+            method,
+            target,
+            &[&["host: a"], fields].concat(),
+            body,
+        )
     }
 
     /// All that comes back until the connection ends.
     pub(crate) fn talk(&self, request: &[u8]) -> Vec<u8> {
-        let mut stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request).unwrap();
-        let mut bytes = Vec::new();
-        // A connection that is reset ends, too.
-        let _ended = Read::by_ref(&mut stream)
-            .take(1 << 28)
-            .read_to_end(&mut bytes);
-        bytes
+        talk(self.address(), request)
     }
+}
+
+/// Asks whoever listens there.
+///
+/// - `fields`: `host` among them.
+pub(crate) fn ask(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    fields: &[&str],
+    body: &str,
+) -> Answer {
+    let mut request = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
+    for field in fields {
+        request.push_str(field);
+        request.push_str("\r\n");
+    }
+    if !body.is_empty() {
+        let length = format!("content-length: {}\r\n", body.len());
+        request.push_str(&length);
+    }
+    request.push_str("\r\n");
+    request.push_str(body);
+    let bytes = talk(address, request.as_bytes());
+    answer(&bytes).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&bytes)))
+}
+
+fn talk(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut bytes = Vec::new();
+    // A connection that is reset ends, too.
+    let _ended = Read::by_ref(&mut stream)
+        .take(1 << 28)
+        .read_to_end(&mut bytes);
+    bytes
 }
 
 fn answer(bytes: &[u8]) -> Option<Answer> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::action::MakeAction;
+use crate::admin::AdminApis;
 use crate::config::document::Value;
 use crate::counters::Counters;
 use crate::notice::Notices;
@@ -30,6 +31,8 @@ pub struct Mounted<'a> {
     pub prefix: &'a str,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
+    /// Takes what it answers on the admin port; absent if there is none.
+    pub apis: Option<&'a AdminApis>,
     /// Somebody may ask for figures, so they are worth counting.
     pub is_measured: bool,
     /// Who is told what happens while it is served.

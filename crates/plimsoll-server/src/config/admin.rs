@@ -8,7 +8,7 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::address::Address;
-use crate::admin::{Admin, AdminPath};
+use crate::admin::{Admin, AdminApi, AdminPath};
 use crate::config::document::{Table, Value, as_text};
 use crate::counters::Counters;
 use crate::engine::{ListenerPlan, Serves};
@@ -19,10 +19,12 @@ const SHORTEST_TOKEN: usize = 16;
 /// The listener of the table; only on the loopback unless there is a token.
 ///
 /// - `paths`: what other crates answer there.
+/// - `apis`: what the actions of the file do.
 pub(super) fn compile(
     mut table: Table<'_>,
     counters: &Arc<Counters>,
     paths: &[AdminPath],
+    apis: Vec<AdminApi>,
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
     let token = token(&mut table);
@@ -44,7 +46,11 @@ pub(super) fn compile(
     };
     table.finish();
     let (counters, paths) = (Arc::clone(counters), paths.to_vec());
-    let admin = move || Admin::new(Arc::clone(&counters), token.clone()).with_paths(&paths);
+    let admin = move || {
+        Admin::new(Arc::clone(&counters), token.clone())
+            .with_paths(&paths)
+            .with_apis(&apis)
+    };
     Some(listener(address?, admin))
 }
 

@@ -34,7 +34,7 @@ use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
 use crate::action::{Action, MakeAction};
-use crate::admin::AdminPath;
+use crate::admin::{AdminApis, AdminPath};
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::counters::Counters;
@@ -115,6 +115,7 @@ impl Compiler {
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
+            apis: root.has("admin").then(AdminApis::default),
         };
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
@@ -137,7 +138,8 @@ impl Compiler {
         let mut listeners =
             listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
         if let Some(table) = root.table("admin") {
-            let admin = admin::compile(table, counters, &self.admin_paths, &listeners);
+            let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
+            let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
             listeners.extend(admin);
         }
         if let Some(table) = root.table("metrics") {
@@ -170,6 +172,8 @@ struct Context<'c> {
     is_measured: bool,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
+    /// What actions answer on the admin port; absent without one.
+    apis: Option<AdminApis>,
 }
 
 impl Context<'_> {

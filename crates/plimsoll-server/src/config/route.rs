@@ -219,6 +219,7 @@ fn action(
             _ => "/",
         },
         counters: &context.compiler.counters,
+        apis: context.apis.as_ref(),
         is_measured: context.is_measured,
         notices: &context.compiler.notices,
     };

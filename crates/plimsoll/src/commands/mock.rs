@@ -57,6 +57,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_cors: bool,
 
+    /// Requests that are kept for the admin port; 0 for none [default: 1000]
+    #[arg(long, value_name = "N", conflicts_with = "record")]
+    journal: Option<u32>,
+
     #[command(flatten)]
     serving: ServingArgs,
 }
@@ -84,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if let Some(path) = &args.import {
         terminal::print_notes(&import::notes(&import::read(path)?));
         let action = format!("file = {}", quoted_path(path));
-        return args.serving.serve(&route(&action));
+        return args.serving.serve(&route(&action, args));
     }
     if let (Some(url), Some(out)) = (&args.record, &args.out) {
         let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
@@ -94,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             quoted_path(out),
             names.join(", ")
         );
-        return args.serving.serve(&route(&action));
+        return args.serving.serve(&route(&action, args));
     }
     let what = what(args.what.as_deref());
     if what.is_dir() {
@@ -102,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         if args.no_cors {
             action.push_str(", cors = false");
         }
-        return args.serving.serve(&route(&action));
+        return args.serving.serve(&route(&action, args));
     }
     if args.no_cors {
         let problem = Problem::with("--no-cors", "only of a folder");
@@ -111,11 +115,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let preferred = preferred(&open(&what)?)?;
     let action = format!("file = {}", quoted_path(&what));
     args.serving
-        .serve_preferring(&route(&action), &preferred, Brought::all())
+        .serve_preferring(&route(&action, args), &preferred, Brought::all())
 }
 
-fn route(action: &str) -> String {
-    format!("[[route]]\nmock = {{ {action} }}")
+fn route(action: &str, args: &Args) -> String {
+    let journal = args.journal.map(|journal| format!(", journal = {journal}"));
+    let journal = journal.unwrap_or_default();
+    format!("[[route]]\nmock = {{ {action}{journal} }}")
 }
 
 /// What is to be served.

@@ -12,6 +12,9 @@ mod mistakes;
 
 mod mock;
 
+mod mock_page;
+
+mod browser;
 mod mock_record;
 
 mod lab;

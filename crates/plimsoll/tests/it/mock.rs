@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::Value;
 
-use crate::plimsoll::plimsoll;
+use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
 
 pub(crate) fn mock(arguments: &[&str]) -> Served {
@@ -135,6 +135,52 @@ fn bad_changes_are_told_and_change_nothing() {
     assert!(served.answers("/", &["body == one"]));
     fs::write(&path, rule.replace("one", "two")).unwrap();
     eventually(|| served.answers("/", &["body == two"]));
+}
+
+#[test]
+fn every_version_of_http_is_spoken() {
+    let folder = shop();
+    let folder = folder.to_string_lossy();
+    let is_answered = |served: &Served, flags: &[&str]| {
+        let url = format!("{}products", served.url);
+        let conditions = ["--insecure", "--expect", "status == 200"];
+        plimsoll(&[&["check", &url], &conditions[..], flags].concat()).exits(0);
+    };
+    is_answered(&mock(&[&folder]), &["--http2"]);
+    is_answered(&mock(&[&folder, "--tls"]), &["--http2"]);
+    let files = MaterialFiles::new();
+    let configuration = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = [{{ self_signed = true }}]\nhttp3 = true\n\
+         [[route]]\nmock = {{ dir = {folder:?} }}\n"
+    );
+    let file = files.write("plimsoll.toml", &configuration);
+    let served = Served::start(&["up", &file.to_string_lossy()]);
+    is_answered(&served, &["--http3"]);
+}
+
+#[test]
+fn the_admin_port_tells_what_was_asked() {
+    let folder = shop();
+    let folder = folder.to_string_lossy();
+    let arguments = [
+        "mock",
+        &folder,
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ];
+    let (served, [admin]) = Served::with_more(&mut command(&arguments));
+    assert!(served.answers("/products", &["status == 200"]));
+    let requests = format!("{admin}mock/requests");
+    let asked = ["--expect", "body contains \"products.csv\""];
+    plimsoll(&[&["check", &requests], &asked[..]].concat()).exits(0);
+    let none = [&arguments[..], &["--journal", "0"]].concat();
+    let (_served, [admin]) = Served::with_more(&mut command(&none));
+    let requests = format!("{admin}mock/requests");
+    plimsoll(&["check", &requests, "--expect", "status == 409"]).exits(0);
+    let schema = plimsoll(&["schema", "mock-admin"]).exits(0).json();
+    assert_eq!(schema["title"], "The admin API of plimsoll mock");
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Rules as they are written, in JSON and in TOML: what the admin API shows and takes.
+
+use plimsoll_model::document::Value;
+use serde_json::{Map, Value as Json};
+
+/// A rule as its file has it.
+pub(super) fn of(value: &Value<'_>) -> Json {
+    json(value.to_toml())
+}
+
+fn json(value: toml::Value) -> Json {
+    match value {
+        toml::Value::String(text) => Json::from(text),
+        toml::Value::Integer(integer) => Json::from(integer),
+        toml::Value::Float(float) => Json::from(float),
+        toml::Value::Boolean(boolean) => Json::from(boolean),
+        toml::Value::Datetime(datetime) => Json::from(datetime.to_string()),
+        toml::Value::Array(items) => items.into_iter().map(json).collect(),
+        toml::Value::Table(entries) => {
+            let entries = entries.into_iter().map(|(key, value)| (key, json(value)));
+            Json::Object(entries.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// A rule in JSON as a file would have it, to be compiled as one.
+///
+/// Fails where JSON has what TOML has not: nulls.
+pub(super) fn text(rule: &Json) -> Result<String, String> {
+    let Json::Object(_) = rule else {
+        return Err("a rule must be an object".to_owned());
+    };
+    let mut document = Map::new();
+    document.insert("rules".to_owned(), Json::Array(vec![rule.clone()]));
+    toml::to_string(&document).map_err(|_| "the rule has a null, which no rule means".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::document::Document;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_the_same_in_both() {
+        let rule = json!({
+            "id": "a \"b\"",
+            "priority": -3,
+            "when": {
+                "any": [{ "request": { "url_path": "/a" } }, { "request": { "method": ["GET", "PUT"] } }],
+                "request": { "body": { "json": { "a.b": { "op": "equal_number", "value": "1" } } } }
+            },
+            "respond": { "text": "x\ny", "delay": { "lognormal": { "median": "1ms", "sigma": 0.5 } } }
+        });
+        let text = text(&rule).unwrap();
+        let mut document = Document::parse(&text);
+        let rules = document.root().take("rules").unwrap();
+        assert_eq!(of(&rules.elements()[0]), rule);
+        for wrong in [json!([]), json!({ "a": null })] {
+            assert!(super::text(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A request as it is passed on.
+
+use http::header::{HeaderName, HeaderValue};
+use plimsoll_client::Endpoint;
+
+use super::Upstream;
+use crate::asked::Asked;
+
+/// Fields of one connection only (RFC 9110, section 7.6.1), and those that are written anew.
+const NOT_PASSED_ON: [&str; 15] = [
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "content-length",
+    "expect",
+    "host",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+];
+
+/// So many servers of this kind may pass one request on: then it goes round.
+const MOST_HOPS: usize = 10;
+
+/// How this program is called in `via`.
+const PSEUDONYM: &str = "plimsoll";
+
+/// The bytes of a request, and what is to be known of it.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_head: bool,
+    /// Whether it may be sent a second time (RFC 9110, section 9.2.2).
+    pub(crate) is_idempotent: bool,
+}
+
+impl Outgoing {
+    /// The request for a server; nothing if it goes round.
+    pub(crate) fn of(asked: &Asked<'_>, upstream: &Upstream) -> Option<Self> {
+        let given = &upstream.fields;
+        let fields = asked.headers();
+        let texts = |wanted: &str| {
+            let values = fields
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            let values = values.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+            values.collect::<Vec<_>>().join(", ")
+        };
+        let via = texts("via");
+        if via.matches(PSEUDONYM).count() >= MOST_HOPS {
+            return None;
+        }
+        let named = texts("connection");
+        let of_connection: Vec<&str> = named.split(',').map(str::trim).collect();
+        let is_given = |name: &str| {
+            given
+                .iter()
+                .any(|(it, _)| name.eq_ignore_ascii_case(it.as_str()))
+        };
+        let mut bytes = Vec::with_capacity(512 + asked.body.len());
+        bytes.extend_from_slice(asked.method.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(target(asked, &upstream.endpoint).as_bytes());
+        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        let mut field = |name: &str, value: &[u8]| {
+            // What came by HTTP/2 was checked by other rules.
+            if HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && HeaderValue::from_bytes(value).is_ok()
+            {
+                bytes.extend_from_slice(name.as_bytes());
+                bytes.extend_from_slice(b": ");
+                bytes.extend_from_slice(value);
+                bytes.extend_from_slice(b"\r\n");
+            }
+        };
+        let own = upstream.endpoint.authority();
+        let host = if upstream.keeps_host && !asked.authority.is_empty() {
+            asked.authority
+        } else {
+            own
+        };
+        field("host", host.as_bytes());
+        for (name, value) in &fields {
+            let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+            let is_left_out = is_any(&NOT_PASSED_ON)
+                || is_any(&of_connection)
+                || is_any(&["via", "x-forwarded-for"])
+                || is_given(name);
+            if !is_left_out {
+                field(name, value);
+            }
+        }
+        for (name, value) in given {
+            field(name.as_str(), value.as_bytes());
+        }
+        let peer = asked.peer.ip().to_string();
+        let added = [
+            ("x-forwarded-for", joined(texts("x-forwarded-for"), &peer)),
+            ("x-forwarded-host", asked.authority.to_owned()),
+            (
+                "x-forwarded-proto",
+                if asked.is_tls { "https" } else { "http" }.to_owned(),
+            ),
+            ("via", joined(via, &format!("1.1 {PSEUDONYM}"))),
+        ];
+        for (name, value) in added {
+            if !is_given(name) && !value.is_empty() {
+                field(name, value.as_bytes());
+            }
+        }
+        let has_content =
+            !asked.body.is_empty() || ["POST", "PUT", "PATCH"].contains(&asked.method);
+        if has_content {
+            field("content-length", asked.body.len().to_string().as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(asked.body);
+        Some(Self {
+            bytes,
+            is_head: asked.method == "HEAD",
+            is_idempotent: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
+                .contains(&asked.method),
+        })
+    }
+}
+
+/// The path of the server's URL, then path and query of the request as they were sent.
+fn target(asked: &Asked<'_>, endpoint: &Endpoint) -> String {
+    let base = endpoint.path_and_query().trim_end_matches('/');
+    let path = asked.own_path();
+    let path = if path.starts_with('/') { path } else { "/" };
+    match asked.query {
+        None => format!("{base}{path}"),
+        Some(query) => format!("{base}{path}?{query}"),
+    }
+}
+
+fn joined(before: String, last: &str) -> String {
+    if before.is_empty() {
+        last.to_owned()
+    } else {
+        before + ", " + last
+    }
+}
+
+/// Whether a field of a response is passed on.
+///
+/// - `of_connection`: the names that its `connection` has.
+pub(super) fn is_passed_back(name: &str, of_connection: &[&str]) -> bool {
+    let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+    // Whoever sends it on says when, and how long it is.
+    let ours = [
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "proxy-authenticate",
+        "content-length",
+        "date",
+        "alt-svc",
+    ];
+    !is_any(&ours) && !is_any(of_connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::UpstreamOptions;
+    use super::*;
+    use crate::asked::KeptRequest;
+
+    fn passed_on(request: &KeptRequest, url: &str) -> Option<String> {
+        let options = UpstreamOptions {
+            fields: vec![(
+                HeaderName::from_static("authorization"),
+                HeaderValue::from_static("Bearer own"),
+            )],
+            ..UpstreamOptions::default()
+        };
+        let upstream = Upstream::new(url, options).unwrap();
+        let outgoing = Outgoing::of(&request.asked(), &upstream)?;
+        Some(String::from_utf8(outgoing.bytes).unwrap())
+    }
+
+    #[test]
+    fn what_is_of_the_connection_stays_there() {
+        let mut request = KeptRequest::made("POST", "/a%20b/?x=%2F");
+        for (name, value) in [
+            ("Host", "mock"),
+            ("Connection", "keep-alive, X-Hop"),
+            ("X-Hop", "1"),
+            ("Transfer-Encoding", "chunked"),
+            ("Upgrade", "websocket"),
+            ("TE", "trailers"),
+            ("Accept", "*/*"),
+            ("Authorization", "Bearer client"),
+            ("X-Forwarded-For", "10.0.0.1"),
+            ("Via", "1.0 a"),
+        ] {
+            request.fields.push((name.to_owned(), value.into()));
+        }
+        request.body = "hi".into();
+        let bytes = passed_on(&request, "http://api.example:81/base/").unwrap();
+        let expected = "POST /base/a%20b/?x=%2F HTTP/1.1\r\n\
+             host: api.example:81\r\n\
+             Accept: */*\r\n\
+             authorization: Bearer own\r\n\
+             x-forwarded-for: 10.0.0.1, 127.0.0.1\r\n\
+             x-forwarded-host: localhost\r\n\
+             x-forwarded-proto: http\r\n\
+             via: 1.0 a, 1.1 plimsoll\r\n\
+             content-length: 2\r\n\r\nhi";
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn what_goes_round_ends() {
+        let mut request = KeptRequest::made("GET", "/");
+        let via = ["1.1 plimsoll"; 10].join(", ");
+        request.fields.push(("via".to_owned(), via.into_bytes()));
+        assert_eq!(passed_on(&request, "http://a"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! A headless Chromium, told what to do by its `DevTools` protocol.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tungstenite::{Message, WebSocket};
+
+/// Longer than any answer takes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// One page of a browser.
+pub(crate) struct Browser {
+    child: Child,
+    _profile: TempDir,
+    socket: WebSocket<TcpStream>,
+    count: u64,
+    /// What the page was told off for: errors of scripts, and what its policy forbids.
+    complaints: Vec<String>,
+}
+
+impl Browser {
+    pub(crate) fn start() -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut child = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu"])
+            .args(["--no-first-run", "--disable-background-networking"])
+            .args(["--disable-component-update", "--disable-sync"])
+            .args(["--remote-debugging-port=0", "--window-size=1280,800"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("chromium is installed by `cargo xtask test`");
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut lines = stderr.lines().map_while(Result::ok);
+        let address = lines
+            .find_map(|line| Some(line.strip_prefix("DevTools listening on ws://")?.to_owned()))
+            .expect("chromium says where it listens");
+        // It goes on writing, and must not wait for anybody to read that.
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.split('/').next().unwrap().to_owned();
+        let pages: Value = serde_json::from_str(&get(&address, "/json/list")).unwrap();
+        let pages = pages.as_array().unwrap();
+        let page = pages.iter().find(|page| page["type"] == "page").unwrap();
+        let stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let url = page["webSocketDebuggerUrl"].as_str().unwrap();
+        let (socket, _) = tungstenite::client(url, stream).unwrap();
+        let mut browser = Self {
+            child,
+            _profile: profile,
+            socket,
+            count: 0,
+            complaints: Vec::new(),
+        };
+        for domain in ["Page", "Runtime", "Log"] {
+            browser.call(&format!("{domain}.enable"), &json!({}));
+        }
+        browser
+    }
+
+    pub(crate) fn open(&mut self, url: &str) {
+        self.call("Page.navigate", &json!({ "url": url }));
+    }
+
+    /// What an expression of the page comes to; null while it has errors.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({
+            "expression": expression,
+            "returnByValue": true,
+            "awaitPromise": true,
+        });
+        let said = self.call("Runtime.evaluate", &parameters);
+        said["result"]["value"].clone()
+    }
+
+    /// The text that a reader of the page sees.
+    pub(crate) fn text(&mut self) -> String {
+        let text = self.evaluate("document.body.innerText");
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Whether nothing on the page went wrong so far.
+    pub(crate) fn complaints(&mut self) -> &[String] {
+        self.evaluate("1");
+        &self.complaints
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.count += 1;
+        let call = json!({ "id": self.count, "method": method, "params": parameters });
+        self.socket.send(Message::text(call.to_string())).unwrap();
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else {
+                continue;
+            };
+            let said: Value = serde_json::from_str(&text).unwrap();
+            match said["method"].as_str() {
+                Some("Runtime.exceptionThrown") => self.complaints.push(said.to_string()),
+                Some("Log.entryAdded") if said["params"]["entry"]["level"] == "error" => {
+                    self.complaints.push(said.to_string());
+                }
+                _ => {}
+            }
+            if said["id"] == self.count {
+                return said["result"].clone();
+            }
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The content at a path, in the clear.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    ask(address, "GET", path, "")
+}
+
+/// The content of an answer.
+pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut content = vec![0; length];
+    reader.read_exact(&mut content).unwrap();
+    String::from_utf8(content).unwrap()
+}
