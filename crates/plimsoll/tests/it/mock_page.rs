@@ -132,6 +132,34 @@ fn rules_are_changed_and_tried_on_the_page() {
 }
 
 #[test]
+fn a_late_answer_leaves_the_reader_where_they_went() {
+    let mock = Mock::start(RULES, "");
+    let mut browser = Browser::start();
+    browser.open(&mock.page("#rules/orders"));
+    shows(&mut browser, "Save");
+    browser.evaluate(
+        "globalThis.late = false; const really = window.fetch; \
+         const open = new Promise((resolve) => { globalThis.letGo = resolve; }); \
+         window.fetch = async (path, how) => { \
+           const answer = await really(path, how); \
+           if (how.method === 'PUT') { await open; answers(3).then(() => { late = true; }); } \
+           return answer; }; \
+         const answers = async (count) => { \
+           for (let i = 0; i < count; i += 1) await really('status', {}); }; \
+         document.getElementById('save').click(); location.hash = 'try'",
+    );
+    shows(&mut browser, "What answers?");
+    browser.evaluate("document.getElementById('path').value = '/typed'; letGo()");
+    // More answers than the page asks for after a change have come by then.
+    eventually(|| browser.evaluate("late") == true);
+    assert_eq!(
+        browser.evaluate("location.hash + document.getElementById('path')?.value"),
+        "#try/typed"
+    );
+    assert!(!browser.text().contains("It answers now."));
+}
+
+#[test]
 fn the_page_asks_for_the_token() {
     let mock = Mock::start(RULES, "token = \"0123456789abcdef\"\n");
     let mut browser = Browser::start();

@@ -74,18 +74,27 @@ function view() {
 
 function link(name, key) { return `#${name}${key === undefined ? "" : `/${encodeURIComponent(key)}`}`; }
 
+// Drawn at once, when all of it is there: what comes after the next `show` has begun is of no use any more.
+let latestShow = 0;
 async function show() {
+  const number = ++latestShow;
   const { name, key } = view();
   for (const tab of byId("tabs").children) {
     const isCurrent = tab.getAttribute("href") === `#${name}`;
     if (isCurrent) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
   }
   try {
-    await { requests: showRequests, rules: showRules, try: showTry, state: showState }[name](key);
+    const drawn = await { requests: requestsView, rules: rulesView, try: tryView, state: stateView }[name](key);
+    if (number !== latestShow) return;
+    byId("main").replaceChildren(...drawn);
     tell("");
   } catch (error) {
-    if (error.status === 401) askForToken(); else tell(error.message);
+    if (number === latestShow) failed(error);
   }
+}
+
+function failed(error) {
+  if (error.status === 401) askForToken(); else tell(error.message);
 }
 
 function askForToken() {
@@ -117,7 +126,7 @@ function target(request) { return request.query === null ? request.path : `${req
 
 function time(request) { return new Date(request.time).toLocaleTimeString(); }
 
-async function showRequests(key) {
+async function requestsView(key) {
   const list = h("ul", { class: "list", id: "requests" });
   const detail = h("section", { class: "detail", id: "detail" });
   const search = h("input", {
@@ -132,19 +141,14 @@ async function showRequests(key) {
     onclick: () => { state.paused = !state.paused; pause.textContent = state.paused ? "Go on" : "Pause"; },
   }, state.paused ? "Go on" : "Pause");
   const clear = h("button", {
-    onclick: async () => {
-      await call("DELETE", "requests");
-      state.requests = [];
-      location.hash = "requests";
-      await show();
-    },
+    onclick: () => changed(() => call("DELETE", "requests"), "requests").catch(failed),
   }, "Clear");
-  byId("main").replaceChildren(h("div", { class: "columns" },
-    h("section", {}, h("div", { class: "bar" }, search,
-      h("label", { class: "inline" }, unmatched, "Unmatched only"), pause, clear), list), detail));
   await poll(true);
   fillRequests(list, key);
   await fillDetail(detail, key);
+  return [h("div", { class: "columns" },
+    h("section", {}, h("div", { class: "bar" }, search,
+      h("label", { class: "inline" }, unmatched, "Unmatched only"), pause, clear), list), detail)];
 }
 
 function fillRequests(list, key) {
@@ -235,7 +239,7 @@ function ordered(rule) {
   return { ...(id === undefined ? {} : { id }), when, respond, ...rest };
 }
 
-async function showRules(key) {
+async function rulesView(key) {
   const { rules, count } = await call("GET", "rules");
   state.rules = rules;
   const items = rules.map((rule) => h("li", {}, h("a", {
@@ -247,12 +251,12 @@ async function showRules(key) {
   const list = items.length > 0 ? h("ul", { class: "list", id: "rules" }, items)
     : h("p", { class: "empty" }, "There are no rules: files and collections answer.");
   const rest = count > rules.length ? h("p", { class: "faint" }, `and ${count - rules.length} more`) : null;
-  byId("main").replaceChildren(h("div", { class: "columns" },
+  return [h("div", { class: "columns" },
     h("section", {}, h("div", { class: "bar" },
       h("button", { onclick: () => { state.draft = null; location.hash = "rules/"; if (!key) show(); } }, "New rule"),
-      h("button", { onclick: async () => { await call("POST", "rules/reset"); location.hash = "rules"; await refresh(); } },
+      h("button", { onclick: () => changed(() => call("POST", "rules/reset"), "rules").catch(failed) },
         "As in the files")), list, rest),
-    h("section", { class: "detail" }, editor(rules.find((rule) => rule.key === key), key))));
+    h("section", { class: "detail" }, editor(rules.find((rule) => rule.key === key), key)))];
 }
 
 function editor(rule, key) {
@@ -271,18 +275,18 @@ function editor(rule, key) {
     }
     try {
       if (rule) {
-        await call("PUT", `rules/${encodeURIComponent(rule.key)}`, json);
-        await refresh();
-        byId("result").replaceChildren(h("p", { class: "good" }, "It answers now."));
+        const isShown = await changed(() => call("PUT", `rules/${encodeURIComponent(rule.key)}`, json));
+        if (isShown) byId("result").replaceChildren(h("p", { class: "good" }, "It answers now."));
       } else {
+        const here = location.hash;
         const { added } = await call("POST", "rules", json);
         state.draft = null;
-        location.hash = link("rules", added[0]);
+        if (location.hash === here) location.hash = link("rules", added[0]);
       }
     } catch (error) { result.replaceChildren(shownError(error)); }
   };
   const remove = async () => {
-    try { await call("DELETE", `rules/${encodeURIComponent(rule.key)}`); location.hash = "rules"; } catch (error) {
+    try { await changed(() => call("DELETE", `rules/${encodeURIComponent(rule.key)}`), "rules"); } catch (error) {
       result.replaceChildren(shownError(error));
     }
   };
@@ -297,7 +301,7 @@ function editor(rule, key) {
 
 // Try
 
-function showTry() {
+function tryView() {
   const tried = state.tried;
   const field = (name, label, node) => {
     node.id = name;
@@ -317,14 +321,14 @@ function showTry() {
       result.replaceChildren(verdict(await call("POST", "match", { method: tried.method, path: tried.path, headers, body: tried.body })));
     } catch (error) { result.replaceChildren(shownError(error)); }
   };
-  byId("main").replaceChildren(h("div", { class: "columns" },
+  return [h("div", { class: "columns" },
     h("form", { onsubmit: run },
       field("method", "Method", h("input", { class: "mono" })),
       field("path", "Path and query", h("input", { class: "mono wide" })),
       field("headers", "Header, one field a line", h("textarea", { spellcheck: "false" })),
       field("body", "Content", h("textarea", { spellcheck: "false" })),
       h("p", {}, h("button", { id: "ask" }, "What answers?"))),
-    h("section", {}, result)));
+    h("section", {}, result))];
 }
 
 function verdict(said) {
@@ -343,9 +347,9 @@ function verdict(said) {
 
 // State
 
-async function showState() {
+async function stateView() {
   const [{ scenarios }, { collections }] = await Promise.all([call("GET", "scenarios"), call("GET", "collections")]);
-  const put = async (name, body) => { await call("PUT", `scenarios/${encodeURIComponent(name)}`, body); await show(); };
+  const put = (name, body) => changed(() => call("PUT", `scenarios/${encodeURIComponent(name)}`, body)).catch(failed);
   const choice = (scenario, now, client) => h("select", {
     "aria-label": `State of ${scenario.name}`,
     onchange: (event) => put(scenario.name, client === undefined ? { state: event.target.value } : { state: event.target.value, client }),
@@ -354,8 +358,8 @@ async function showState() {
     ? [h("tr", {}, h("td", {}, scenario.name), h("td", {}, choice(scenario, scenario.state)))]
     : [h("tr", {}, h("td", {}, scenario.name), h("td", { class: "faint" }, `by ${scenario.session}; begins in Started`)),
       ...scenario.clients.map(({ client, state }) => h("tr", {}, h("td", { class: "mono" }, client), h("td", {}, choice(scenario, state, client))))]);
-  const reset = (path) => async () => { await call("POST", path); await refresh(); };
-  byId("main").replaceChildren(
+  const reset = (path) => () => changed(() => call("POST", path)).catch(failed);
+  return [
     h("h2", {}, "Scenarios"),
     rows.length > 0 ? h("table", { id: "scenarios" }, h("tbody", {}, rows)) : h("p", { class: "faint" }, "No rule has a scenario."),
     h("h2", {}, "Collections"),
@@ -365,7 +369,8 @@ async function showState() {
     h("div", { class: "bar" }, h("button", { onclick: reset("scenarios/reset") }, "Scenarios"),
       h("button", { onclick: reset("collections/reset") }, "Collections"),
       h("button", { onclick: reset("reset") }, "Everything")),
-    h("p", { class: "faint" }, "Everything: requests, rules, scenarios and collections as when the server started."));
+    h("p", { class: "faint" }, "Everything: requests, rules, scenarios and collections as when the server started."),
+  ];
 }
 
 // What comes by itself
@@ -401,11 +406,22 @@ async function refresh() {
     state.status = await call("GET", "status");
     showStatus();
   } catch (error) {
-    if (error.status === 401) { askForToken(); return; }
-    tell(error.message);
+    failed(error);
     return;
   }
   await show();
+}
+
+// Does a change, and shows what it led to, at `then` if the place changes: unless the reader went on meanwhile.
+async function changed(change, then) {
+  const here = location.hash;
+  await change();
+  if (location.hash !== here) return false;
+  // Without an event of its own: what follows draws the new place.
+  if (then !== undefined) history.replaceState(null, "", link(then));
+  const there = location.hash;
+  await refresh();
+  return location.hash === there;
 }
 
 async function tick() {
@@ -415,9 +431,11 @@ async function tick() {
     showStatus();
     tell("");
     const { name, key } = view();
-    if (name === "requests" && await poll(false)) fillRequests(byId("requests"), key);
+    const isNew = name === "requests" && await poll(false);
+    const list = byId("requests");
+    if (isNew && list) fillRequests(list, key);
   } catch (error) {
-    if (error.status === 401) askForToken(); else tell(error.message);
+    failed(error);
   }
 }
 
