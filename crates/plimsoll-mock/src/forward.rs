@@ -18,6 +18,7 @@ use plimsoll_wire::h1::{HeadError, Limits, ResponseHead, ResponseSink};
 use plimsoll_wire::tls::{TlsError, TlsSettings};
 
 use crate::asked::KeptRequest;
+use crate::hops::is_of_connection;
 
 /// Longer responses are not passed on, in bytes of content.
 const LONGEST: u64 = 64 << 20;
@@ -138,9 +139,12 @@ impl Forwarder {
         target: &str,
     ) -> Result<Forwarded, ForwardError> {
         let mut headers: Vec<(String, String)> = Vec::new();
+        let mut named = asked.fields.iter();
+        let named = named.find(|(name, _)| name.eq_ignore_ascii_case("connection"));
+        let named = named.map_or("", |(_, value)| std::str::from_utf8(value).unwrap_or(""));
         for (name, value) in &asked.fields {
             // Without `accept-encoding` the content comes as it is.
-            let is_left_out = is_hop_by_hop(name)
+            let is_left_out = is_of_connection(name, named)
                 || ["host", "accept-encoding", "expect"]
                     .iter()
                     .any(|known| name.eq_ignore_ascii_case(known));
@@ -230,11 +234,13 @@ struct Taking {
 
 impl ResponseSink for Taking {
     fn head(&mut self, head: &ResponseHead<'_>) {
+        let named = head.header("connection").unwrap_or_default();
+        let named = String::from_utf8_lossy(named);
         for header in head.headers {
             let name = HeaderName::from_bytes(header.name.as_bytes());
             let value = HeaderValue::from_bytes(header.value);
             if let (Ok(name), Ok(value)) = (name, value)
-                && !is_hop_by_hop(name.as_str())
+                && !is_of_connection(name.as_str(), &named)
             {
                 self.fields.push((name, value));
             }
@@ -244,23 +250,4 @@ impl ResponseSink for Taking {
     fn content(&mut self, piece: &[u8]) {
         self.content.extend_from_slice(piece);
     }
-}
-
-/// Whether a field is about one connection or the framing (RFC 9110, section 7.6.1).
-fn is_hop_by_hop(name: &str) -> bool {
-    [
-        "connection",
-        "content-length",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "http2-settings",
-    ]
-    .iter()
-    .any(|known| name.eq_ignore_ascii_case(known))
 }

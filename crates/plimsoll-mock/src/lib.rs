@@ -62,6 +62,8 @@ mod layers;
 
 pub mod shared;
 
+mod hops;
+
 pub mod forward;
 
 pub mod record;

@@ -42,7 +42,7 @@ impl Importer {
                 status: exchange.status,
                 headers: headers.collect(),
                 kind: exchange.kind,
-                body: exchange.body,
+                body: exchange.body.into(),
             };
             exchanges.push(&exchange.method, &exchange.target, reply);
             hosts.insert(origin);

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
+
 use super::body;
 use super::entry::{Entry, Table};
 use super::redact::Redaction;
@@ -18,7 +20,7 @@ pub(crate) struct RecordedReply {
     /// Its media type.
     pub(crate) kind: Option<String>,
     /// Its content, decoded.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
 /// Puts content into a reply, its headers, or a file that it names: the reply, its headers, the media type, the bytes,

@@ -48,12 +48,11 @@ pub(super) struct Sink {
 impl ResponseSink for Sink {
     fn head(&mut self, head: &ResponseHead<'_>) {
         let named = head.header("connection").unwrap_or_default();
-        let named = String::from_utf8_lossy(named).into_owned();
-        let of_connection: Vec<&str> = named.split(',').map(str::trim).collect();
+        let named = String::from_utf8_lossy(named);
         let fields = head.headers.iter().filter_map(|field| {
             let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
             let value = HeaderValue::from_bytes(field.value).ok()?;
-            is_passed_back(name.as_str(), &of_connection).then_some((name, value))
+            is_passed_back(name.as_str(), &named).then_some((name, value))
         });
         self.head = Some((head.status, fields.collect()));
         let is_chunked = head.header("transfer-encoding").is_some();

@@ -5,25 +5,10 @@ use plimsoll_client::Endpoint;
 
 use super::Upstream;
 use crate::asked::Asked;
+use crate::hops::is_of_connection;
 
-/// Fields of one connection only (RFC 9110, section 7.6.1), and those that are written anew.
-const NOT_PASSED_ON: [&str; 15] = [
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-    "proxy-authorization",
-    "proxy-authenticate",
-    "content-length",
-    "expect",
-    "host",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-];
+/// Fields that are written anew.
+const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
 
 /// So many servers of this kind may pass one request on: then it goes round.
 const MOST_HOPS: usize = 10;
@@ -57,7 +42,6 @@ impl Outgoing {
             return None;
         }
         let named = texts("connection");
-        let of_connection: Vec<&str> = named.split(',').map(str::trim).collect();
         let is_given = |name: &str| {
             given
                 .iter()
@@ -88,8 +72,8 @@ impl Outgoing {
         field("host", host.as_bytes());
         for (name, value) in &fields {
             let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
-            let is_left_out = is_any(&NOT_PASSED_ON)
-                || is_any(&of_connection)
+            let is_left_out = is_of_connection(name, &named)
+                || is_any(&WRITTEN_ANEW)
                 || is_any(&["via", "x-forwarded-for"])
                 || is_given(name);
             if !is_left_out {
@@ -151,24 +135,10 @@ fn joined(before: String, last: &str) -> String {
 
 /// Whether a field of a response is passed on.
 ///
-/// - `of_connection`: the names that its `connection` has.
-pub(super) fn is_passed_back(name: &str, of_connection: &[&str]) -> bool {
-    let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
-    // Whoever sends it on says when, and how long it is.
-    let ours = [
-        "connection",
-        "proxy-connection",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "proxy-authenticate",
-        "content-length",
-        "date",
-        "alt-svc",
-    ];
-    !is_any(&ours) && !is_any(of_connection)
+/// - `connection`: the value of its field `connection`.
+pub(super) fn is_passed_back(name: &str, connection: &str) -> bool {
+    // Whoever sends it on says when.
+    !is_of_connection(name, connection) && !["date", "alt-svc"].contains(&name)
 }
 
 #[cfg(test)]

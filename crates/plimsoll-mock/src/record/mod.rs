@@ -128,7 +128,7 @@ impl Recorder {
             status: answer.status.as_u16(),
             headers: headers.collect(),
             kind: kind.and_then(|(_, value)| text(value)),
-            body: answer.content.to_vec(),
+            body: answer.content.clone(),
         };
         kept.bytes = bytes;
         kept.exchanges.push(KeptExchange {
