@@ -32,7 +32,11 @@ pub mod fault;
 
 pub mod events;
 
+pub mod store;
+
 pub mod states;
+
+pub mod script;
 
 pub mod collection;
 
@@ -57,6 +61,8 @@ mod watch;
 mod worker;
 
 pub mod journal;
+
+mod teller;
 
 mod layers;
 

@@ -12,6 +12,7 @@ use crate::events::EventScript;
 use crate::fault::Fault;
 use crate::pace::Pace;
 use crate::proxy::Upstream;
+use crate::script::Script;
 use crate::template::{Chance, Written};
 
 /// A response, as a file describes it.
@@ -51,6 +52,8 @@ pub enum Content {
     Proxy(Arc<Upstream>),
     /// Server-sent events.
     Events(EventScript),
+    /// What a function of JavaScript answers.
+    Script(Arc<Script>),
 }
 
 /// A file that a rule answers with.

@@ -22,6 +22,7 @@ use crate::plan::MockPlan;
 use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
+use crate::script::{Script, Scripts};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
 
@@ -36,6 +37,7 @@ pub(crate) struct Worker {
     files: Files,
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
+    scripts: Scripts,
     alarms: Alarms,
 }
 
@@ -75,6 +77,7 @@ impl Worker {
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
             pools: RefCell::default(),
+            scripts: Scripts::new(plan.states.store.clone(), shared.teller()),
             alarms: Alarms::default(),
             plan,
         }
@@ -185,13 +188,16 @@ impl Worker {
         if let Content::Proxy(upstream) = &reply.content {
             return self.by_proxy(chosen, upstream, asked, allowed, delay);
         }
+        if let Content::Script(script) = &reply.content {
+            return self.by_script(chosen, script, asked, allowed, delay);
+        }
         // What is made of the request is made now, since it does not stay.
         let fields = written_fields(reply, asked);
         let content = match &reply.content {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) | Content::Proxy(_) | Content::Events(_) => None,
+            Content::File(_) | Content::Proxy(_) | Content::Events(_) | Content::Script(_) => None,
         };
         let stream = match &reply.content {
             Content::Events(script) => Some(script.stream(asked)),
@@ -281,6 +287,61 @@ impl Worker {
             }
         }
         response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+    }
+
+    /// The answer of a script, in place of what the rule gives.
+    fn by_script(
+        self: &Rc<Self>,
+        chosen: Chosen,
+        script: &Arc<Script>,
+        asked: &Asked<'_>,
+        allowed: Allowed,
+        delay: Duration,
+    ) -> Answer {
+        let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
+        let scenario = rule.scenario();
+        let state = scenario.map(|scenario| scenario.state(asked));
+        let client = scenario.map(|scenario| scenario.client(asked));
+        let own = written_fields(self.reply(chosen), asked);
+        let asking = self
+            .scripts
+            .ask(script, asked, &self.reply(chosen).chance, state);
+        let (worker, rule) = (Rc::clone(self), Arc::clone(rule));
+        self.after(delay, async move {
+            let answer = match asking {
+                Ok(asking) => worker.scripts.answer(asking).await,
+                Err(refusal) => Err(refusal),
+            };
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err((status, text)) => {
+                    let sharing = worker.sharing();
+                    let refusal = Ready::text(sharing, status, text);
+                    return Outcome::Respond(refusal.response(sharing, &allowed));
+                }
+            };
+            if let (Some(scenario), Some(client), Some(state)) =
+                (rule.scenario(), client, &answer.state)
+            {
+                scenario.states.put(&scenario.name, &client, state);
+            }
+            let is_theirs = |name: &HeaderName| answer.fields.iter().any(|(it, _)| it == name);
+            let mut fields: Vec<_> = own.into_iter().filter(|it| !is_theirs(&it.0)).collect();
+            fields.extend(answer.fields.iter().cloned());
+            let reply = worker.reply(chosen);
+            let (kind, content) = (answer.kind, answer.content);
+            let reply = Reply {
+                status: answer.status.or(reply.status),
+                content: if content.is_empty() {
+                    Content::Empty
+                } else {
+                    Content::Bytes(kind, content.clone())
+                },
+                pace: reply.pace,
+                ..Reply::default()
+            };
+            made(worker.sharing(), &allowed, &reply, fields, content)
+        })
     }
 
     /// Connections to a real server, as long as these rules hold.
@@ -407,9 +468,11 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) | Content::Proxy(_) | Content::Events(_) => {
-            return None;
-        }
+        Content::File(_)
+        | Content::Written(..)
+        | Content::Proxy(_)
+        | Content::Events(_)
+        | Content::Script(_) => return None,
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))

@@ -11,6 +11,8 @@ mod events;
 
 mod graphql;
 
+mod javascript;
+
 mod openapi;
 
 mod proxy;

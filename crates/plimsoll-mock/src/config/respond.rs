@@ -1,5 +1,6 @@
 //! What a rule answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,6 +12,7 @@ use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::events;
+use super::javascript;
 use super::proxy;
 use super::set::Context;
 use crate::delay::Delay;
@@ -115,13 +117,23 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
-    let has_content = ["file_path", "text", "json", "base64", "events", "proxy"]
+    let has_content = CONTENTS
         .iter()
         .any(|key| table.was_given(key));
     if table.was_given("file_path") {
         for key in ["redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
                 table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
+            }
+        }
+    }
+    if table.was_given("javascript") {
+        for key in ["redirect", "fault"] {
+            if table.was_given(key) {
+                table.wrong(
+                    format!("`{key}` cannot be given beside `javascript`"),
+                    None,
+                );
             }
         }
     }
@@ -147,8 +159,11 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint = "one of file_path, text, json, base64, events and proxy, or a status, a redirect or a fault";
-        table.wrong("nothing to answer", Some(hint.to_owned()));
+        let hint = format!(
+            "one of {}, or a status, a redirect or a fault",
+            listed(&CONTENTS)
+        );
+        table.wrong("nothing to answer", Some(hint));
     }
     table.finish();
     is_whole.then_some(())?;
@@ -162,6 +177,23 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         pace,
         fault,
     })
+}
+
+/// Where the content comes from, by its keys.
+const CONTENTS: [&str; 7] = [
+    "file_path",
+    "text",
+    "json",
+    "base64",
+    "events",
+    "proxy",
+    "javascript",
+];
+
+/// Names as a sentence has them.
+fn listed(names: &[&str]) -> String {
+    let (last, before) = names.split_last().expect("there are some");
+    format!("{} and {last}", before.join(", "))
 }
 
 fn status(table: &mut Table<'_>) -> Option<StatusCode> {
@@ -324,14 +356,15 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
         let script = events::compile(value, table, &written);
         given.push(script.map(Content::Events));
     }
+    if let Some(value) = table.take("javascript") {
+        let script = javascript::compile(value, making.context, making.names);
+        given.push(script.map(|script| Content::Script(Arc::new(script))));
+    }
     if let Some(value) = table.take("base64") {
         given.push(base64(&value));
     }
     if given.len() > 1 {
-        table.wrong(
-            "more than one of file_path, text, json, base64, events and proxy",
-            None,
-        );
+        table.wrong(format!("more than one of {}", listed(&CONTENTS)), None);
         return None;
     }
     given.pop().unwrap_or(Some(Content::Empty))

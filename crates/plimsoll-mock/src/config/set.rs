@@ -1,6 +1,7 @@
 //! A file of rules.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +26,22 @@ pub(super) struct Gathered {
     pub(super) states: States,
     pub(super) collections: Vec<Arc<Collection>>,
     pub(super) openapi: Vec<Arc<OpenApi>>,
+    /// Files of scripts.
+    pub(super) scripts: BTreeSet<PathBuf>,
 }
 
 impl Gathered {
-    /// A file, and the documents that it names.
+    /// A file, and what it names: documents and scripts.
     pub(super) fn files_with(&self, file: &Path) -> Vec<PathBuf> {
+        std::iter::once(file.to_owned())
+            .chain(self.named())
+            .collect()
+    }
+
+    /// Documents and scripts that files name.
+    pub(super) fn named(&self) -> impl Iterator<Item = PathBuf> {
         let documents = self.openapi.iter().map(|it| it.file().to_owned());
-        std::iter::once(file.to_owned()).chain(documents).collect()
+        documents.chain(self.scripts.iter().cloned())
     }
 }
 
@@ -45,6 +55,8 @@ pub(super) struct Context {
     pub(super) delay: Duration,
     /// Where states of scenarios lie.
     pub(super) states: States,
+    /// Files of scripts that were read.
+    pub(super) scripts: RefCell<BTreeSet<PathBuf>>,
 }
 
 /// A set, as far as it has no mistakes, and the mistakes.
@@ -89,6 +101,7 @@ pub(super) fn compile(
         root: folder.canonicalize().ok(),
         delay,
         states: gathered.states.clone(),
+        scripts: RefCell::default(),
     };
     let rules = match root.take("rules") {
         None if root.has("collections") || root.has("openapi") => Vec::new(),
@@ -111,6 +124,7 @@ pub(super) fn compile(
         let openapi = openapi::compile(table, &context);
         gathered.openapi.extend(openapi.map(Arc::new));
     }
+    gathered.scripts.append(&mut context.scripts.borrow_mut());
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     if rules.len() < count || !problems.is_empty() {

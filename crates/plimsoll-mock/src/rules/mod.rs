@@ -69,6 +69,15 @@ impl Rule {
         }
     }
 
+    /// The scenario that it asks for or changes, if there is one.
+    pub(crate) fn scenario(&self) -> Option<&Scenario> {
+        let asked_for = self.conditions.iter().find_map(|condition| match condition {
+            Condition::State(scenario, _) => Some(scenario),
+            _ => None,
+        });
+        asked_for.or(self.next.as_ref().map(|(scenario, ..)| scenario))
+    }
+
     /// Takes its turn: the number of the reply that it answers with now.
     #[inline]
     pub(crate) fn turn(&self) -> usize {
