@@ -153,7 +153,9 @@ impl States {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Sessions>> {
-        self.scenarios.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scenarios
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -117,7 +117,10 @@ mod tests {
         assert_eq!(store.add("n", 0.5), Ok(2.5));
         assert_eq!(store.value("n").as_deref(), Some("2.5"));
         store.put("t", "\"x\"".to_owned()).unwrap();
-        assert_eq!(store.add("t", 1.0), Err(StoreError::NoNumber("t".to_owned())));
+        assert_eq!(
+            store.add("t", 1.0),
+            Err(StoreError::NoNumber("t".to_owned()))
+        );
         assert_eq!(store.keys(""), ["n", "t"]);
         assert_eq!(store.keys("t"), ["t"]);
         let half = "x".repeat(MOST_BYTES / 2);

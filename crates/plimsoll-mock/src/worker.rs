@@ -299,7 +299,7 @@ impl Worker {
         delay: Duration,
     ) -> Answer {
         let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
-        let scenario = rule.scenario();
+        let scenario = rule.scenario.as_ref();
         let state = scenario.map(|scenario| scenario.state(asked));
         let client = scenario.map(|scenario| scenario.client(asked));
         let own = written_fields(self.reply(chosen), asked);
@@ -321,7 +321,7 @@ impl Worker {
                 }
             };
             if let (Some(scenario), Some(client), Some(state)) =
-                (rule.scenario(), client, &answer.state)
+                (&rule.scenario, client, &answer.state)
             {
                 scenario.states.put(&scenario.name, &client, state);
             }

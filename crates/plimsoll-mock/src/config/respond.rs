@@ -117,9 +117,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
-    let has_content = CONTENTS
-        .iter()
-        .any(|key| table.was_given(key));
+    let has_content = CONTENTS.iter().any(|key| table.was_given(key));
     if table.was_given("file_path") {
         for key in ["redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
@@ -130,10 +128,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
     if table.was_given("javascript") {
         for key in ["redirect", "fault"] {
             if table.was_given(key) {
-                table.wrong(
-                    format!("`{key}` cannot be given beside `javascript`"),
-                    None,
-                );
+                table.wrong(format!("`{key}` cannot be given beside `javascript`"), None);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::collection::Collection;
 use crate::condition::Condition;
 use crate::openapi::OpenApi;
 use crate::path::normalized;
-use crate::reply::Reply;
+use crate::reply::{Content, Reply};
 use crate::rules::{Origin, Rule, RuleSet, Strategy, Tiebreaker};
 use crate::states::{STARTED, Scenario, Session, States};
 
@@ -175,15 +175,22 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
     };
     let scenario = match table.table("scenario") {
         None => Some(None),
-        Some(table) => scenario(table, context).map(Some),
+        Some(table) => {
+            let replies = replies.iter().flat_map(|(replies, _)| replies);
+            let is_scripted = replies
+                .map(|reply| &reply.content)
+                .any(|content| matches!(content, Content::Script(_)));
+            scenario(table, context, is_scripted).map(Some)
+        }
     };
     let priority = table.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX));
     let weight = table.integer("weight", 0..=i64::from(u32::MAX));
     table.finish();
     let (replies, repeats) = replies?;
     let mut conditions = conditions?;
-    let mut next = None;
+    let (mut next, mut its_own) = (None, None);
     if let Some((scenario, state, to)) = scenario? {
+        its_own = Some(scenario.clone());
         if let Some(state) = &state {
             conditions.push(Condition::State(scenario.clone(), state.clone()));
         }
@@ -200,6 +207,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
         replies,
         repeats,
         next,
+        scenario: its_own,
         ..rule
     })
 }
@@ -207,7 +215,8 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
 /// A scenario, the state that it must be in, and the one that it goes to.
 type Step = (Scenario, Option<String>, Option<String>);
 
-fn scenario(mut table: Table<'_>, context: &Context) -> Option<Step> {
+/// - `is_scripted`: whether a script may change it.
+fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Option<Step> {
     let name = table.text("name");
     if name.is_none() && !table.was_given("name") {
         table.missing("name", "what the scenario is called");
@@ -219,7 +228,7 @@ fn scenario(mut table: Table<'_>, context: &Context) -> Option<Step> {
         None => Some(Session::All),
         Some(value) => session(&value),
     };
-    if !has_any {
+    if !has_any && !is_scripted {
         let hint = format!(
             "the state that it must be in (`state`, at first {STARTED}), or goes to (`next`)"
         );

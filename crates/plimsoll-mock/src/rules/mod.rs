@@ -47,6 +47,8 @@ pub struct Rule {
     pub repeats: bool,
     /// How often it has answered.
     pub turns: AtomicUsize,
+    /// The scenario that it asks for or changes, if there is one.
+    pub scenario: Option<Scenario>,
     /// The state that a scenario goes to when it answers, and the one that it must be in still.
     pub next: Option<(Scenario, Option<String>, String)>,
 }
@@ -65,17 +67,9 @@ impl Rule {
             replies: vec![reply],
             repeats: false,
             turns: AtomicUsize::new(0),
+            scenario: None,
             next: None,
         }
-    }
-
-    /// The scenario that it asks for or changes, if there is one.
-    pub(crate) fn scenario(&self) -> Option<&Scenario> {
-        let asked_for = self.conditions.iter().find_map(|condition| match condition {
-            Condition::State(scenario, _) => Some(scenario),
-            _ => None,
-        });
-        asked_for.or(self.next.as_ref().map(|(scenario, ..)| scenario))
     }
 
     /// Takes its turn: the number of the reply that it answers with now.

@@ -83,14 +83,38 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_told() {
         for (json, expected) in [
-            ("{\"status\":99,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}", "the status 99"),
-            ("{\"status\":200.5,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}", "the status 200.5"),
-            ("{\"headers\":[[\"a b\",\"c\"]],\"kind\":\"none\",\"text\":\"\"}", "whose name"),
-            ("{\"headers\":[[\"a\",\"c\\r\\nd: e\"]],\"kind\":\"none\",\"text\":\"\"}", "control"),
-            ("{\"headers\":[[\"Content-Length\",\"1\"]],\"kind\":\"none\",\"text\":\"\"}", "by the server"),
-            ("{\"headers\":[],\"kind\":\"base64\",\"text\":\"!\"}", "no base64"),
-            ("{\"status\":204,\"headers\":[],\"kind\":\"text\",\"text\":\"x\"}", "has none"),
-            ("{\"headers\":[],\"kind\":\"text\",\"text\":\"\\ud800\"}", "cannot be sent"),
+            (
+                "{\"status\":99,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}",
+                "the status 99",
+            ),
+            (
+                "{\"status\":200.5,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}",
+                "the status 200.5",
+            ),
+            (
+                "{\"headers\":[[\"a b\",\"c\"]],\"kind\":\"none\",\"text\":\"\"}",
+                "whose name",
+            ),
+            (
+                "{\"headers\":[[\"a\",\"c\\r\\nd: e\"]],\"kind\":\"none\",\"text\":\"\"}",
+                "control",
+            ),
+            (
+                "{\"headers\":[[\"Content-Length\",\"1\"]],\"kind\":\"none\",\"text\":\"\"}",
+                "by the server",
+            ),
+            (
+                "{\"headers\":[],\"kind\":\"base64\",\"text\":\"!\"}",
+                "no base64",
+            ),
+            (
+                "{\"status\":204,\"headers\":[],\"kind\":\"text\",\"text\":\"x\"}",
+                "has none",
+            ),
+            (
+                "{\"headers\":[],\"kind\":\"text\",\"text\":\"\\ud800\"}",
+                "cannot be sent",
+            ),
         ] {
             let told = read(Some(json)).unwrap_err();
             assert!(told.contains(expected), "{told}");

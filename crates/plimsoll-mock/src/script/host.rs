@@ -84,7 +84,10 @@ impl Host for MockHost {
             "fake" => {
                 let fake = Fake::named(text(0)?).ok_or_else(|| {
                     let known: Vec<_> = Fake::names().collect();
-                    format!("there is no such thing to make up; known are {}", known.join(", "))
+                    format!(
+                        "there is no such thing to make up; known are {}",
+                        known.join(", ")
+                    )
                 })?;
                 json!(chance().with(|rng| fake.make(rng))).to_string()
             }

@@ -35,7 +35,11 @@ pub(super) fn of(script: &Script, asked: &Asked<'_>, state: Option<String>) -> S
             .entry(name.to_ascii_lowercase())
             // RFC 9110, section 5.3
             .and_modify(|all| {
-                all.push_str(if name.eq_ignore_ascii_case("cookie") { "; " } else { ", " });
+                all.push_str(if name.eq_ignore_ascii_case("cookie") {
+                    "; "
+                } else {
+                    ", "
+                });
                 all.push_str(&value);
             })
             .or_insert_with(|| value.into_owned());

@@ -29,8 +29,8 @@ pub(super) const WAITING: usize = 256;
 const STACK: usize = 2 << 20;
 
 /// What a script may take beyond its time until it is held to be lost: some functions of the engine, such as
-/// `lastIndexOf` on an array that claims to be endless, cannot be interrupted.
-const BEYOND: Duration = Duration::from_secs(2);
+/// looking for a long text within a longer one, cannot be interrupted.
+const BEYOND: Duration = Duration::from_secs(1);
 
 /// A request for a script.
 pub(super) struct Job {
@@ -140,14 +140,13 @@ impl Running {
             Some(runtime) => runtime,
             none => none.insert((runtime_of(&self.modules, &self.host)?, HashMap::new())),
         };
-        let handler = match handlers.get(&script.name) {
-            Some(handler) => *handler,
-            None => {
-                self.modules.borrow_mut().add(&script.modules);
-                let handler = script.load_into(runtime)?;
-                handlers.insert(script.name.clone(), handler);
-                handler
-            }
+        let handler = if let Some(handler) = handlers.get(&script.name) {
+            *handler
+        } else {
+            self.modules.borrow_mut().add(&script.modules);
+            let handler = script.load_into(runtime)?;
+            handlers.insert(script.name.clone(), handler);
+            handler
         };
         runtime.call(handler, &job.input, script.time)
     }

@@ -92,7 +92,10 @@ impl Script {
 
     /// A mistake as its author knows the files.
     pub(super) fn told(&self, error: &ScriptError) -> String {
-        let inline = self.name.rsplit_once('#').map(|(_, number)| format!("#{number}"));
+        let inline = self
+            .name
+            .rsplit_once('#')
+            .map(|(_, number)| format!("#{number}"));
         let root = format!("{}/", self.root.display());
         let text = error.to_string().replace(&root, "");
         match inline {

@@ -14,4 +14,6 @@ mod proxy;
 
 mod replies;
 
+mod script;
+
 mod serving;
