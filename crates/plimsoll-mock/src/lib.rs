@@ -32,6 +32,8 @@ pub mod fault;
 
 pub mod events;
 
+pub mod websocket;
+
 pub mod store;
 
 pub mod states;

@@ -14,6 +14,7 @@ use crate::pace::Pace;
 use crate::proxy::Upstream;
 use crate::script::Script;
 use crate::template::{Chance, Written};
+use crate::websocket::Conversation;
 
 /// A response, as a file describes it.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +53,8 @@ pub enum Content {
     Proxy(Arc<Upstream>),
     /// Server-sent events.
     Events(EventScript),
+    /// What is said over a WebSocket.
+    WebSocket(Arc<Conversation>),
     /// What a function of JavaScript answers.
     Script(Arc<Script>),
 }

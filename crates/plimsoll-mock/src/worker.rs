@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
+use plimsoll_server::{Alarms, Answer, LocalFuture, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
@@ -25,6 +25,7 @@ use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::script::{Script, Scripts};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
+use crate::websocket::{self, Conversation, Session};
 
 /// A plan as one worker serves it.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Worker {
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
     scripts: Scripts,
+    /// The WebSocket that was agreed on last, until it is asked what has answered.
+    session: RefCell<Option<Arc<Session>>>,
     alarms: Alarms,
 }
 
@@ -78,6 +81,7 @@ impl Worker {
             files: Files::new(plan.roots()),
             pools: RefCell::default(),
             scripts: Scripts::new(plan.states.store.clone(), shared.teller()),
+            session: RefCell::default(),
             alarms: Alarms::default(),
             plan,
         }
@@ -132,7 +136,11 @@ impl Worker {
         match by {
             By::Preflight => AnsweredBy::Preflight,
             By::Rule(set, number) => {
-                AnsweredBy::Rule(Arc::clone(&self.plan.sets[set].rules()[number]))
+                let rule = Arc::clone(&self.plan.sets[set].rules()[number]);
+                match self.session.take() {
+                    Some(session) => AnsweredBy::Session(rule, session),
+                    None => AnsweredBy::Rule(rule),
+                }
             }
             By::Collection(at) => {
                 AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
@@ -175,6 +183,7 @@ impl Worker {
 
     #[inline]
     fn by_rule(self: &Rc<Self>, chosen: Chosen, asked: &Asked<'_>, allowed: Allowed) -> Answer {
+        self.session.take();
         let reply = self.reply(chosen);
         let ready = &self.ready[chosen.set][chosen.rule][chosen.turn];
         if let (Some(ready), true) = (ready, reply.delay.is_zero()) {
@@ -188,6 +197,9 @@ impl Worker {
         if let Content::Proxy(upstream) = &reply.content {
             return self.by_proxy(chosen, upstream, asked, allowed, delay);
         }
+        if let Content::WebSocket(conversation) = &reply.content {
+            return self.by_websocket(chosen, conversation, asked, &allowed, delay);
+        }
         if let Content::Script(script) = &reply.content {
             return self.by_script(chosen, script, asked, allowed, delay);
         }
@@ -197,7 +209,7 @@ impl Worker {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) | Content::Proxy(_) | Content::Events(_) | Content::Script(_) => None,
+            _ => None,
         };
         let stream = match &reply.content {
             Content::Events(script) => Some(script.stream(asked)),
@@ -287,6 +299,46 @@ impl Worker {
             }
         }
         response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+    }
+
+    /// A WebSocket, if it is asked for as it should be.
+    fn by_websocket(
+        &self,
+        chosen: Chosen,
+        conversation: &Arc<Conversation>,
+        asked: &Asked<'_>,
+        allowed: &Allowed,
+        delay: Duration,
+    ) -> Answer {
+        let fields = match websocket::agreed(asked, &conversation.protocols) {
+            Ok(fields) => fields,
+            Err((status, fields, text)) => {
+                let refusal = Ready::text(self.sharing(), status, text);
+                let response = refusal.response(self.sharing(), allowed);
+                let response = fields
+                    .into_iter()
+                    .fold(response, |response, (name, value)| {
+                        response.with_field(name, value)
+                    });
+                return Answer::now(response);
+            }
+        };
+        let session = Arc::<Session>::default();
+        *self.session.borrow_mut() = Some(Arc::clone(&session));
+        let mut all = written_fields(self.reply(chosen), asked);
+        all.extend(fields);
+        let response = Response::new(StatusCode::SWITCHING_PROTOCOLS);
+        let response = all.into_iter().fold(response, |response, (name, value)| {
+            response.with_field(name, value)
+        });
+        let (conversation, request) = (Arc::clone(conversation), asked.keep());
+        self.after(delay, async move {
+            let talk = move |stream| {
+                let talk = websocket::talk(stream, conversation, request, session);
+                Box::pin(talk) as LocalFuture<()>
+            };
+            Outcome::Upgrade(response, Box::new(talk))
+        })
     }
 
     /// The answer of a script, in place of what the rule gives.
@@ -468,11 +520,7 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_)
-        | Content::Written(..)
-        | Content::Proxy(_)
-        | Content::Events(_)
-        | Content::Script(_) => return None,
+        _ => return None,
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))

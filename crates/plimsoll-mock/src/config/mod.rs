@@ -25,6 +25,8 @@ mod set;
 
 mod source;
 
+mod websocket;
+
 mod when;
 
 mod xpath;

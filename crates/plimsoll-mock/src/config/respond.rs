@@ -15,6 +15,7 @@ use super::events;
 use super::javascript;
 use super::proxy;
 use super::set::Context;
+use super::websocket;
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::folder::contents;
@@ -26,8 +27,8 @@ use crate::template::{Chance, Form, Written};
 type Names = [(String, usize)];
 
 /// What holds for everything in one `respond`.
-struct Making<'c> {
-    context: &'c Context,
+pub(super) struct Making<'c> {
+    pub(super) context: &'c Context,
     names: &'c Names,
     /// Whether texts have places.
     has_places: bool,
@@ -125,6 +126,13 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
+    if table.was_given("websocket") {
+        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `websocket`"), None);
+            }
+        }
+    }
     if table.was_given("javascript") {
         for key in ["redirect", "fault"] {
             if table.was_given(key) {
@@ -175,7 +183,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
 }
 
 /// Where the content comes from, by its keys.
-const CONTENTS: [&str; 7] = [
+const CONTENTS: [&str; 8] = [
     "file_path",
     "text",
     "json",
@@ -183,6 +191,7 @@ const CONTENTS: [&str; 7] = [
     "events",
     "proxy",
     "javascript",
+    "websocket",
 ];
 
 /// Names as a sentence has them.
@@ -351,6 +360,10 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
         let script = events::compile(value, table, &written);
         given.push(script.map(Content::Events));
     }
+    if let Some(value) = table.take("websocket") {
+        let conversation = websocket::compile(value, making);
+        given.push(conversation.map(|it| Content::WebSocket(Arc::new(it))));
+    }
     if let Some(value) = table.take("javascript") {
         let script = javascript::compile(value, making.context, making.names);
         given.push(script.map(|script| Content::Script(Arc::new(script))));
@@ -365,7 +378,7 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     given.pop().unwrap_or(Some(Content::Empty))
 }
 
-fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
+pub(super) fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     if making.has_places && text.contains("{{") {
@@ -378,14 +391,14 @@ fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     ))
 }
 
-fn base64(value: &Value<'_>) -> Option<Content> {
+pub(super) fn base64(value: &Value<'_>) -> Option<Content> {
     let bytes = STANDARD.decode(as_text(value)?.trim());
     let bytes = value.check(bytes.map_err(|error| format!("is no base64: {error}")))?;
     let kind = HeaderValue::from_static("application/octet-stream");
     Some(Content::Bytes(kind, Bytes::from(bytes)))
 }
 
-fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
+pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("application/json");
     if making.has_places && text.contains("{{") {

@@ -123,44 +123,54 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
-    if let Some(mut body) = table.table("body") {
-        let mut each = |table: Option<Table<'_>>, make: MakeJson| {
-            for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
-                let condition = make(path, value);
-                is_whole &= condition.is_some();
-                conditions.extend(condition);
-            }
-        };
-        each(body.table("json"), |path, value| {
-            Some(Condition::Json(DottedPath::new(path), json_test(value)?))
-        });
-        each(body.table("jsonpath"), |path, value| {
-            let parsed =
-                JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
-            let parsed = value.check(parsed)?;
-            Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
-        });
-        let of_xml = xpath::compile(&mut body);
-        is_whole &= of_xml.is_some();
-        conditions.extend(of_xml.into_iter().flatten());
-        if let Some(value) = body.take("text") {
-            let test = field(value);
-            is_whole &= test.is_some();
-            conditions.extend(test.map(Condition::Body));
-        }
-        if let Some(value) = body.take("equal_json") {
-            let test = equal_json(value);
-            is_whole &= test.is_some();
-            conditions.extend(test);
-        }
-        if let Some(value) = body.take("schema") {
-            let schema = schema(&value, context);
-            is_whole &= schema.is_some();
-            conditions.extend(schema);
-        }
-        body.finish();
+    if let Some(body) = table.table("body") {
+        let of_body = self::body(body, context);
+        is_whole &= of_body.is_some();
+        conditions.extend(of_body.into_iter().flatten());
     }
     table.finish();
+    is_whole.then_some(conditions)
+}
+
+/// What is asked of content.
+pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    let mut is_whole = true;
+    let mut each = |table: Option<Table<'_>>, make: MakeJson| {
+        for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
+            let condition = make(path, value);
+            is_whole &= condition.is_some();
+            conditions.extend(condition);
+        }
+    };
+    each(body.table("json"), |path, value| {
+        Some(Condition::Json(DottedPath::new(path), json_test(value)?))
+    });
+    each(body.table("jsonpath"), |path, value| {
+        let parsed =
+            JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
+        let parsed = value.check(parsed)?;
+        Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
+    });
+    let of_xml = xpath::compile(&mut body);
+    is_whole &= of_xml.is_some();
+    conditions.extend(of_xml.into_iter().flatten());
+    if let Some(value) = body.take("text") {
+        let test = field(value);
+        is_whole &= test.is_some();
+        conditions.extend(test.map(Condition::Body));
+    }
+    if let Some(value) = body.take("equal_json") {
+        let test = equal_json(value);
+        is_whole &= test.is_some();
+        conditions.extend(test);
+    }
+    if let Some(value) = body.take("schema") {
+        let schema = schema(&value, context);
+        is_whole &= schema.is_some();
+        conditions.extend(schema);
+    }
+    body.finish();
     is_whole.then_some(conditions)
 }
 

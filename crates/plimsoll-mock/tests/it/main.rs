@@ -17,3 +17,5 @@ mod replies;
 mod script;
 
 mod serving;
+
+mod websocket;
