@@ -34,6 +34,8 @@ pub mod events;
 
 pub mod websocket;
 
+pub mod grpc;
+
 pub mod store;
 
 pub mod states;

@@ -16,6 +16,7 @@ use crate::collection;
 use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
+use crate::grpc::CallContent;
 use crate::journal::AnsweredBy;
 use crate::pace::Paced;
 use crate::plan::MockPlan;
@@ -202,6 +203,12 @@ impl Worker {
         }
         if let Content::Script(script) = &reply.content {
             return self.by_script(chosen, script, asked, allowed, delay);
+        }
+        if let Content::Grpc(call) = &reply.content {
+            let content = call.content(asked);
+            let fields = written_fields(reply, asked);
+            let response = by_call(self.sharing(), &allowed, &fields, content);
+            return self.after(delay, async move { Outcome::Respond(response) });
         }
         // What is made of the request is made now, since it does not stay.
         let fields = written_fields(reply, asked);
@@ -541,6 +548,24 @@ fn by_events(
     }
     let response = ready::response(sharing, allowed, status, &fields);
     Outcome::Respond(response.with_body(ResponseBody::Stream(Box::pin(stream))))
+}
+
+/// The response to a call of gRPC.
+fn by_call(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    fields: &[(HeaderName, HeaderValue)],
+    content: CallContent,
+) -> Response {
+    let kind = HeaderValue::from_static("application/grpc");
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(name, _)| name != CONTENT_TYPE)
+        .cloned()
+        .collect();
+    ready::response(sharing, allowed, StatusCode::OK, &fields)
+        .with_field(CONTENT_TYPE, kind)
+        .with_body(ResponseBody::Stream(Box::pin(content)))
 }
 
 /// The outcome of a reply that is made for one request.

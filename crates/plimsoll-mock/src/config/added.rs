@@ -51,7 +51,8 @@ impl Place {
             root: self.origin.root.clone(),
             delay: self.origin.delay,
             states: self.states.clone(),
-            scripts: RefCell::default(),
+            grpc: self.origin.grpc.clone(),
+            files: RefCell::default(),
         }
     }
 

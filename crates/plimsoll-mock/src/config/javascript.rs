@@ -50,6 +50,6 @@ fn load(
 ) -> Option<Script> {
     let root = context.root.as_deref()?;
     let (script, files) = value.check(Script::load(text, root, time, names))?;
-    context.scripts.borrow_mut().extend(files);
+    context.files.borrow_mut().extend(files);
     Some(script)
 }

@@ -11,6 +11,8 @@ mod events;
 
 mod graphql;
 
+mod grpc;
+
 mod javascript;
 
 mod openapi;

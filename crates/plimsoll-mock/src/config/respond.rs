@@ -8,10 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, LOCATION};
+use plimsoll_formats::grpc::Method;
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::events;
+use super::grpc;
 use super::javascript;
 use super::proxy;
 use super::set::Context;
@@ -33,21 +35,26 @@ pub(super) struct Making<'c> {
     /// Whether texts have places.
     has_places: bool,
     chance: Chance,
+    /// What the rule asks for, of gRPC.
+    pub(super) called: Option<Arc<Method>>,
 }
 
 /// `respond`: one answer or a sequence of them, and whether that begins anew.
+///
+/// - `called`: what the rule asks for, of gRPC.
 pub(super) fn compile(
     mut table: Table<'_>,
     context: &Context,
     names: &Names,
+    called: Option<Arc<Method>>,
 ) -> Option<(Vec<Reply>, bool)> {
     let Some(sequence) = table.take("sequence") else {
-        return one(table, context, names).map(|reply| (vec![reply], false));
+        return one(table, context, names, called).map(|reply| (vec![reply], false));
     };
     let replies = sequence
         .elements()
         .into_iter()
-        .map(|value| one(value.table()?, context, names));
+        .map(|value| one(value.table()?, context, names, called.clone()));
     let replies: Option<Vec<Reply>> = replies.collect::<Vec<_>>().into_iter().collect();
     let repeats = match table.take("then") {
         None => Some(false),
@@ -66,7 +73,12 @@ pub(super) fn compile(
     Some((replies?, repeats?))
 }
 
-fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> {
+fn one(
+    mut table: Table<'_>,
+    context: &Context,
+    names: &Names,
+    called: Option<Arc<Method>>,
+) -> Option<Reply> {
     let has_places = table.boolean("template").unwrap_or(false);
     let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
     let making = Making {
@@ -74,6 +86,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         names,
         has_places,
         chance: Chance::new(seed),
+        called,
     };
     let mut status = status(&mut table);
     let (mut fields, mut written_fields) = (Vec::new(), Vec::new());
@@ -126,10 +139,12 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
-    if table.was_given("websocket") {
-        for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
-            if table.was_given(key) {
-                table.wrong(format!("`{key}` cannot be given beside `websocket`"), None);
+    for kind in ["websocket", "grpc"] {
+        if table.was_given(kind) {
+            for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+                if table.was_given(key) {
+                    table.wrong(format!("`{key}` cannot be given beside `{kind}`"), None);
+                }
             }
         }
     }
@@ -183,7 +198,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
 }
 
 /// Where the content comes from, by its keys.
-const CONTENTS: [&str; 8] = [
+const CONTENTS: [&str; 9] = [
     "file_path",
     "text",
     "json",
@@ -192,6 +207,7 @@ const CONTENTS: [&str; 8] = [
     "proxy",
     "javascript",
     "websocket",
+    "grpc",
 ];
 
 /// Names as a sentence has them.
@@ -359,6 +375,10 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
         };
         let script = events::compile(value, table, &written);
         given.push(script.map(Content::Events));
+    }
+    if let Some(value) = table.take("grpc") {
+        let reply = grpc::reply(value, making);
+        given.push(reply.map(|it| Content::Grpc(Arc::new(it))));
     }
     if let Some(value) = table.take("websocket") {
         let conversation = websocket::compile(value, making);

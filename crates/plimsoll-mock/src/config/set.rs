@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, collection, openapi, respond, source, when};
+use super::{FileProblem, collection, grpc, openapi, respond, source, when};
 use crate::collection::Collection;
 use crate::condition::Condition;
 use crate::openapi::OpenApi;
@@ -26,22 +27,22 @@ pub(super) struct Gathered {
     pub(super) states: States,
     pub(super) collections: Vec<Arc<Collection>>,
     pub(super) openapi: Vec<Arc<OpenApi>>,
-    /// Files of scripts.
-    pub(super) scripts: BTreeSet<PathBuf>,
+    /// Files of scripts and descriptor sets.
+    pub(super) files: BTreeSet<PathBuf>,
 }
 
 impl Gathered {
-    /// A file, and what it names: documents and scripts.
+    /// A file, and what it names: documents, scripts and descriptor sets.
     pub(super) fn files_with(&self, file: &Path) -> Vec<PathBuf> {
         std::iter::once(file.to_owned())
             .chain(self.named())
             .collect()
     }
 
-    /// Documents and scripts that files name.
+    /// Documents, scripts and descriptor sets that files name.
     pub(super) fn named(&self) -> impl Iterator<Item = PathBuf> {
         let documents = self.openapi.iter().map(|it| it.file().to_owned());
-        documents.chain(self.scripts.iter().cloned())
+        documents.chain(self.files.iter().cloned())
     }
 }
 
@@ -55,8 +56,18 @@ pub(super) struct Context {
     pub(super) delay: Duration,
     /// Where states of scenarios lie.
     pub(super) states: States,
-    /// Files of scripts that were read.
-    pub(super) scripts: RefCell<BTreeSet<PathBuf>>,
+    /// What services there are of gRPC.
+    pub(super) grpc: Option<Arc<Descriptors>>,
+    /// Files of scripts and descriptor sets that were read.
+    pub(super) files: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Context {
+    /// A path as rules of this file see it.
+    pub(super) fn behind_prefix(&self, path: &str) -> String {
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        normalized(&format!("{prefix}{}", normalized(path)))
+    }
 }
 
 /// A set, as far as it has no mistakes, and the mistakes.
@@ -96,13 +107,17 @@ pub(super) fn compile(
         // It must be empty, and does nothing.
         guard.finish();
     }
-    let context = Context {
+    let mut context = Context {
         prefix: prefix.clone().filter(|prefix| prefix != "/"),
         root: folder.canonicalize().ok(),
         delay,
         states: gathered.states.clone(),
-        scripts: RefCell::default(),
+        grpc: None,
+        files: RefCell::default(),
     };
+    if let Some(table) = root.table("grpc") {
+        context.grpc = grpc::descriptors(table, &context);
+    }
     let rules = match root.take("rules") {
         None if root.has("collections") || root.has("openapi") => Vec::new(),
         None => {
@@ -124,7 +139,7 @@ pub(super) fn compile(
         let openapi = openapi::compile(table, &context);
         gathered.openapi.extend(openapi.map(Arc::new));
     }
-    gathered.scripts.append(&mut context.scripts.borrow_mut());
+    gathered.files.append(&mut context.files.borrow_mut());
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     if rules.len() < count || !problems.is_empty() {
@@ -134,6 +149,7 @@ pub(super) fn compile(
     let origin = Origin {
         root: context.root,
         delay,
+        grpc: context.grpc,
     };
     let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
     (Some(set), problems)
@@ -171,7 +187,15 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
             table.missing("respond", "such as respond.text = \"hello\"");
             None
         }
-        Some(respond) => respond::compile(respond, context, &names.unwrap_or_default()),
+        Some(respond) => {
+            let calls = conditions.iter().flatten();
+            let mut calls = calls.filter_map(|condition| match condition {
+                Condition::Call(test) => Some(Arc::clone(&test.method)),
+                _ => None,
+            });
+            let called = calls.next();
+            respond::compile(respond, context, &names.unwrap_or_default(), called)
+        }
     };
     let scenario = match table.table("scenario") {
         None => Some(None),

@@ -7,14 +7,13 @@ use plimsoll_model::document::{Table, Value, as_text};
 use serde_json_path::JsonPath;
 
 use super::set::Context;
-use super::{graphql, xpath};
+use super::{graphql, grpc, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
 use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
-use crate::path::normalized;
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -29,6 +28,11 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Con
             Some(of_request) => conditions.extend(of_request),
             None => is_whole = false,
         }
+    }
+    if let Some(value) = table.take("grpc") {
+        let call = grpc::call(value, context);
+        is_whole &= call.is_some();
+        conditions.extend(call.into_iter().flatten());
     }
     if let Some(value) = table.take("all") {
         let all = alternatives(value, context);
@@ -225,10 +229,7 @@ fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
         return op?.wrong("needs a `value`");
     };
     let text = as_text(&value)?;
-    let behind_prefix = |text: &str| {
-        let prefix = context.prefix.as_deref().unwrap_or_default();
-        normalized(&format!("{prefix}{}", normalized(text)))
-    };
+    let behind_prefix = |text: &str| context.behind_prefix(text);
     let Ok(operator) = operator else {
         return value
             .check(PathPattern::new(&behind_prefix(text)))

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use plimsoll_formats::grpc::Descriptors;
+
 use crate::asked::Asked;
 use crate::condition::Condition;
 use crate::reply::Reply;
@@ -102,6 +104,8 @@ pub struct Origin {
     pub root: Option<PathBuf>,
     /// The delay of rules without one.
     pub delay: Duration,
+    /// What services there are of gRPC.
+    pub grpc: Option<Arc<Descriptors>>,
 }
 
 /// The rules of one file.

@@ -17,8 +17,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::session::{End, Session};
 use super::{Conversation, Saying, What};
-use crate::asked::{Asked, KeptRequest};
-use crate::reply::Content;
+use crate::asked::KeptRequest;
 
 /// Read at a time, in bytes.
 const BUFFER: usize = 16 << 10;
@@ -222,9 +221,11 @@ impl Talk {
         for saying in says {
             at += saying.after;
             let frame = match &saying.what {
-                What::Text(content) => Said::Message(MessageKind::Text, filled(content, &asked)),
+                What::Text(content) => {
+                    Said::Message(MessageKind::Text, content.for_request(&asked))
+                }
                 What::Binary(content) => {
-                    Said::Message(MessageKind::Binary, filled(content, &asked))
+                    Said::Message(MessageKind::Binary, content.for_request(&asked))
                 }
                 What::Echo => match kind {
                     Some(kind) => Said::Message(kind, self.request.body.clone()),
@@ -292,15 +293,6 @@ impl Talk {
         let rest = tokio::io::copy(&mut self.stream, &mut nowhere);
         timeout(LINGER, rest).await.map_or(Ok(0), |copied| copied)?;
         Ok(())
-    }
-}
-
-/// A text for one message.
-fn filled(content: &Content, asked: &Asked<'_>) -> Bytes {
-    match content {
-        Content::Bytes(_, bytes) => bytes.clone(),
-        Content::Written(_, written) => Bytes::from(written.fill(asked)),
-        _ => Bytes::new(),
     }
 }
 

@@ -6,6 +6,8 @@ mod admin;
 
 mod bad_input;
 
+mod grpc;
+
 mod imports;
 
 mod mock;
