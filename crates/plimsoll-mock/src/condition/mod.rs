@@ -1,5 +1,7 @@
 //! What a rule asks of a request.
 
+pub mod call;
+
 pub mod equal_json;
 
 pub mod field;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use crate::asked::{Asked, values};
 
+use self::call::CallTest;
 use self::equal_json::EqualJson;
 use self::field::FieldTest;
 use self::graphql::OperationTest;
@@ -68,6 +71,8 @@ pub enum Condition {
     XPath(Box<XPath>, FieldTest),
     /// Of an operation of GraphQL.
     GraphQl(Box<OperationTest>),
+    /// Of a call of gRPC.
+    Call(Box<CallTest>),
     /// A scenario is in a state.
     State(Scenario, String),
     /// All of them.
@@ -106,6 +111,7 @@ impl Condition {
                 test.is_met_by_any(found.iter().map(String::as_str))
             }),
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
+            Self::Call(test) => test.is_met_by(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
@@ -173,6 +179,7 @@ impl Condition {
                 || "no operation of GraphQL".to_owned(),
                 |operation| cut(&operation.to_string()),
             ),
+            Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
@@ -225,6 +232,7 @@ impl fmt::Display for Condition {
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
             Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
             Self::GraphQl(test) => write!(f, "graphql {test}"),
+            Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),

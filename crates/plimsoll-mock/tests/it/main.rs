@@ -6,6 +6,8 @@ mod admin;
 
 mod bad_input;
 
+mod grpc;
+
 mod imports;
 
 mod mock;
@@ -14,4 +16,8 @@ mod proxy;
 
 mod replies;
 
+mod script;
+
 mod serving;
+
+mod websocket;
