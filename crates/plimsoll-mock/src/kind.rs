@@ -7,7 +7,7 @@ use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Request};
 
 use crate::action::Mock;
-use crate::admin::{AdminOfMock, PAGE};
+use crate::admin::{AdminOfMock, PAGE, WIREMOCK};
 use crate::folder::Folder;
 use crate::forward::Upstream;
 use crate::import::redact::Redaction;
@@ -74,8 +74,12 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             shared.keep_journal(Arc::new(Journal::new(entries, &prefix)));
         }
         let admin = AdminOfMock::new(Arc::clone(&shared));
+        let of_wiremock = admin.clone();
         let answer = move |request: &Request<'_>, rest: &str| admin.answer(request, rest);
         apis.add("/mock", PAGE, Arc::new(answer));
+        let answer =
+            move |request: &Request<'_>, rest: &str| of_wiremock.answer_wiremock(request, rest);
+        apis.add(WIREMOCK, &[], Arc::new(answer));
     }
     Some(Arc::new(move || {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>

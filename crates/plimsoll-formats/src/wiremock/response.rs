@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{Notes, table, text};
+use super::{Notes, is_empty, table, text};
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,15 +118,6 @@ pub(super) fn response(
         proxy,
         has_places,
     })
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(all) => all.is_empty(),
-        Value::Object(all) => all.is_empty(),
-        _ => false,
-    }
 }
 
 fn fields(response: &mut Map<String, Value>, notes: &mut Notes) -> Vec<(String, String)> {

@@ -15,3 +15,5 @@ mod proxy;
 mod replies;
 
 mod serving;
+
+mod wiremock;
