@@ -17,7 +17,7 @@ use crate::{Place, Remark};
 
 pub use self::pattern::{NumberOrder, Pattern};
 pub use self::request::{FieldPlace, MappingField, MappingUrl};
-pub use self::response::{MappingBody, MappingDelay, MappingResponse};
+pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 
 /// What a file of mappings holds.
 #[derive(Debug, Clone, PartialEq, Default)]
