@@ -64,8 +64,6 @@ pub mod shared;
 
 mod hops;
 
-pub mod forward;
-
 pub mod record;
 
 mod action;

@@ -123,6 +123,12 @@ impl Upstream {
         })
     }
 
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> String {
+        let endpoint = &self.endpoint;
+        format!("{}://{}", endpoint.scheme(), endpoint.authority())
+    }
+
     /// Connections of one worker to it.
     pub(crate) fn pool(self: &Arc<Self>) -> Rc<Pool> {
         Rc::new(Pool::new(Arc::clone(self)))

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_server::config::Compiler;
@@ -76,6 +77,10 @@ impl Administered {
 
     pub(crate) fn address(&self, number: usize) -> SocketAddr {
         self.addresses[number]
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {

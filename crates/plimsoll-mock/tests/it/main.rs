@@ -12,6 +12,8 @@ mod mock;
 
 mod proxy;
 
+mod record;
+
 mod replies;
 
 mod serving;
