@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -21,6 +21,7 @@ mod sources;
 mod step;
 mod test;
 mod tidy;
+mod wiremock;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ enum Task {
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling,
+    /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
+    Wiremock,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Smuggling => smuggling::run(&root),
+        Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),

@@ -74,8 +74,6 @@ pub mod shared;
 
 mod hops;
 
-pub mod forward;
-
 pub mod record;
 
 mod action;

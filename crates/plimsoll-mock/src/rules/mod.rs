@@ -35,6 +35,8 @@ pub struct Rule {
     pub key: String,
     /// As it was written, in JSON; null if it was not.
     pub source: serde_json::Value,
+    /// The mapping of WireMock that it was made of, complete with its id; absent if it was not.
+    pub mapping: Option<Arc<serde_json::Value>>,
     /// How often it has answered since the journal was last emptied; not counted without one.
     pub hits: AtomicU64,
     /// All of these must be met; the one of the path comes first.
@@ -62,6 +64,7 @@ impl Rule {
             id: None,
             key: String::new(),
             source: serde_json::Value::Null,
+            mapping: None,
             hits: AtomicU64::new(0),
             conditions,
             priority: 0,
@@ -168,6 +171,15 @@ impl RuleSet {
                     Some(id) => id.clone(),
                     None => format!("{number}.{at}"),
                 };
+            }
+        }
+    }
+
+    /// Tells its rules, in their order, what mappings they were made of; only while nobody else has them.
+    pub(crate) fn tell_mappings(&mut self, mappings: impl Iterator<Item = serde_json::Value>) {
+        for (rule, mapping) in self.rules.iter_mut().zip(mappings) {
+            if let Some(rule) = Arc::get_mut(rule) {
+                rule.mapping = Some(Arc::new(mapping));
             }
         }
     }

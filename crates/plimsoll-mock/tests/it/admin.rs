@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_server::config::Compiler;
@@ -41,7 +42,7 @@ address = "127.0.0.1:0"
 "#;
 
 /// A mock with its admin port.
-struct Administered {
+pub(crate) struct Administered {
     /// It serves as long as it lives.
     _engine: Engine,
     addresses: Vec<SocketAddr>,
@@ -51,10 +52,13 @@ struct Administered {
 
 impl Administered {
     fn start(route: &str) -> Self {
-        let folder = files(&[
-            ("rules.toml", RULES),
-            ("users.json", r#"[{ "id": 1, "name": "Ann" }]"#),
-        ]);
+        let users = ("users.json", r#"[{ "id": 1, "name": "Ann" }]"#);
+        Self::start_with(route, &[("rules.toml", RULES), users])
+    }
+
+    /// A configuration beside these files.
+    pub(crate) fn start_with(route: &str, beside: &[(&str, &str)]) -> Self {
+        let folder = files(beside);
         let counters = Arc::<Counters>::default();
         let mut compiler = Compiler::new(folder.path(), &counters);
         compiler.actions = vec![plimsoll_mock::KIND];
@@ -72,15 +76,19 @@ impl Administered {
         }
     }
 
-    fn address(&self, number: usize) -> SocketAddr {
+    pub(crate) fn address(&self, number: usize) -> SocketAddr {
         self.addresses[number]
     }
 
-    fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
         ask(self.address(0), method, target, &["host: a"], body)
     }
 
-    fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
+    pub(crate) fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
         ask(self.address(1), method, target, fields, body)
     }
 

@@ -14,6 +14,8 @@ mod mock;
 
 mod proxy;
 
+mod record;
+
 mod replies;
 
 mod script;
@@ -21,3 +23,5 @@ mod script;
 mod serving;
 
 mod websocket;
+
+mod wiremock;
