@@ -250,13 +250,9 @@ fn pings_are_sent_and_have_to_be_answered() {
     let mut client = client(&served);
     assert_eq!(client.hear(), Heard::Ping(String::new()));
     client.send(Opcode::Pong, &[]);
-    // It never answers again.
-    while !client.sink.heard.is_empty() || {
-        let mut buffer = [0; 4096];
-        client.stream.read(&mut buffer).unwrap() > 0
-    } {
-        client.sink.heard.clear();
-    }
+    // It never answers again. What it has sent may come too late to be read, and resets the connection.
+    let mut buffer = [0; 4096];
+    while client.stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
 #[test]
@@ -279,14 +275,18 @@ fn what_is_no_handshake_is_told_how_it_would_be_one() {
 
 #[test]
 fn they_come_over_http2_too() {
-    let served = served("open = [{ text = \"welcome\" }]\nmessages = [{ say = [{ echo = true }, { close = 1000 }] }]");
+    let served = served(
+        "open = [{ text = \"welcome\" }]\nmessages = [{ say = [{ echo = true }, { close = 1000 }] }]",
+    );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let local = tokio::task::LocalSet::new();
     let heard = local.block_on(&runtime, async {
-        let stream = tokio::net::TcpStream::connect(served.address()).await.unwrap();
+        let stream = tokio::net::TcpStream::connect(served.address())
+            .await
+            .unwrap();
         let (requests, mut connection) = h2::client::handshake(stream).await.unwrap();
         // The server says that it takes extended CONNECT before it answers a ping.
         let mut pings = connection.ping_pong().unwrap();
