@@ -10,7 +10,11 @@ fuzz_target!(|data: &[u8]| {
     };
     let name: MethodName = "plimsoll.test.Echo/Say".parse().expect("it is a name");
     match descriptors.method(&name) {
-        Ok(method) => drop(method.messages(br#"{"text": "hi", "took": "1.5s"}"#)),
+        Ok(method) => {
+            drop(method.messages(br#"{"text": "hi", "took": "1.5s"}"#));
+            drop(method.answer(br#"{"text": "hi", "took": "1.5s"}"#));
+            drop(method.request_to_json(data));
+        }
         Err(unknown) => assert!(!unknown.hint().is_empty()),
     }
 });
