@@ -95,14 +95,14 @@ pub enum MessageError {
     List(String),
 }
 
-/// Why bytes are no message of a method, asked or answered.
+/// Why bytes are no answer of a method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// They are not of the message's type.
-    #[error("the message is not a {0}: {1}")]
+    #[error("the answer is not a {0}: {1}")]
     Message(String, String),
     /// JSON has no such value.
-    #[error("the message, a {0}, has no form in JSON: {1}")]
+    #[error("the answer, a {0}, has no form in JSON: {1}")]
     Json(String, String),
 }
 
@@ -136,12 +136,11 @@ impl Method {
         serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
     }
 
-    /// A message that the method is asked with, as JSON; fields that have their defaults are left out.
-    pub fn request_to_json(&self, message: &[u8]) -> Result<String, AnswerError> {
-        let of = || self.input.full_name().to_owned();
-        let decoded = DynamicMessage::decode(self.input.clone(), message)
-            .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
-        serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
+    /// A message that the method is asked with, as JSON, without fields that have their defaults; nothing if it is none,
+    /// or JSON has no such value.
+    pub fn request_to_json(&self, message: &[u8]) -> Option<String> {
+        let decoded = DynamicMessage::decode(self.input.clone(), message).ok()?;
+        serde_json::to_string(&decoded).ok()
     }
 
     /// The message that the method answers with which `json` describes, encoded.

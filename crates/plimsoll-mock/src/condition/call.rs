@@ -59,7 +59,7 @@ pub(crate) fn request(method: &Method, asked: &Asked<'_>) -> Option<KeptRequest>
     let [message] = messages.as_slice() else {
         return None;
     };
-    let json = method.request_to_json(message).ok()?;
+    let json = method.request_to_json(message)?;
     let mut kept = asked.keep();
     kept.body = Bytes::from(json);
     Some(kept)
