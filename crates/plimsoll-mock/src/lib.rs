@@ -32,7 +32,15 @@ pub mod fault;
 
 pub mod events;
 
+pub mod websocket;
+
+pub mod grpc;
+
+pub mod store;
+
 pub mod states;
+
+pub mod script;
 
 pub mod collection;
 
@@ -57,6 +65,8 @@ mod watch;
 mod worker;
 
 pub mod journal;
+
+mod teller;
 
 mod layers;
 

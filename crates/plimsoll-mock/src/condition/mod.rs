@@ -1,5 +1,7 @@
 //! What a rule asks of a request.
 
+pub mod call;
+
 pub mod equal_json;
 
 pub mod equal_xml;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use crate::asked::{Asked, values};
 
+use self::call::CallTest;
 use self::equal_json::EqualJson;
 use self::equal_xml::EqualXml;
 use self::field::FieldTest;
@@ -73,6 +76,8 @@ pub enum Condition {
     EqualXml(Box<EqualXml>),
     /// Of an operation of GraphQL.
     GraphQl(Box<OperationTest>),
+    /// Of a call of gRPC.
+    Call(Box<CallTest>),
     /// A scenario is in a state.
     State(Scenario, String),
     /// All of them.
@@ -112,6 +117,7 @@ impl Condition {
             }),
             Self::EqualXml(test) => asked.xml().is_some_and(|xml| test.is_met_by(xml)),
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
+            Self::Call(test) => test.is_met_by(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
@@ -183,6 +189,7 @@ impl Condition {
                 || "no operation of GraphQL".to_owned(),
                 |operation| cut(&operation.to_string()),
             ),
+            Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
@@ -236,6 +243,7 @@ impl fmt::Display for Condition {
             Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
             Self::EqualXml(test) => write!(f, "body.equal_xml {test}"),
             Self::GraphQl(test) => write!(f, "graphql {test}"),
+            Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use plimsoll_formats::grpc::Descriptors;
+
 use crate::asked::Asked;
 use crate::condition::Condition;
 use crate::reply::Reply;
@@ -49,6 +51,8 @@ pub struct Rule {
     pub repeats: bool,
     /// How often it has answered.
     pub turns: AtomicUsize,
+    /// The scenario that it asks for or changes, if there is one.
+    pub scenario: Option<Scenario>,
     /// The state that a scenario goes to when it answers, and the one that it must be in still.
     pub next: Option<(Scenario, Option<String>, String)>,
 }
@@ -68,6 +72,7 @@ impl Rule {
             replies: vec![reply],
             repeats: false,
             turns: AtomicUsize::new(0),
+            scenario: None,
             next: None,
         }
     }
@@ -102,6 +107,8 @@ pub struct Origin {
     pub root: Option<PathBuf>,
     /// The delay of rules without one.
     pub delay: Duration,
+    /// What services there are of gRPC.
+    pub grpc: Option<Arc<Descriptors>>,
 }
 
 /// The rules of one file.

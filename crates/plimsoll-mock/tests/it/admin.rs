@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::mock::{Answer, ask, files};
+use crate::websocket::Client;
 
 const RULES: &str = r#"
 [[rules]]
@@ -117,6 +118,34 @@ impl Administered {
     fn get(&self, target: &str) -> Value {
         self.json("GET", target, &Value::Null, 200)
     }
+}
+
+#[test]
+fn the_journal_tells_what_was_said_over_websockets() {
+    let mock = Administered::start(ROUTE);
+    let rule = json!({
+        "id": "chat",
+        "when": { "request": { "url_path": "/chat" } },
+        "respond": { "websocket": { "messages": [{ "say": [{ "echo": true }, { "close": 1000, "reason": "done" }] }] } },
+    });
+    mock.json("POST", "/mock/rules", &rule, 201);
+    let mut client = Client::open(mock.address(0), "/api/chat", "");
+    let session = || mock.get("/mock/requests/1")["request"]["session"].clone();
+    let open = json!({ "received": 0, "sent": 0, "messages": [], "end": null });
+    assert_eq!(session(), open);
+    client.say("hello");
+    eventually(|| !session()["end"].is_null());
+    let message = |from| json!({ "from": from, "kind": "text", "bytes": 5, "text": "hello" });
+    let ended = json!({
+        "received": 1,
+        "sent": 1,
+        "messages": [message("client"), message("server")],
+        "end": { "by": "server", "code": 1000, "reason": "done" },
+    });
+    assert_eq!(session(), ended);
+    let request = mock.get("/mock/requests/1")["request"].clone();
+    assert_eq!(request["status"], 101);
+    assert_eq!(request["answered_by"], json!({ "rule": "chat" }));
 }
 
 #[test]

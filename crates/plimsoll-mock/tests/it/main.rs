@@ -6,6 +6,8 @@ mod admin;
 
 mod bad_input;
 
+mod grpc;
+
 mod imports;
 
 mod mock;
@@ -16,6 +18,10 @@ mod record;
 
 mod replies;
 
+mod script;
+
 mod serving;
+
+mod websocket;
 
 mod wiremock;
