@@ -46,7 +46,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let explanation = plan.explain(&request.asked());
     let could_not_run = |error| Problem::caused_by(&error).could_not_run();
     if args.why {
-        terminal::print(&explanation.to_string()).map_err(could_not_run)?;
+        // With an empty line behind it.
+        terminal::print(&format!("{explanation}\n")).map_err(could_not_run)?;
     }
     let (answer, failure) = answer(plan, &request)?;
     if !answer.head.is_empty() {
