@@ -31,7 +31,7 @@ respond.websocket.messages = [{ say = { echo = true } }]
 [[rules]]
 when.request.url_path = "/"
 [rules.respond]
-headers = { content-type = "text/html" }
+headers = { content-type = "text/html; charset=utf-8" }
 text = '''
 <p id="said"></p>
 <script>
