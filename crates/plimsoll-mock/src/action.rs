@@ -45,10 +45,14 @@ impl Mock {
 impl Action for Mock {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let worker = self.0.worker();
-        let body = request.take_body();
-        if !body.is_end_stream() {
-            let inner = Rc::clone(&self.0);
-            return inner.later(worker, KeptRequest::of(request), body);
+        // What follows an extended CONNECT is no content, but what is said over a WebSocket.
+        let is_tunnel = request.upgrade.is_some() && request.method == "CONNECT";
+        if !is_tunnel {
+            let body = request.take_body();
+            if !body.is_end_stream() {
+                let inner = Rc::clone(&self.0);
+                return inner.later(worker, KeptRequest::of(request), body);
+            }
         }
         let mut asked = Asked::of(request);
         asked.strip(&self.0.prefix);

@@ -66,6 +66,10 @@ mod worker;
 
 pub mod journal;
 
+#[cfg_attr(
+    not(feature = "script"),
+    expect(dead_code, reason = "only scripts have so much to tell")
+)]
 mod teller;
 
 mod layers;

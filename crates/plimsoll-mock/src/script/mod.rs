@@ -56,7 +56,6 @@ pub enum Text<'t> {
 }
 
 /// What a script has answered.
-#[cfg_attr(not(feature = "script"), expect(dead_code, reason = "nothing answers"))]
 #[derive(Debug)]
 pub(crate) struct ScriptAnswer {
     /// That of the rule unless given.

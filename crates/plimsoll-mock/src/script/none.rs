@@ -1,5 +1,11 @@
 //! What stands for scripts in programs without them.
 
+#![expect(
+    clippy::unused_self,
+    clippy::unused_async,
+    reason = "it is asked as scripts are"
+)]
+
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
