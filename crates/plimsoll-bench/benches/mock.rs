@@ -23,7 +23,9 @@ use plimsoll_mock::condition::text::{TextOperator, TextTest};
 use plimsoll_mock::reply::Reply;
 use plimsoll_mock::rules::Strategy;
 use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, Shared, config};
+use plimsoll_model::Clock as _;
 use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves};
+use plimsoll_wire::SystemClock;
 
 const SIZES: [usize; 4] = [1, 10, 100, 10_000];
 
@@ -133,6 +135,7 @@ fn response_latency(criterion: &mut Criterion) {
     let engine = serve(&folder);
     let mut group = criterion.benchmark_group("response_latency");
     group.throughput(Throughput::Elements(1));
+    let mut means = Vec::new();
     for (case, path, status) in [
         ("text_rule", "/text", "200"),
         ("status_rule", "/status", "418"),
@@ -153,9 +156,39 @@ fn response_latency(criterion: &mut Criterion) {
             assert!(buffer[..length].starts_with(line.as_bytes()), "{case}");
         };
         ask();
-        group.bench_function(case, |bencher| bencher.iter(&mut ask));
+        let mut spent = (Duration::ZERO, 0);
+        group.bench_function(case, |bencher| {
+            bencher.iter_custom(|times| {
+                let begin = SystemClock.now();
+                for _ in 0..times {
+                    ask();
+                }
+                let took = SystemClock.now().duration_since(begin);
+                spent = (spent.0 + took, spent.1 + times);
+                took
+            });
+        });
+        means.push((case, spent.0.as_secs_f64() * 1e6 / spent.1.max(1) as f64));
     }
     group.finish();
+    tell_cost_of_files(&means);
+}
+
+/// What it costs that an answer lies in a file.
+#[expect(
+    clippy::print_stdout,
+    reason = "a benchmark talks to the person at the terminal"
+)]
+fn tell_cost_of_files(means: &[(&str, f64)]) {
+    let mean = |wanted: &str| means.iter().find(|(case, _)| *case == wanted);
+    let (Some((_, file)), Some((_, text))) = (mean("file_rule_warm"), mean("text_rule")) else {
+        // One of them was left out.
+        return;
+    };
+    println!(
+        "file I/O: {:+.1} µs per answer (file_rule_warm {file:.1} µs, text_rule {text:.1} µs)\n",
+        file - text
+    );
 }
 
 criterion_group! {

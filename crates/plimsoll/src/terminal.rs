@@ -39,6 +39,22 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints bytes as they are, and a line feed behind text that has none.
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let is_open_text = std::str::from_utf8(bytes).is_ok() && !bytes.ends_with(b"\n");
+    let end: &[u8] = if is_open_text && !bytes.is_empty() {
+        b"\n"
+    } else {
+        b""
+    };
+    let written = stdout.write_all(bytes).and_then(|()| stdout.write_all(end));
+    match written.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
 /// Whether all three streams are one's terminal, and it is one that can be drawn on.
 pub(crate) fn can_be_taken_over() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");

@@ -106,10 +106,12 @@ pub(super) fn compile(
         return Err(problems);
     }
     files.extend(gathered.named());
+    let listener = listener.flatten().unwrap_or_default();
+    let key = listener.tls.as_ref().map(|tls| tls.key.clone());
     let folder = service
         .folder
         .take()
-        .map(|folder| folder.hiding(files.iter().cloned()));
+        .map(|folder| folder.hiding(files.iter().cloned().chain(key)));
     Ok(MockFile {
         plan: MockPlan {
             sets: sets.into_iter().map(Arc::new).collect(),
@@ -124,7 +126,7 @@ pub(super) fn compile(
             states: states.clone(),
             files,
         },
-        listener: listener.flatten().unwrap_or_default(),
+        listener,
     })
 }
 

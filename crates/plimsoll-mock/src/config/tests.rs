@@ -344,3 +344,25 @@ respond = { events = [{ event = "a\nb" }], bandwidth = "1KiB" }
         assert!(is_told, "no `{expected}` in {told:#?}");
     }
 }
+
+#[test]
+fn the_key_of_a_listener_is_not_served_from_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["cert.pem", "key.pem"] {
+        fs::write(path(name), "x").unwrap();
+    }
+    let root = format!(
+        "[listener]\nip_address = \"127.0.0.1\"\nport = 3443\n[listener.tls]\ncert = {:?}\nkey = {:?}\n\
+         [service]\nfallback_respond_dir = {:?}\n",
+        path("cert.pem"),
+        path("key.pem"),
+        folder.path()
+    );
+    fs::write(path("apimock.toml"), root).unwrap();
+    let file = open(&path("apimock.toml")).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let served = file.plan.folder.unwrap();
+    assert!(served.find("/cert.pem").is_some());
+    assert_eq!(served.find("/key.pem"), None);
+    assert_eq!(served.find("/apimock.toml"), None);
+}

@@ -83,6 +83,46 @@ fn a_prefix_is_that_of_whole_segments() {
 /// The condition of the path, another one, and the priority.
 type Parts = (Option<Condition>, Option<Condition>, i32);
 
+/// How many rules are tried for a path, if none is enough.
+fn tried(tests: &[TextTest], path: &str) -> usize {
+    let index = RuleIndex::new(tests.iter().map(Lookup::of));
+    let mut tried = 0;
+    index.visit(path, |_| {
+        tried += 1;
+        false
+    });
+    tried
+}
+
+#[test]
+fn as_few_rules_are_tried_however_many_there_are() {
+    let test = |operator, value: String| TextTest::new(operator, value).unwrap();
+    let fallback = || test(TextOperator::WildCard, "/api/*".to_owned());
+    let exact = |count: usize| {
+        let paths = (0..count).map(|number| test(TextOperator::Equal, format!("/api/{number}")));
+        paths.chain([fallback()]).collect::<Vec<_>>()
+    };
+    for count in [1, 10_000] {
+        let rules = exact(count);
+        assert_eq!(tried(&rules, &format!("/api/{}", count - 1)), 2, "{count}");
+        assert_eq!(tried(&rules, "/api/unknown"), 1, "{count}");
+    }
+    let mixed = (0..100).map(|number| match number % 3 {
+        0 => test(TextOperator::Equal, format!("/api/resource/{number}")),
+        1 => test(TextOperator::StartsWith, format!("/api/resource/{number}/")),
+        _ => test(TextOperator::Contains, format!("/resource/{number}/")),
+    });
+    let mixed: Vec<_> = mixed.chain([fallback()]).collect();
+    for (path, expected) in [
+        ("/api/resource/0", 2),
+        ("/api/resource/97/x", 2),
+        ("/api/resource/98/x", 2),
+        ("/api/unknown/1", 1),
+    ] {
+        assert_eq!(tried(&mixed, path), expected, "{path}");
+    }
+}
+
 fn any_rule() -> impl Generate<Value = Parts> {
     let operators = proptest::sample::select(TextOperator::ALL.to_vec());
     let path_of = (operators, "[/ab*?]{0,4}")

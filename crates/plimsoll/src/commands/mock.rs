@@ -1,5 +1,9 @@
 //! `plimsoll mock`: a folder or rules that answer requests.
 
+mod asking;
+
+mod get;
+
 mod import;
 
 mod match_test;
@@ -70,6 +74,7 @@ enum MockCommand {
     Import(import::Args),
     Validate(validate::Args),
     MatchTest(match_test::Args),
+    Get(get::Args),
 }
 
 /// The file that is taken if none is given.
@@ -80,6 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Some(MockCommand::Import(args)) => return import::run(args),
         Some(MockCommand::Validate(args)) => return validate::run(args),
         Some(MockCommand::MatchTest(args)) => return match_test::run(args),
+        Some(MockCommand::Get(args)) => return get::run(args),
         None => {}
     }
     if args.init {

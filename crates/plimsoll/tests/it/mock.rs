@@ -122,6 +122,34 @@ fn a_match_is_explained_rule_by_rule() {
 }
 
 #[test]
+fn an_answer_is_shown_without_being_served() {
+    let files = MaterialFiles::new();
+    let rules = r#"
+[[rules]]
+when.request.url_path = "/a"
+respond = { text = "for {{request.query.who}}", template = true, headers.x-a = "1", status = 201 }
+[[rules]]
+when.request = { url_path = "/b", method = "POST", headers.x-key = "k", body.text = "content" }
+respond.fault = "half_body"
+"#;
+    let path = files.write("rules.toml", rules);
+    let path = path.to_string_lossy();
+    let said = plimsoll(&["mock", "get", "/a?who=ann", &path]).exits(0);
+    assert!(said.stdout.starts_with("201 Created\n"), "{said}");
+    assert!(said.stdout.contains("\nx-a: 1\n"), "{said}");
+    assert!(said.stdout.ends_with("\n\nfor ann\n"), "{said}");
+    let said = plimsoll(&["mock", "get", "/c", &path, "--why"]).exits(1);
+    assert!(said.stdout.contains("answered by nothing: 404"), "{said}");
+    assert!(said.stdout.contains("\n404 Not Found\n"), "{said}");
+    let ask = [
+        "mock", "get", "/b", &path, "-H", "x-key: k", "-d", "content",
+    ];
+    let said = plimsoll(&ask).exits(1);
+    assert!(said.stderr.contains("the answer is not whole"), "{said}");
+    plimsoll(&["mock", "get", "/a b", &path]).exits(2);
+}
+
+#[test]
 fn bad_changes_are_told_and_change_nothing() {
     let files = MaterialFiles::new();
     let rule = "[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = \"one\"\n";

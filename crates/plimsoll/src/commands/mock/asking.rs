@@ -1,0 +1,96 @@
+//! A request that nobody sends, and what it is asked of.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_mock::explain::Explanation;
+use plimsoll_mock::{Folder, KeptRequest, MockPlan};
+
+use super::{open, what};
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+
+/// A request, and what would answer it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asking {
+    /// Path and query
+    #[arg(value_name = "PATH")]
+    target: String,
+
+    /// A folder, or a file of rules in TOML
+    #[arg(value_name = "DIR or FILE")]
+    what: Option<PathBuf>,
+
+    /// Request method [default: GET, or POST with content]
+    #[arg(short, long, value_name = "METHOD")]
+    method: Option<String>,
+
+    /// Header field, repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+
+    /// Content
+    #[arg(
+        short = 'd',
+        long = "data",
+        value_name = "TEXT",
+        conflicts_with = "data_file"
+    )]
+    data: Option<String>,
+
+    /// Content from a file; `-` for the standard input
+    #[arg(short = 'D', long, value_name = "FILE")]
+    data_file: Option<PathBuf>,
+}
+
+impl Asking {
+    /// What answers.
+    pub(super) fn plan(&self) -> Result<MockPlan, Failed> {
+        let what = what(self.what.as_deref());
+        if !what.is_dir() {
+            return open(&what).map(|file| file.plan);
+        }
+        folder(&what)
+    }
+
+    /// The request.
+    pub(super) fn request(&self) -> Result<KeptRequest, Failed> {
+        let mut problems = Problems::default();
+        let body = match (&self.data, &self.data_file) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(file)) => problems.file_or_stdin("--data-file", file),
+            (None, None) => None,
+        };
+        let method = self.method.as_deref();
+        let method = method.unwrap_or(if body.is_some() { "POST" } else { "GET" });
+        let mut request = KeptRequest::made(method, &self.target);
+        for header in &self.headers {
+            match header.split_once(':') {
+                Some((name, value)) if !name.trim().is_empty() => {
+                    let field = (name.trim().to_owned(), value.trim().as_bytes().to_vec());
+                    request.fields.push(field);
+                }
+                _ => problems.add(
+                    "--header",
+                    format!("`{header}` is not a field such as `accept: text/html`"),
+                ),
+            }
+        }
+        request.body = body.unwrap_or_default().into();
+        problems.unless_any(Some(request))
+    }
+}
+
+fn folder(what: &Path) -> Result<MockPlan, Failed> {
+    let folder = Folder::new(what).map_err(|error| {
+        Problem::new(format!("cannot read {}: {error}", what.display())).could_not_run()
+    })?;
+    Ok(MockPlan::of_folder(folder))
+}
+
+/// Whether something answers.
+pub(super) fn is_answered(explanation: &Explanation) -> bool {
+    explanation.rule.is_some()
+        || explanation.collection.is_some()
+        || explanation.openapi.is_some()
+        || explanation.file.is_some()
+}
