@@ -53,6 +53,11 @@ pub(crate) const APACHE: Package = Package {
     name: "apache2-bin",
 };
 
+pub(crate) const PEBBLE: Package = Package {
+    program: "pebble",
+    name: "pebble",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 7] = [
+const NEEDED: [Package; 9] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
@@ -29,6 +29,8 @@ const NEEDED: [Package; 7] = [
     packages::APACHE,
     packages::CHROMIUM,
     packages::PYTHON,
+    packages::PEBBLE,
+    packages::OPENSSL,
 ];
 
 /// Runs the task.

@@ -3,6 +3,8 @@
 //! Every problem of a file is found, each with its line, its key and, where there is one, a suggestion.
 //! A file with problems yields no plan.
 
+mod acme;
+
 mod action;
 
 mod address;
@@ -33,6 +35,7 @@ use std::time::Duration;
 use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
+use crate::acme::{AcmePlan, Challenges};
 use crate::action::{Action, MakeAction};
 use crate::admin::{AdminApis, AdminPath};
 use crate::config::document::Document;
@@ -56,6 +59,9 @@ pub struct ServerPlan {
     pub drain: Duration,
     /// The files of certificates and keys: once one changes, the file is to be compiled again.
     pub certificates: Vec<PathBuf>,
+    /// The certificates that are to be ordered and kept in their files, which are among `certificates`; whoever runs
+    /// the plan has that done.
+    pub acme: Vec<AcmePlan>,
     /// Where requests are noted, if anywhere; whoever runs the plan has it written.
     pub log: Option<LogPlan>,
 }
@@ -87,6 +93,8 @@ pub struct Compiler {
     pub inherited: Arc<Inherited>,
     /// Who is told what happens while the plans are served.
     pub notices: Notices,
+    /// Where the listeners of its plans answer the challenges of authorities.
+    pub challenges: Challenges,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -102,6 +110,7 @@ impl Compiler {
             admin_paths: Vec::new(),
             inherited: Arc::default(),
             notices: Notices::default(),
+            challenges: Challenges::default(),
             self_signed: RefCell::default(),
         }
     }
@@ -115,6 +124,7 @@ impl Compiler {
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
+            acme: RefCell::default(),
             apis: root.has("admin").then(AdminApis::default),
         };
         let threads = root.count("threads", 1..=1024);
@@ -160,6 +170,7 @@ impl Compiler {
             },
             drain: drain.unwrap_or(DRAIN),
             certificates: context.certificates.into_inner(),
+            acme: context.acme.into_inner(),
             log,
         })
     }
@@ -172,6 +183,8 @@ struct Context<'c> {
     is_measured: bool,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
+    /// Those that are to be ordered.
+    acme: RefCell<Vec<AcmePlan>>,
     /// What actions answer on the admin port; absent without one.
     apis: Option<AdminApis>,
 }

@@ -32,6 +32,10 @@ mod profile_store;
 
 mod up;
 
+mod acme;
+
+mod pebble;
+
 mod sessions;
 
 mod site;
