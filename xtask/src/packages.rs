@@ -58,6 +58,11 @@ pub(crate) const PEBBLE: Package = Package {
     name: "pebble",
 };
 
+pub(crate) const NGTCP2: Package = Package {
+    program: "gtlsclient",
+    name: "ngtcp2-client",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

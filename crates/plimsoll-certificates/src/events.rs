@@ -1,5 +1,6 @@
 //! What happens to certificates that a person should know.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_server::{AcmePlan, Notice, Severity};
@@ -32,6 +33,20 @@ pub(crate) enum CertificateEvent<'a> {
         /// Why.
         reason: &'a str,
     },
+    /// There is no new response of OCSP; what was there is shown as long as it holds.
+    NoResponse {
+        /// The file of the certificate.
+        chain: &'a Path,
+        /// Why.
+        reason: &'a str,
+        /// Until when the response holds that is there, if there is one.
+        kept_until: Option<SystemTime>,
+    },
+    /// The certificate must not be believed any more.
+    Revoked {
+        /// The file of the certificate.
+        chain: &'a Path,
+    },
 }
 
 impl From<CertificateEvent<'_>> for Notice {
@@ -63,6 +78,25 @@ impl From<CertificateEvent<'_>> for Notice {
                         "it is tried again in {minutes} minutes, and at once after SIGHUP"
                     )),
                     ..Self::new(Severity::Warning, message).about(plan.names.join(", "))
+                }
+            }
+            CertificateEvent::NoResponse {
+                chain,
+                reason,
+                kept_until,
+            } => {
+                let kept = match kept_until {
+                    Some(until) => format!("the one that is there holds until {}", date(until)),
+                    None => "none is shown".to_owned(),
+                };
+                let message = format!("no response of OCSP could be had: {reason}; {kept}");
+                Self::new(Severity::Warning, message).about(chain.display().to_string())
+            }
+            CertificateEvent::Revoked { chain } => {
+                let message = "its authority has revoked this certificate";
+                Self {
+                    hint: Some("have another one issued, with a new key".to_owned()),
+                    ..Self::new(Severity::Error, message).about(chain.display().to_string())
                 }
             }
             CertificateEvent::Useless { plan, reason } => {

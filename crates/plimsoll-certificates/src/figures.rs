@@ -60,12 +60,81 @@ impl Figures for AcmeFigures {
             "When a certificate expires, in seconds since 1970.",
         );
         for (name, figure) in &*figures {
-            let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).ok();
-            if let Some(since) = figure.expires.and_then(since) {
-                text.sample(EXPIRY, &[("certificate", name)], since.as_secs());
+            if let Some(seconds) = figure.expires.and_then(seconds) {
+                text.sample(EXPIRY, &[("certificate", name)], seconds);
             }
         }
     }
+}
+
+/// Responses of OCSP, by the subject of each certificate.
+#[derive(Debug, Default)]
+pub struct OcspFigures(Mutex<BTreeMap<String, Fetches>>);
+
+#[derive(Debug, Default)]
+struct Fetches {
+    fetched: u64,
+    failed: u64,
+    holds_until: Option<SystemTime>,
+}
+
+impl OcspFigures {
+    /// A response has come.
+    pub(crate) fn fetched(&self, subject: &str) {
+        self.change(subject, |fetches| fetches.fetched += 1);
+    }
+
+    /// None has come, or one of no use.
+    pub(crate) fn failed(&self, subject: &str) {
+        self.change(subject, |fetches| fetches.failed += 1);
+    }
+
+    /// Until when the response holds; absent if there is none.
+    pub(crate) fn holds_until(&self, subject: &str, at: Option<SystemTime>) {
+        self.change(subject, |fetches| fetches.holds_until = at);
+    }
+
+    fn change(&self, subject: &str, change: impl FnOnce(&mut Fetches)) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(all.entry(subject.to_owned()).or_default());
+    }
+}
+
+impl Figures for OcspFigures {
+    fn show(&self, _prefix: Option<&str>, text: &mut MetricsText) {
+        const FETCHES: &str = "plimsoll_ocsp_fetches_total";
+        const EXPIRY: &str = "plimsoll_ocsp_expiry_timestamp_seconds";
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        text.family(
+            FETCHES,
+            "counter",
+            "Responses of OCSP asked for, by outcome.",
+        );
+        for (subject, fetches) in &*all {
+            for (outcome, count) in [("fetched", fetches.fetched), ("failed", fetches.failed)] {
+                text.sample(
+                    FETCHES,
+                    &[("certificate", subject), ("outcome", outcome)],
+                    count,
+                );
+            }
+        }
+        text.family(
+            EXPIRY,
+            "gauge",
+            "Until when a response of OCSP holds, in seconds since 1970.",
+        );
+        for (subject, fetches) in &*all {
+            if let Some(seconds) = fetches.holds_until.and_then(seconds) {
+                text.sample(EXPIRY, &[("certificate", subject)], seconds);
+            }
+        }
+    }
+}
+
+fn seconds(at: SystemTime) -> Option<u64> {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(since.as_secs())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_model::{Certificate, Clock};
+use plimsoll_server::config::OcspPlan;
 use plimsoll_server::{AcmePlan, Challenges, Counters, Notices};
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Builder;
@@ -15,6 +16,7 @@ use crate::acme::{OrderError, order};
 use crate::events::CertificateEvent;
 use crate::figures::AcmeFigures;
 use crate::kept::Kept;
+use crate::responses::Fetching;
 
 /// What a keeper works with.
 #[derive(Debug, Clone)]
@@ -42,14 +44,15 @@ struct Running {
 
 /// What is to be kept.
 #[derive(Debug, Clone, Default)]
-struct Wanted {
-    plans: Vec<AcmePlan>,
+pub(crate) struct Wanted {
+    pub(crate) acme: Vec<AcmePlan>,
+    pub(crate) ocsp: Vec<OcspPlan>,
     /// Raised each time that what failed is to be tried at once.
-    attempt: u64,
+    pub(crate) attempt: u64,
 }
 
 /// How long it sleeps at a time: the system's date may be set.
-const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 
 impl Keeper {
     /// One that has nothing to keep yet, and no thread.
@@ -60,11 +63,11 @@ impl Keeper {
         }
     }
 
-    /// Keeps what `plans` ask for from now on, and nothing else.
+    /// Keeps what these ask for from now on, and nothing else; to be called too when certificates have changed.
     ///
     /// - `at_once`: what has failed is tried again now.
-    pub fn keep(&mut self, plans: &[AcmePlan], at_once: bool) -> io::Result<()> {
-        if self.thread.is_none() && plans.is_empty() {
+    pub fn keep(&mut self, acme: &[AcmePlan], ocsp: &[OcspPlan], at_once: bool) -> io::Result<()> {
+        if self.thread.is_none() && acme.is_empty() && ocsp.is_empty() {
             return Ok(());
         }
         let running = match self.thread.take() {
@@ -72,7 +75,8 @@ impl Keeper {
             None => Running::start(&self.surroundings)?,
         };
         running.wanted.send_modify(|wanted| {
-            wanted.plans = plans.to_vec();
+            wanted.acme = acme.to_vec();
+            wanted.ocsp = ocsp.to_vec();
             wanted.attempt += u64::from(at_once);
         });
         self.thread = Some(running);
@@ -99,7 +103,12 @@ impl Running {
             kept: Vec::new(),
             attempt: 0,
         };
-        let run = move || runtime.block_on(keeping.run(asked));
+        let fetching = Fetching::new(surroundings);
+        let run = move || {
+            runtime.block_on(async {
+                tokio::join!(keeping.run(asked.clone()), fetching.run(asked.clone()))
+            });
+        };
         let builder = std::thread::Builder::new().name("certificates".to_owned());
         let thread = builder.spawn(run)?;
         Ok(Self { wanted, thread })
@@ -157,14 +166,13 @@ impl Keeping {
         let mut before = std::mem::take(&mut self.kept);
         let at_once = wanted.attempt > self.attempt;
         self.attempt = wanted.attempt;
-        for plan in wanted.plans {
+        for plan in wanted.acme {
             let known = before.iter().position(|kept| kept.plan == plan);
-            let mut kept = match known {
-                Some(known) => before.swap_remove(known),
-                None => {
-                    let found = self.found(&plan);
-                    Kept::new(plan, found.as_ref(), now, fastrand::f64())
-                }
+            let mut kept = if let Some(known) = known {
+                before.swap_remove(known)
+            } else {
+                let found = self.found(&plan);
+                Kept::new(plan, found.as_ref(), now, fastrand::f64())
             };
             if at_once {
                 kept.try_again(now);
@@ -231,11 +239,11 @@ impl Keeping {
 }
 
 /// Until nobody wants anything any more.
-async fn ended(mut asked: watch::Receiver<Wanted>) {
+pub(crate) async fn ended(mut asked: watch::Receiver<Wanted>) {
     while asked.changed().await.is_ok() {}
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {

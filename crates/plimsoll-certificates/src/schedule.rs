@@ -27,6 +27,15 @@ pub(crate) fn pause(failures: u32, chance: f64) -> Duration {
     pause.mul_f64(0.9 + chance.clamp(0.0, 1.0) / 5.0)
 }
 
+/// When a response of OCSP is to be fetched anew: half of its time before its end, or up to a tenth of its time
+/// earlier.
+///
+/// - `chance`: from 0 to 1.
+pub(crate) fn refresh(since: SystemTime, until: SystemTime, chance: f64) -> SystemTime {
+    let time = until.duration_since(since).unwrap_or_default();
+    until - time.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 10.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +49,15 @@ mod tests {
         assert_eq!(renewed(60, 1.0), begin + 37 * day);
         assert_eq!(renewed(0, 1.0), begin);
         assert_eq!(renewal(begin, begin - day, 0.5), begin - day);
+    }
+
+    #[test]
+    fn responses_are_fetched_when_half_of_their_time_is_over() {
+        let hour = Duration::from_hours(1);
+        let begin = SystemTime::UNIX_EPOCH + 1000 * hour;
+        assert_eq!(refresh(begin, begin + 100 * hour, 0.0), begin + 50 * hour);
+        assert_eq!(refresh(begin, begin + 100 * hour, 1.0), begin + 40 * hour);
+        assert_eq!(refresh(begin, begin - hour, 1.0), begin - hour);
     }
 
     #[test]

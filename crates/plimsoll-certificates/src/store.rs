@@ -22,8 +22,8 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Writes `text` beside `place`, readable by its owner alone, in a folder that is made if it is not there.
-    pub(crate) fn new(place: &Path, text: &str) -> Result<Self, StoreError> {
+    /// Writes `content` beside `place`, readable by its owner alone, in a folder that is made if it is not there.
+    pub(crate) fn new(place: &Path, content: impl AsRef<[u8]>) -> Result<Self, StoreError> {
         let folder = folder_of(place);
         DirBuilder::new()
             .recursive(true)
@@ -43,7 +43,7 @@ impl Written {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = options.open(&at).map_err(failed("write", &at))?;
-        file.write_all(text.as_bytes())
+        file.write_all(content.as_ref())
             .and_then(|()| file.sync_all())
             .map_err(failed("write", &at))?;
         Ok(Self {

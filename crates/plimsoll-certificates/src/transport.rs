@@ -93,10 +93,10 @@ async fn answer(
     });
     let content = (parts.method == http::Method::POST).then_some(&*content);
     let sending = fetcher.send(parts.method.as_str(), &url, fields.collect(), content);
-    let fetched = sending
+    let answer = sending
         .await
         .map_err(|source| TransportError::Fetch { url: shown, source })?;
-    response(fetched)
+    response(answer)
 }
 
 fn response(fetched: Fetched) -> Result<Response<Full<Bytes>>, TransportError> {

@@ -144,10 +144,11 @@ async fn issue(
     drop(proofs);
     let key = order.finalize().await?;
     let chain = order.poll_certificate(&POLLING).await?;
-    let written = Written::new(&plan.file, &format!("{key}{chain}"))?;
+    let written = Written::new(&plan.file, format!("{key}{chain}"))?;
     let issued = AwaitedCertificate {
         names: plan.names.clone(),
         file: written.path().to_owned(),
+        ocsp: None,
     };
     let certificate = issued.load()?;
     written.keep()?;

@@ -88,6 +88,7 @@ impl AcmePlan {
         AwaitedCertificate {
             names: self.names.clone(),
             file: self.file.clone(),
+            ocsp: None,
         }
     }
 

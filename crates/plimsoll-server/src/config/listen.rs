@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use plimsoll_wire::tls::{
-    CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate, server_config,
+    AwaitedCertificate, CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate,
+    server_config,
 };
 
 use crate::access_log::AccessLog;
@@ -15,7 +16,7 @@ use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
-use crate::config::{Context, acme, middleware, udp};
+use crate::config::{Context, acme, middleware, ocsp, udp};
 use crate::counters::Counters;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
@@ -63,7 +64,8 @@ pub(super) fn compile(
                 Some("add [[listen]] with address = \"[::]:80\"".to_owned()),
             );
         }
-        let challenges = (asks_in_clear && secured.is_clear).then(|| &context.compiler.challenges);
+        let challenges =
+            (asks_in_clear && secured.is_clear).then_some(&context.compiler.challenges);
         let Secured { http2, tls, .. } = secured;
         let http3 = http3(&mut table, tls.is_some());
         let to_tls = to_tls(&mut table);
@@ -257,13 +259,18 @@ fn tls(
             None => certificate(table, context),
             Some(value) => {
                 let plan = acme::compile(value, context);
+                let chain = plan.as_ref().map(|plan| plan.file.as_path());
+                let ocsp = ocsp::compile(&mut table, chain, context);
                 table.finish();
                 proves |= plan
                     .as_ref()
                     .is_some_and(|it| it.challenge == ChallengeKind::TlsAlpn);
                 plan.map(|plan| {
                     context.certificates.borrow_mut().push(plan.file.clone());
-                    ServerCertificate::Awaited(plan.awaited())
+                    ServerCertificate::Awaited(AwaitedCertificate {
+                        ocsp,
+                        ..plan.awaited()
+                    })
                 })
             }
         };
@@ -315,10 +322,12 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
         path.map(|path| context.certificate(&path))
     };
     let (certificates, key) = (file("cert"), file("key"));
+    let ocsp = ocsp::compile(&mut table, certificates.as_deref(), context);
     table.finish();
     Some(ServerCertificate::Files(CertificateFiles {
         certificates: certificates?,
         key: key?,
+        ocsp,
     }))
 }
 

@@ -19,6 +19,8 @@ mod log;
 
 mod metrics;
 
+mod ocsp;
+
 mod middleware;
 
 mod route;
@@ -62,8 +64,19 @@ pub struct ServerPlan {
     /// The certificates that are to be ordered and kept in their files, which are among `certificates`; whoever runs
     /// the plan has that done.
     pub acme: Vec<AcmePlan>,
+    /// What is to be fetched and kept in files, which are among `certificates`, in the same way.
+    pub ocsp: Vec<OcspPlan>,
     /// Where requests are noted, if anywhere; whoever runs the plan has it written.
     pub log: Option<LogPlan>,
+}
+
+/// A response of OCSP that is to be kept current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OcspPlan {
+    /// The certificate and those that vouch for it, in PEM.
+    pub chain: PathBuf,
+    /// Where the response is kept, in DER.
+    pub file: PathBuf,
 }
 
 /// The JSON Schema of the file.
@@ -125,6 +138,7 @@ impl Compiler {
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
+            ocsp: RefCell::default(),
             apis: root.has("admin").then(AdminApis::default),
         };
         let threads = root.count("threads", 1..=1024);
@@ -171,6 +185,7 @@ impl Compiler {
             drain: drain.unwrap_or(DRAIN),
             certificates: context.certificates.into_inner(),
             acme: context.acme.into_inner(),
+            ocsp: context.ocsp.into_inner(),
             log,
         })
     }
@@ -185,6 +200,8 @@ struct Context<'c> {
     certificates: RefCell<Vec<PathBuf>>,
     /// Those that are to be ordered.
     acme: RefCell<Vec<AcmePlan>>,
+    /// What is to be fetched of authorities.
+    ocsp: RefCell<Vec<OcspPlan>>,
     /// What actions answer on the admin port; absent without one.
     apis: Option<AdminApis>,
 }

@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use plimsoll_model::Certificate;
+use plimsoll_model::{Certificate, Clock};
 use rustls::crypto::ring;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::SystemClock;
 use crate::tls::certificate::certificate;
 use crate::tls::challenges::{ACME_TLS, TlsChallenges};
+use crate::tls::ocsp::OcspQuestion;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::self_signed::SelfSigned;
 
@@ -22,6 +25,8 @@ pub struct CertificateFiles {
     pub certificates: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+    /// What its authority has said of its revocation, in DER; not shown if it does not fit or hold.
+    pub ocsp: Option<PathBuf>,
 }
 
 /// A certificate that a server shows.
@@ -43,6 +48,8 @@ pub struct AwaitedCertificate {
     pub names: Vec<String>,
     /// Where it will lie, in PEM, with its key.
     pub file: PathBuf,
+    /// Where what its authority says of its revocation will lie, in DER.
+    pub ocsp: Option<PathBuf>,
 }
 
 impl AwaitedCertificate {
@@ -50,6 +57,7 @@ impl AwaitedCertificate {
         CertificateFiles {
             certificates: self.file.clone(),
             key: self.file.clone(),
+            ocsp: self.ocsp.clone(),
         }
     }
 
@@ -173,6 +181,8 @@ struct Certified {
     names: Vec<String>,
     /// Absent as long as it is awaited.
     key: Option<Arc<CertifiedKey>>,
+    /// The same with what its authority says of it, and until when that holds.
+    stapled: Option<(Arc<CertifiedKey>, SystemTime)>,
 }
 
 #[derive(Debug)]
@@ -195,6 +205,7 @@ impl Certified {
                 let absent = Self {
                     names: awaited.names.clone(),
                     key: None,
+                    stapled: None,
                 };
                 // It may be for some of the names alone, as long as they were others.
                 let loaded = Self::load(&awaited.files()).ok();
@@ -217,13 +228,34 @@ impl Certified {
             .unwrap_or_default();
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
         key.keys_match().map_err(misfit)?;
-        Ok(Self::named(&names, key))
+        let response = files.ocsp.as_ref().and_then(|file| {
+            let question = OcspQuestion::new(&key.cert).ok()?;
+            question.read(file, SystemClock.wall()).ok()?
+        });
+        let stapled = response.map(|response| {
+            let mut key = key.clone();
+            key.ocsp = Some(response.der);
+            (Arc::new(key), response.until)
+        });
+        Ok(Self {
+            stapled,
+            ..Self::named(&names, key)
+        })
     }
 
     fn named(names: &[String], key: CertifiedKey) -> Self {
         Self {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             key: Some(Arc::new(key)),
+            stapled: None,
+        }
+    }
+
+    /// What is shown now.
+    fn shown(&self) -> Option<Arc<CertifiedKey>> {
+        match &self.stapled {
+            Some((stapled, until)) if *until > SystemClock.wall() => Some(Arc::clone(stapled)),
+            _ => self.key.clone(),
         }
     }
 
@@ -246,8 +278,8 @@ impl ResolvesServerCert for ByName {
         let all = &self.certificates;
         let named = name.and_then(|name| all.iter().find(|it| it.is_for(&name)));
         match named {
-            Some(named) => named.key.clone(),
-            None => all.iter().find_map(|it| it.key.clone()),
+            Some(named) => named.shown(),
+            None => all.iter().find_map(Certified::shown),
         }
     }
 }
@@ -270,6 +302,7 @@ mod tests {
             CertificateFiles {
                 certificates: files.write(&format!("{name}.pem"), leaf.pem()),
                 key: files.write(&format!("{name}.key"), leaf.key_pem()),
+                ocsp: None,
             }
         };
         let (one, other) = (
@@ -296,6 +329,7 @@ mod tests {
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,
+            ocsp: None,
         };
         assert!(matches!(
             server_config(&[files_of(&mixed)], None, true, None),
@@ -304,6 +338,7 @@ mod tests {
         let awaited = AwaitedCertificate {
             names: vec!["c.example".to_owned()],
             file: files.path("awaited.pem"),
+            ocsp: None,
         };
         let found = || {
             let awaited = ServerCertificate::Awaited(awaited.clone());

@@ -276,7 +276,7 @@ fn keep(
         return Ok(());
     };
     keeper
-        .keep(&plan.acme, at_once)
+        .keep(plan, at_once)
         .map_err(|error| Problem::new(format!("cannot keep certificates: {error}")).could_not_run())
 }
 

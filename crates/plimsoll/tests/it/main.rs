@@ -34,6 +34,8 @@ mod up;
 
 mod acme;
 
+mod ocsp;
+
 mod pebble;
 
 mod sessions;

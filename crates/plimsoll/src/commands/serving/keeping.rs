@@ -4,23 +4,22 @@ use std::io;
 use std::sync::Arc;
 
 use plimsoll_certificates::{Keeper, Surroundings};
-use plimsoll_server::AcmePlan;
-use plimsoll_server::config::Compiler;
+use plimsoll_server::config::{Compiler, ServerPlan};
 
 /// Keeps certificates current until it is dropped.
 pub(super) trait KeepCertificates {
-    /// Keeps what `plans` ask for from now on, and nothing else.
+    /// Keeps what `plan` asks for from now on, and nothing else; to be called too when certificates have changed.
     ///
     /// - `at_once`: what has failed is tried again now.
-    fn keep(&mut self, plans: &[AcmePlan], at_once: bool) -> io::Result<()>;
+    fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()>;
 }
 
 /// Makes one that answers where the listeners of the compiler's plans do.
 pub(super) type MakeKeeper = fn(&Compiler) -> Box<dyn KeepCertificates>;
 
 impl KeepCertificates for Keeper {
-    fn keep(&mut self, plans: &[AcmePlan], at_once: bool) -> io::Result<()> {
-        Self::keep(self, plans, at_once)
+    fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()> {
+        Self::keep(self, &plan.acme, &plan.ocsp, at_once)
     }
 }
 
