@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, idle.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -14,6 +14,7 @@ mod bench;
 mod chaos_table;
 mod ci;
 mod h2spec;
+mod idle;
 mod packages;
 mod planted;
 mod smuggling;
@@ -47,6 +48,8 @@ enum Task {
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling,
+    /// The memory of idle connections, of plimsoll up and nginx
+    Idle(idle::Arguments),
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(&root),
         Task::Smuggling => smuggling::run(&root),
         Task::H2spec => h2spec::run(&root),
+        Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Planted(arguments) => planted::run(&root, &arguments),

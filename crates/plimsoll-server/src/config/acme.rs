@@ -239,7 +239,7 @@ mod tests {
         );
         assert_eq!(
             check(&text).unwrap_err(),
-            "3:17: listen[1].tls.acme: the terms of the authority are not accepted\n\
+            "3:16: listen[1].tls.acme: the terms of the authority are not accepted\n\
              3:27: listen[1].tls.acme.names: `*.a.example`: authorities give certificates with a star for records of DNS (dns-01) alone\n\
              3:42: listen[1].tls.acme.names: `b c` is neither a host nor an address\n\
              3:62: listen[1].tls.acme.directory: `http://a` must begin with https:// (RFC 8555)\n\

@@ -226,7 +226,9 @@ fn serve(
             Ok(reloaded) => {
                 // What is noted by the old log is still written.
                 (text, plan, log, watched) = reloaded;
-                keep(keeper.as_mut(), &plan, asked == Asked::Reload)?;
+                if let Err(failed) = keep(keeper.as_mut(), &plan, asked == Asked::Reload) {
+                    terminal::print_failure(&failed);
+                }
                 tell_addresses(&plan, &engine)?;
             }
             // What is served stays as it was, but the log may have been moved.
