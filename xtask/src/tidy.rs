@@ -2,7 +2,7 @@
 //!
 //! - Every edge between two of its crates is in the table of ARCHITECTURE.md.
 //! - No two crates share a description.
-//! - Every subcommand that help shows has a page in docs/.
+//! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
 //!
 //! It never checks lengths.
 
@@ -21,6 +21,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let mut problems = edges(&crates, &allowed(&architecture));
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
+    problems.extend(left_out(root)?);
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }
@@ -174,6 +175,21 @@ fn pages(root: &Path) -> Result<Vec<String>, Failure> {
         let page = format!("docs/{}.md", stem.replace('_', "-"));
         if is_source && !HIDDEN.contains(&stem.as_str()) && !root.join(&page).is_file() {
             problems.push(format!("the subcommand {stem} has no page {page}"));
+        }
+    }
+    problems.sort();
+    Ok(problems)
+}
+
+/// Pages that no reader of the book would find.
+fn left_out(root: &Path) -> Result<Vec<String>, Failure> {
+    let summary = read(&root.join("docs/SUMMARY.md"))?;
+    let mut problems = Vec::new();
+    for file in entries(&root.join("docs"))? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_page = name.ends_with(".md") && name != "SUMMARY.md";
+        if is_page && !summary.contains(&format!("]({name})")) {
+            problems.push(format!("docs/SUMMARY.md does not lead to {name}"));
         }
     }
     problems.sort();

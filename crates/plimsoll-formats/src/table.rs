@@ -1,5 +1,6 @@
 //! Rows of values for the places of templates, from CSV or JSON.
 
+use plimsoll_model::counted;
 use serde_json::Value;
 
 use crate::Remark;
@@ -117,12 +118,8 @@ pub(crate) fn of_csv(error: &csv::Error) -> Remark {
             expected_len, len, ..
         } => {
             let (expected_len, len) = (*expected_len, *len);
-            let plural = |count: u64| if count == 1 { "" } else { "s" };
-            format!(
-                "has {len} value{} for {expected_len} column{}",
-                plural(len),
-                plural(expected_len)
-            )
+            let values = counted(len, "value");
+            format!("has {values} for {}", counted(expected_len, "column"))
         }
         csv::ErrorKind::Utf8 { .. } => "is not UTF-8".to_owned(),
         _ => error.to_string(),

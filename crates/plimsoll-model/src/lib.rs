@@ -70,5 +70,5 @@ pub use crate::threshold::{
     ThresholdVerdict, Trend, Unit,
 };
 pub use crate::units::{
-    ByteSize, DurationText, Rate, UnitError, parse_byte_size, parse_duration, parse_rate,
+    ByteSize, DurationText, Rate, UnitError, counted, parse_byte_size, parse_duration, parse_rate,
 };

@@ -1,6 +1,7 @@
 //! What happens while a site is served that a person should know.
 
 use plimsoll_formats::Remark;
+use plimsoll_model::counted;
 use plimsoll_server::{Notice, Severity};
 
 /// One such moment.
@@ -39,14 +40,14 @@ impl From<SiteEvent<'_>> for Notice {
                 Self::new(Severity::Warning, &*remark.message).about(place)
             }
             SiteEvent::LinksLoaded { source, links } => {
-                Self::new(Severity::Note, format!("{links} redirects")).about(source)
+                Self::new(Severity::Note, counted(links as u64, "redirect")).about(source)
             }
             SiteEvent::LinksKept {
                 source,
                 reason,
                 links,
             } => {
-                let message = format!("{reason}; {links} redirects are kept");
+                let message = format!("{reason}; {} kept", counted(links as u64, "redirect"));
                 Self::new(Severity::Warning, message).about(source)
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit};
+use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counted};
 
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
@@ -224,9 +224,9 @@ impl Line {
         let limited = |window: &&Window| !window.seen.held && window.seen.generator_limited;
         let limited = self.windows.iter().filter(limited).count();
         if limited > 0 && matches!(self.found.ended, Ended::Line(_)) {
-            let s = if limited == 1 { "" } else { "s" };
+            let windows = counted(limited as u64, "window");
             warnings.push(format!(
-                "the generator was at its limit in {limited} window{s} that broke; those of the rounds \
+                "the generator was at its limit in {windows} that broke; those of the rounds \
                  were left out"
             ));
         }

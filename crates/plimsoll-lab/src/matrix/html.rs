@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::counted;
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
-use super::table::{cell, counted, limit, load, remark, short, shown, size, variation};
+use super::table::{cell, limit, load, remark, short, shown, size, variation};
 use crate::pages::{write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
@@ -19,10 +20,10 @@ pub fn to_html(matrix: &Matrix) -> String {
         "<header><h1>{}</h1><p class=\"shape\">{} × {} × {}, {} of {:?} after \
          {:?} each, in random order (seed {})</p>",
         escaped(&matrix.name),
-        counted(matrix.targets.len(), "target"),
-        counted(matrix.loads.len(), "load"),
-        counted(matrix.sizes.len(), "size"),
-        counted(matrix.repeats as usize, "trial"),
+        counted(matrix.targets.len() as u64, "target"),
+        counted(matrix.loads.len() as u64, "load"),
+        counted(matrix.sizes.len() as u64, "size"),
+        counted(u64::from(matrix.repeats), "trial"),
         matrix.window,
         matrix.warm_up,
         matrix.seed

@@ -1,6 +1,6 @@
 //! The cells of a matrix in words, the same in text and on pages.
 
-use plimsoll_model::{ByteSize, grouped, three_figures};
+use plimsoll_model::{ByteSize, counted, grouped, three_figures};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::plan::{Limited, LoadPlan, SizePlan};
@@ -8,12 +8,6 @@ use super::trial::Outcome;
 
 /// Where there is no figure.
 pub(super) const NOTHING: &str = "–";
-
-/// `1 target`, `2 targets`.
-pub(super) fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
 
 /// `value` in the unit of `figure`.
 pub(super) fn shown(figure: Figure, value: f64) -> String {
@@ -138,12 +132,12 @@ pub(super) fn size(size: &SizePlan) -> String {
 
 /// `c8: 8 connections, closed loop`.
 pub(super) fn load(load: &LoadPlan, connections: u32) -> String {
-    let plural = if connections == 1 { "" } else { "s" };
+    let connections = counted(u64::from(connections), "connection");
     let model = match load.rate {
         None => "closed loop".to_owned(),
         Some(rate) => format!("{rate}, open loop"),
     };
-    format!("{}: {connections} connection{plural}, {model}", load.name)
+    format!("{}: {connections}, {model}", load.name)
 }
 
 /// `CPU per request nginx; req/s nginx, not clear of plimsoll`.

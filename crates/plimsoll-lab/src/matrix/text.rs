@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Write};
 
+use plimsoll_model::counted;
+
 use super::outcome::{CellResult, Figure, Matrix};
-use super::table::{cell, counted, limit, load, remark, size, variation, winners};
+use super::table::{cell, limit, load, remark, size, variation, winners};
 use crate::wording::{write_machine, write_wrapped};
 
 /// A block for each row, the winners, the conditions; ends with a line break.
@@ -18,14 +20,14 @@ fn write_all(out: &mut String, matrix: &Matrix) -> fmt::Result {
         out,
         "{}: {} × {} × {}",
         matrix.name,
-        counted(matrix.targets.len(), "target"),
-        counted(matrix.loads.len(), "load"),
-        counted(matrix.sizes.len(), "size"),
+        counted(matrix.targets.len() as u64, "target"),
+        counted(matrix.loads.len() as u64, "load"),
+        counted(matrix.sizes.len() as u64, "size"),
     )?;
     writeln!(
         out,
         "{} of {:?} after {:?} each, in random order (seed {}); medians",
-        counted(matrix.repeats as usize, "trial"),
+        counted(u64::from(matrix.repeats), "trial"),
         matrix.window,
         matrix.warm_up,
         matrix.seed

@@ -15,9 +15,13 @@ use crate::stream::Stream;
 /// Capacity that an idle connection may keep.
 const KEPT: usize = 4 * 1024;
 
+/// Shorter files wait for each other with their heads, to be sent in one segment. Before a longer one the
+/// head goes by itself: kept back, it made 10 MB cost a third more over loopback, for nginx as for us.
+const SEGMENT: u64 = 64 * 1024;
+
 /// Bytes of a file that one connection sends before others have their turn; what is not in memory is read
 /// meanwhile.
-const TURN: usize = 512 * 1024;
+const TURN: usize = 2 * 1024 * 1024;
 
 /// Bytes of its own, then one piece of content from where it lies.
 #[derive(Debug, Default)]
@@ -113,7 +117,8 @@ impl Output {
     ) -> Poll<io::Result<()>> {
         while self.sent < self.bytes.len() {
             let rest = &self.bytes[self.sent..];
-            let sent = ready!(if self.file.is_some() {
+            let file = self.file.as_ref();
+            let sent = ready!(if file.is_some_and(|file| file.part.length() < SEGMENT) {
                 stream.poll_write_more(cx, rest)
             } else {
                 Pin::new(&mut *stream).poll_write(cx, rest)

@@ -39,7 +39,23 @@ pub struct RouteIndex<T> {
 struct Paths {
     exact: HashMap<String, Vec<usize>>,
     prefix: HashMap<String, Vec<usize>>,
+    /// Bytes of the longest prefix, so that no longer one is looked up.
+    longest_prefix: usize,
     patterns: Vec<usize>,
+}
+
+impl Paths {
+    /// The longest beginning of a path that may be one of the prefixes; it ends where a segment does.
+    fn longest_candidate<'a>(&self, path: &'a str) -> &'a str {
+        match path.as_bytes().get(..=self.longest_prefix) {
+            // A segment also ends where the next byte is a slash.
+            Some(head) => {
+                let end = head.iter().rposition(|byte| *byte == b'/');
+                end.map_or(path, |end| &path[..end])
+            }
+            None => path,
+        }
+    }
 }
 
 /// What routes look at; a [`Request`] is asked for it lazily.
@@ -109,6 +125,7 @@ impl<T> RouteIndex<T> {
                 }
                 PathCondition::Prefix(prefix) => {
                     let prefix = normalized(prefix.trim_end_matches('/')).into_owned();
+                    paths.longest_prefix = paths.longest_prefix.max(prefix.len());
                     paths.prefix.entry(prefix).or_default().push(number);
                 }
                 PathCondition::Pattern(_) | PathCondition::Regex(_) => paths.patterns.push(number),
@@ -159,7 +176,7 @@ impl<T> RouteIndex<T> {
             return Some(found);
         }
         if !paths.prefix.is_empty() && path.starts_with('/') {
-            let mut prefix = path.trim_end_matches('/');
+            let mut prefix = paths.longest_candidate(path.trim_end_matches('/'));
             loop {
                 if let Some(found) = paths.prefix.get(prefix).and_then(|numbers| first(numbers)) {
                     return Some(found);

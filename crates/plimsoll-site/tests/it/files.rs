@@ -292,3 +292,15 @@ fn it_keeps_to_the_contract_of_actions() {
     let make = plimsoll_site::directory(directory.path().to_owned(), plan);
     plimsoll_server::contract::action(make);
 }
+
+#[test]
+fn header_bombs_are_refused_and_others_are_served() {
+    let site = Site::new(&[("index.html", PAGE)], "");
+    let many = "x: y\r\n".repeat(5_000);
+    let long = format!("x: {}\r\n", "y".repeat(200_000));
+    for bomb in [many, long] {
+        let refused = site.ask("GET", "/", &bomb);
+        assert_eq!(refused.status, 431, "{refused:?}");
+        assert_eq!(site.get("/").body, PAGE);
+    }
+}

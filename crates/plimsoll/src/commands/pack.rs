@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::counted;
 use plimsoll_site::pack::{PackError, PackOptions, extract, list, pack};
 use plimsoll_site::{LinkPlace, load_links};
 
@@ -84,7 +85,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     if let Some(directory) = &args.extract {
         let files = extract(&args.place, directory).map_err(|error| told(&error))?;
-        return print(&format!("wrote {files} files to {}", directory.display()));
+        return print(&format!(
+            "wrote {} to {}",
+            counted(files as u64, "file"),
+            directory.display()
+        ));
     }
     let Some(output) = &args.output else {
         return Err(Problem::with("--output", "says what is to be written").usage());
@@ -100,11 +105,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         hidden: args.site.hidden(),
     };
     let packed = pack(&options).map_err(|error| told(&error))?;
+    let copies = match packed.copies {
+        1 => "1 compressed copy".to_owned(),
+        copies => format!("{copies} compressed copies"),
+    };
     print(&format!(
-        "{}: {} files and {} compressed copies, {} bytes and a program of {}",
+        "{}: {} and {copies}, {} bytes and a program of {}",
         output.display(),
-        packed.files,
-        packed.copies,
+        counted(packed.files as u64, "file"),
         packed.bytes - packed.program_bytes,
         packed.program_bytes
     ))
