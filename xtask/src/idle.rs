@@ -76,13 +76,12 @@ http {
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     raise_descriptors(arguments.connections + OTHERS)?;
     let target = target_directory(root)?;
-    let program = match &arguments.program {
-        Some(program) => root.join(program),
-        None => {
-            let build = ["build", "--release", "--locked", "--bin", "plimsoll"];
-            step::run(root, &mut cargo(&build))?;
-            target.join("release/plimsoll")
-        }
+    let program = if let Some(program) = &arguments.program {
+        root.join(program)
+    } else {
+        let build = ["build", "--release", "--locked", "--bin", "plimsoll"];
+        step::run(root, &mut cargo(&build))?;
+        target.join("release/plimsoll")
     };
     let directory = target.join(format!("idle-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
