@@ -32,9 +32,10 @@ fn content_must_come_fast_enough() {
         let stream = requests.send_request(post).await.unwrap();
         let (mut sending, mut receiving) = stream.split();
         let content = async {
-            // Without end, and none of it too late.
-            let piece = Bytes::from(vec![b'x'; 16 * 1024]);
-            while sending.send_data(piece.clone()).await.is_ok() {}
+            // A byte at a time, none of which comes too late: the server waits for each.
+            while sending.send_data(Bytes::from_static(b"x")).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
             std::future::pending::<()>().await;
         };
         tokio::select! {
