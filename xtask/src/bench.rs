@@ -238,6 +238,11 @@ impl Drop for Bench<'_> {
     }
 }
 
+/// The jar of WireMock, which is fetched if it is missing.
+pub(crate) fn wiremock_jar(root: &Path, peers: &Path) -> Result<PathBuf, Failure> {
+    peers::wiremock_jar(root, peers)
+}
+
 pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = step::output(root, &mut step::cargo(&arguments))?;

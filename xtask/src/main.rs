@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, idle.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -22,6 +22,7 @@ mod sources;
 mod step;
 mod test;
 mod tidy;
+mod wiremock;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Task {
     Smuggling,
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
+    /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
+    Wiremock,
     /// A benchmark of bench/, by plimsoll compare
     Bench(bench::Arguments),
     /// What the source documents measure, measured again, into docs/performance.md
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Smuggling => smuggling::run(&root),
+        Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),

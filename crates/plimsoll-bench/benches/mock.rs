@@ -103,6 +103,10 @@ respond.status = 418
 [[rules]]
 when.request.url_path = "/file"
 respond.file_path = "files/hello.json"
+
+[[rules]]
+when.request.url_path = "/script"
+respond.javascript = { text = "export default (request) => ({ path: request.path })" }
 "#;
 
 /// A server of a root file with a folder, in this process.
@@ -135,6 +139,7 @@ fn response_latency(criterion: &mut Criterion) {
         ("file_rule_warm", "/file", "200"),
         ("dyn_route_fallback", "/hello", "200"),
         ("not_found", "/missing", "404"),
+        ("javascript_rule", "/script", "200"),
     ] {
         let mut stream = TcpStream::connect(engine.addresses()[0]).unwrap();
         stream.set_nodelay(true).unwrap();

@@ -108,6 +108,23 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// A copy that outlives it, below the prefix, without content.
+    pub(crate) fn keep(&self) -> KeptRequest {
+        let fields = self.headers().into_iter();
+        KeptRequest {
+            method: self.method.to_owned(),
+            target_path: self.own_path.to_owned(),
+            query: self.query.map(str::to_owned),
+            authority: self.authority.to_owned(),
+            is_tls: self.is_tls,
+            peer: self.peer,
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            body: Bytes::new(),
+        }
+    }
+
     /// The value of the first field of that name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         match self.fields {

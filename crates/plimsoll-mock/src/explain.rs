@@ -132,6 +132,13 @@ pub fn shown(reply: &Reply) -> String {
             format!("{status}, {} bytes of {kind}", bytes.len())
         }
         Content::Proxy(upstream) => format!("what {upstream} answers"),
+        Content::Grpc(reply) => format!(
+            "{}, {} messages of gRPC",
+            reply.status,
+            reply.messages.len()
+        ),
+        Content::WebSocket(_) => "a WebSocket".to_owned(),
+        Content::Script(script) => format!("what {} answers", script.shown()),
         Content::Events(script) => {
             let repeats = if script.rounds.is_none() {
                 ", again and again"

@@ -16,6 +16,7 @@ use plimsoll_wire::SystemClock;
 use crate::asked::{Asked, KeptRequest};
 use crate::openapi::OpenApi;
 use crate::rules::Rule;
+use crate::websocket::Session;
 
 /// Requests that are kept unless a file says otherwise.
 pub const ENTRIES: usize = 1000;
@@ -67,6 +68,8 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone)]
 pub(crate) enum AnsweredBy {
     Rule(Arc<Rule>),
+    /// A rule, by a WebSocket.
+    Session(Arc<Rule>, Arc<Session>),
     /// The one at this path.
     Collection(String),
     Document(Arc<OpenApi>),
@@ -95,7 +98,7 @@ impl Journal {
 
     /// Notes a request, and the status of its answer once there is one.
     pub(crate) fn note(&self, mut request: KeptRequest, by: AnsweredBy, answer: Answer) -> Answer {
-        if let AnsweredBy::Rule(rule) = &by {
+        if let AnsweredBy::Rule(rule) | AnsweredBy::Session(rule, _) = &by {
             rule.hits.fetch_add(1, Ordering::Relaxed);
         }
         let length = request.body.len();
@@ -202,7 +205,15 @@ impl Entry {
     /// The rule that answered it.
     pub(crate) fn rule(&self) -> Option<&Arc<Rule>> {
         match &self.by {
-            AnsweredBy::Rule(rule) => Some(rule),
+            AnsweredBy::Rule(rule) | AnsweredBy::Session(rule, _) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// What was said over the WebSocket that it opened.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        match &self.by {
+            AnsweredBy::Session(_, session) => Some(session),
             _ => None,
         }
     }

@@ -7,13 +7,13 @@ use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Request};
 
 use crate::action::Mock;
-use crate::admin::{AdminOfMock, PAGE};
+use crate::admin::{AdminOfMock, PAGE, WIREMOCK};
 use crate::folder::Folder;
-use crate::forward::Upstream;
 use crate::import::redact::Redaction;
 use crate::journal::{ENTRIES, Journal};
 use crate::plan::MockPlan;
-use crate::record::{Record, Recorder};
+use crate::proxy::Upstream;
+use crate::record::{self, Record, Recorder};
 use crate::shared::Shared;
 
 /// The action of mocks, for those who compile configurations.
@@ -25,7 +25,7 @@ pub const KIND: ActionKind = ActionKind {
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
     if table.has("record") {
-        return record(table, mounted);
+        return recording(table, mounted);
     }
     let cors = table.boolean("cors");
     let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
@@ -74,8 +74,12 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             shared.keep_journal(Arc::new(Journal::new(entries, &prefix)));
         }
         let admin = AdminOfMock::new(Arc::clone(&shared));
+        let of_wiremock = admin.clone();
         let answer = move |request: &Request<'_>, rest: &str| admin.answer(request, rest);
         apis.add("/mock", PAGE, Arc::new(answer));
+        let answer =
+            move |request: &Request<'_>, rest: &str| of_wiremock.answer_wiremock(request, rest);
+        apis.add(WIREMOCK, &[], Arc::new(answer));
     }
     Some(Arc::new(move || {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
@@ -83,9 +87,9 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
 }
 
 /// `{ record = URL, dir = FOLDER }`: passes requests on, and keeps what is answered.
-fn record(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let upstream = table.take("record").and_then(|value| {
-        let upstream = Upstream::new(as_text(&value)?);
+        let upstream = Upstream::new(as_text(&value)?, record::options());
         value.check(upstream)
     });
     let redact = table

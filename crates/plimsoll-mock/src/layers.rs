@@ -150,13 +150,13 @@ impl Layers {
         let at = self.added.iter().position(|rule| rule.key == key);
         let place = match at {
             Some(_) => self.place(),
-            None if self.changed.get(key).is_some_and(Option::is_none) => return Err(unknown()),
+            None if self.is_removed(key) => return Err(unknown()),
             None => {
                 let set = self.in_files(key).ok_or_else(unknown)?;
                 Place::in_set(set, &self.files.states)
             }
         };
-        let mut rule = place.rule(json).map_err(ChangeError::Wrong)?;
+        let rule = place.rule(json).map_err(ChangeError::Wrong)?;
         if let Some(id) = rule.id.as_ref().filter(|id| *id != key) {
             // A rule keeps its name, or what was noted of it would be another one's.
             let problem = ConfigProblem {
@@ -168,13 +168,19 @@ impl Layers {
             };
             return Err(ChangeError::Wrong(vec![problem]));
         }
+        self.put(key, rule)
+    }
+
+    /// Puts a rule in place of another, or of one of a file that was removed.
+    pub(crate) fn put(&mut self, key: &str, mut rule: Rule) -> Result<(), ChangeError> {
         key.clone_into(&mut rule.key);
         let rule = Arc::new(rule);
-        match at {
-            Some(at) => self.added[at] = rule,
-            None => {
-                self.changed.insert(key.to_owned(), Some(rule));
-            }
+        if let Some(at) = self.added.iter().position(|rule| rule.key == key) {
+            self.added[at] = rule;
+        } else if self.in_files(key).is_some() {
+            self.changed.insert(key.to_owned(), Some(rule));
+        } else {
+            return Err(ChangeError::Unknown(key.to_owned()));
         }
         Ok(())
     }
@@ -186,12 +192,16 @@ impl Layers {
         if self.added.len() < before {
             return Ok(());
         }
-        let is_gone = self.changed.get(key).is_some_and(Option::is_none);
-        if is_gone || self.in_files(key).is_none() {
+        if self.is_removed(key) || self.in_files(key).is_none() {
             return Err(ChangeError::Unknown(key.to_owned()));
         }
         self.changed.insert(key.to_owned(), None);
         Ok(())
+    }
+
+    /// Whether a rule of a file was removed.
+    pub(crate) fn is_removed(&self, key: &str) -> bool {
+        self.changed.get(key).is_some_and(Option::is_none)
     }
 
     /// Whether a rule of a file was changed.
@@ -205,7 +215,7 @@ impl Layers {
     }
 
     /// What files of rules that are added lie in: the folder of the first set, or the one that is served.
-    fn root(&self) -> Option<&Path> {
+    pub(crate) fn root(&self) -> Option<&Path> {
         let of_set = self
             .files
             .sets

@@ -32,7 +32,15 @@ pub mod fault;
 
 pub mod events;
 
+pub mod websocket;
+
+pub mod grpc;
+
+pub mod store;
+
 pub mod states;
+
+pub mod script;
 
 pub mod collection;
 
@@ -58,13 +66,13 @@ mod worker;
 
 pub mod journal;
 
+mod teller;
+
 mod layers;
 
 pub mod shared;
 
 mod hops;
-
-pub mod forward;
 
 pub mod record;
 

@@ -69,13 +69,24 @@ pub(crate) fn findings(set: &RuleSet, rule: &Rule, asked: &Asked<'_>) -> Vec<Fin
     prefix.into_iter().chain(conditions).collect()
 }
 
+/// How far a request is from meeting conditions: from 0, which is that it does, to 1.
+pub(crate) fn distance_of(conditions: &[Condition], asked: &Asked<'_>) -> f64 {
+    with_others(conditions, asked, (0.0, 0.0))
+}
+
 fn distance(set: &RuleSet, rule: &Rule, asked: &Asked<'_>) -> f64 {
     let (mut missed, mut all) = (0.0, 0.0);
     if let Some(prefix) = set.prefix.as_ref().filter(|_| !set.covers(&asked.path)) {
         missed += OF_PATH * (1.0 - likeness(&asked.path, prefix));
         all += OF_PATH;
     }
-    for condition in &rule.conditions {
+    with_others(&rule.conditions, asked, (missed, all))
+}
+
+/// - `others`: what is missed of conditions that are none of these, and how much they count.
+fn with_others(conditions: &[Condition], asked: &Asked<'_>, others: (f64, f64)) -> f64 {
+    let (mut missed, mut all) = others;
+    for condition in conditions {
         let weight = weight(condition);
         missed += weight * miss(condition, asked);
         all += weight;

@@ -7,12 +7,16 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
+use crate::asked::Asked;
 use crate::delay::Delay;
 use crate::events::EventScript;
 use crate::fault::Fault;
+use crate::grpc::GrpcReply;
 use crate::pace::Pace;
 use crate::proxy::Upstream;
+use crate::script::Script;
 use crate::template::{Chance, Written};
+use crate::websocket::Conversation;
 
 /// A response, as a file describes it.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +55,23 @@ pub enum Content {
     Proxy(Arc<Upstream>),
     /// Server-sent events.
     Events(EventScript),
+    /// What a call of gRPC is answered with.
+    Grpc(Arc<GrpcReply>),
+    /// What is said over a WebSocket.
+    WebSocket(Arc<Conversation>),
+    /// What a function of JavaScript answers.
+    Script(Arc<Script>),
+}
+
+impl Content {
+    /// What it is for a request; nothing of those that are no bytes.
+    pub(crate) fn for_request(&self, asked: &Asked<'_>) -> Bytes {
+        match self {
+            Self::Bytes(_, bytes) => bytes.clone(),
+            Self::Written(_, written) => Bytes::from(written.fill(asked)),
+            _ => Bytes::new(),
+        }
+    }
 }
 
 /// A file that a rule answers with.

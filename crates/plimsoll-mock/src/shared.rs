@@ -14,6 +14,7 @@ use crate::journal::Journal;
 use crate::layers::Layers;
 use crate::plan::MockPlan;
 use crate::states::States;
+use crate::teller::Teller;
 
 /// One mock, whoever serves it.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub struct Shared {
     /// What the plan is made of; taken before `plan`.
     layers: Mutex<Layers>,
     journal: OnceLock<Arc<Journal>>,
+    teller: OnceLock<Arc<Teller>>,
 }
 
 /// How often files are looked at.
@@ -38,6 +40,7 @@ impl Shared {
             plan: Mutex::new(plan),
             epoch: AtomicU64::new(0),
             journal: OnceLock::new(),
+            teller: OnceLock::new(),
         })
     }
 
@@ -48,6 +51,7 @@ impl Shared {
         let (plan, loaded) = load(file, &States::default())?;
         let files = plan.files.clone();
         let shared = Self::fixed(plan);
+        shared.teller.get_or_init(|| Arc::new(Teller::new(notices)));
         let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
@@ -90,6 +94,11 @@ impl Shared {
         let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = self.plan().1;
         look(&plan, &layers)
+    }
+
+    /// Who is told of what happens while requests are answered.
+    pub(crate) fn teller(&self) -> Arc<Teller> {
+        Arc::clone(self.teller.get_or_init(Arc::default))
     }
 
     /// From now on requests are kept there; what was given first holds.

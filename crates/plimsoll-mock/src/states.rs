@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::asked::{Asked, values};
+use crate::store::Store;
 
 /// The state that every scenario begins in.
 pub const STARTED: &str = "Started";
@@ -12,9 +13,13 @@ pub const STARTED: &str = "Started";
 /// More clients than these are not told apart: all of a scenario begin anew.
 const MOST_SESSIONS: usize = 100_000;
 
-/// The states of all scenarios, shared by all workers.
+/// The states of all scenarios and what scripts keep, shared by all workers.
 #[derive(Debug, Clone, Default)]
-pub struct States(Arc<Mutex<HashMap<String, Sessions>>>);
+pub struct States {
+    scenarios: Arc<Mutex<HashMap<String, Sessions>>>,
+    /// What scripts keep.
+    pub store: Store,
+}
 
 /// The states of one scenario, by the client that is in it.
 type Sessions = HashMap<String, String>;
@@ -87,6 +92,11 @@ impl Scenario {
         state.map_or(STARTED, String::as_str).to_owned()
     }
 
+    /// Which client a request is from, by what tells them apart.
+    pub(crate) fn client(&self, asked: &Asked<'_>) -> String {
+        self.session.of(asked)
+    }
+
     /// From now on it is in `next` for the client that asks, if it is in `from` still.
     pub fn go(&self, from: Option<&str>, next: &str, asked: &Asked<'_>) {
         let mut all = self.states.lock();
@@ -110,9 +120,10 @@ impl fmt::Display for Scenario {
 }
 
 impl States {
-    /// All scenarios begin anew.
+    /// All scenarios begin anew, and what scripts have kept is forgotten.
     pub fn reset(&self) {
         self.lock().clear();
+        self.store.clear();
     }
 
     /// One scenario begins anew.
@@ -142,7 +153,9 @@ impl States {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Sessions>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scenarios
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

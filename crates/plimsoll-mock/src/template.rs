@@ -321,7 +321,7 @@ fn generated(generator: &Generator, counter: &AtomicU64, rng: &mut Rng) -> Strin
 }
 
 /// Of version 4 (RFC 9562, section 5.4).
-fn uuid(rng: &mut Rng) -> String {
+pub(crate) fn uuid(rng: &mut Rng) -> String {
     let bits = rng.u128(..) & !(0xf << 76) & !(0x3 << 62) | 4 << 76 | 2 << 62;
     let hex = format!("{bits:032x}");
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();

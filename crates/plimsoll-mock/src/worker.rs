@@ -9,21 +9,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_server::{Alarms, Answer, Outcome, Response, ResponseBody};
+use plimsoll_server::{Alarms, Answer, LocalFuture, Outcome, Response, ResponseBody};
 
 use crate::asked::Asked;
 use crate::collection;
 use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
+use crate::grpc::CallContent;
 use crate::journal::AnsweredBy;
 use crate::pace::Paced;
 use crate::plan::MockPlan;
 use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
+use crate::script::{Script, Scripts};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
+use crate::websocket::{self, Conversation, Session};
 
 /// A plan as one worker serves it.
 #[derive(Debug)]
@@ -36,6 +39,9 @@ pub(crate) struct Worker {
     files: Files,
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
+    scripts: Scripts,
+    /// The WebSocket that was agreed on last, until it is asked what has answered.
+    session: RefCell<Option<Arc<Session>>>,
     alarms: Alarms,
 }
 
@@ -75,6 +81,8 @@ impl Worker {
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
             pools: RefCell::default(),
+            scripts: Scripts::new(plan.states.store.clone(), shared.teller()),
+            session: RefCell::default(),
             alarms: Alarms::default(),
             plan,
         }
@@ -129,7 +137,11 @@ impl Worker {
         match by {
             By::Preflight => AnsweredBy::Preflight,
             By::Rule(set, number) => {
-                AnsweredBy::Rule(Arc::clone(&self.plan.sets[set].rules()[number]))
+                let rule = Arc::clone(&self.plan.sets[set].rules()[number]);
+                match self.session.take() {
+                    Some(session) => AnsweredBy::Session(rule, session),
+                    None => AnsweredBy::Rule(rule),
+                }
             }
             By::Collection(at) => {
                 AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
@@ -172,6 +184,7 @@ impl Worker {
 
     #[inline]
     fn by_rule(self: &Rc<Self>, chosen: Chosen, asked: &Asked<'_>, allowed: Allowed) -> Answer {
+        self.session.take();
         let reply = self.reply(chosen);
         let ready = &self.ready[chosen.set][chosen.rule][chosen.turn];
         if let (Some(ready), true) = (ready, reply.delay.is_zero()) {
@@ -185,13 +198,25 @@ impl Worker {
         if let Content::Proxy(upstream) = &reply.content {
             return self.by_proxy(chosen, upstream, asked, allowed, delay);
         }
+        if let Content::WebSocket(conversation) = &reply.content {
+            return self.by_websocket(chosen, conversation, asked, &allowed, delay);
+        }
+        if let Content::Script(script) = &reply.content {
+            return self.by_script(chosen, script, asked, allowed, delay);
+        }
+        if let Content::Grpc(call) = &reply.content {
+            let content = call.content(asked);
+            let fields = written_fields(reply, asked);
+            let response = by_call(self.sharing(), &allowed, &fields, content);
+            return self.after(delay, async move { Outcome::Respond(response) });
+        }
         // What is made of the request is made now, since it does not stay.
         let fields = written_fields(reply, asked);
         let content = match &reply.content {
             Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
-            Content::File(_) | Content::Proxy(_) | Content::Events(_) => None,
+            _ => None,
         };
         let stream = match &reply.content {
             Content::Events(script) => Some(script.stream(asked)),
@@ -281,6 +306,101 @@ impl Worker {
             }
         }
         response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+    }
+
+    /// A WebSocket, if it is asked for as it should be.
+    fn by_websocket(
+        &self,
+        chosen: Chosen,
+        conversation: &Arc<Conversation>,
+        asked: &Asked<'_>,
+        allowed: &Allowed,
+        delay: Duration,
+    ) -> Answer {
+        let fields = match websocket::agreed(asked, &conversation.protocols) {
+            Ok(fields) => fields,
+            Err((status, fields, text)) => {
+                let refusal = Ready::text(self.sharing(), status, text);
+                let response = refusal.response(self.sharing(), allowed);
+                let response = fields
+                    .into_iter()
+                    .fold(response, |response, (name, value)| {
+                        response.with_field(name, value)
+                    });
+                return Answer::now(response);
+            }
+        };
+        let session = Arc::<Session>::default();
+        *self.session.borrow_mut() = Some(Arc::clone(&session));
+        let mut all = written_fields(self.reply(chosen), asked);
+        all.extend(fields);
+        let response = Response::new(StatusCode::SWITCHING_PROTOCOLS);
+        let response = all.into_iter().fold(response, |response, (name, value)| {
+            response.with_field(name, value)
+        });
+        let (conversation, request) = (Arc::clone(conversation), asked.keep());
+        self.after(delay, async move {
+            let talk = move |stream| {
+                let talk = websocket::talk(stream, conversation, request, session);
+                Box::pin(talk) as LocalFuture<()>
+            };
+            Outcome::Upgrade(response, Box::new(talk))
+        })
+    }
+
+    /// The answer of a script, in place of what the rule gives.
+    fn by_script(
+        self: &Rc<Self>,
+        chosen: Chosen,
+        script: &Arc<Script>,
+        asked: &Asked<'_>,
+        allowed: Allowed,
+        delay: Duration,
+    ) -> Answer {
+        let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
+        let scenario = rule.scenario.as_ref();
+        let state = scenario.map(|scenario| scenario.state(asked));
+        let client = scenario.map(|scenario| scenario.client(asked));
+        let own = written_fields(self.reply(chosen), asked);
+        let asking = self
+            .scripts
+            .ask(script, asked, &self.reply(chosen).chance, state);
+        let (worker, rule) = (Rc::clone(self), Arc::clone(rule));
+        self.after(delay, async move {
+            let answer = match asking {
+                Ok(asking) => worker.scripts.answer(asking).await,
+                Err(refusal) => Err(refusal),
+            };
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err((status, text)) => {
+                    let sharing = worker.sharing();
+                    let refusal = Ready::text(sharing, status, text);
+                    return Outcome::Respond(refusal.response(sharing, &allowed));
+                }
+            };
+            if let (Some(scenario), Some(client), Some(state)) =
+                (&rule.scenario, client, &answer.state)
+            {
+                scenario.states.put(&scenario.name, &client, state);
+            }
+            let is_theirs = |name: &HeaderName| answer.fields.iter().any(|(it, _)| it == name);
+            let mut fields: Vec<_> = own.into_iter().filter(|it| !is_theirs(&it.0)).collect();
+            fields.extend(answer.fields.iter().cloned());
+            let reply = worker.reply(chosen);
+            let (kind, content) = (answer.kind, answer.content);
+            let reply = Reply {
+                status: answer.status.or(reply.status),
+                content: if content.is_empty() {
+                    Content::Empty
+                } else {
+                    Content::Bytes(kind, content.clone())
+                },
+                pace: reply.pace,
+                ..Reply::default()
+            };
+            made(worker.sharing(), &allowed, &reply, fields, content)
+        })
     }
 
     /// Connections to a real server, as long as these rules hold.
@@ -407,9 +527,7 @@ fn always(sharing: &Sharing, reply: &Reply) -> Option<Ready> {
     let content = match &reply.content {
         Content::Empty => Bytes::new(),
         Content::Bytes(_, content) => content.clone(),
-        Content::File(_) | Content::Written(..) | Content::Proxy(_) | Content::Events(_) => {
-            return None;
-        }
+        _ => return None,
     };
     let (status, fields) = head(reply, reply.fields.clone());
     Some(Ready::new(sharing, status, fields, content))
@@ -430,6 +548,24 @@ fn by_events(
     }
     let response = ready::response(sharing, allowed, status, &fields);
     Outcome::Respond(response.with_body(ResponseBody::Stream(Box::pin(stream))))
+}
+
+/// The response to a call of gRPC.
+fn by_call(
+    sharing: &Sharing,
+    allowed: &Allowed,
+    fields: &[(HeaderName, HeaderValue)],
+    content: CallContent,
+) -> Response {
+    let kind = HeaderValue::from_static("application/grpc");
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(name, _)| name != CONTENT_TYPE)
+        .cloned()
+        .collect();
+    ready::response(sharing, allowed, StatusCode::OK, &fields)
+        .with_field(CONTENT_TYPE, kind)
+        .with_body(ResponseBody::Stream(Box::pin(content)))
 }
 
 /// The outcome of a reply that is made for one request.

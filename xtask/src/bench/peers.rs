@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cannot;
-use crate::Outcome;
 use crate::packages::{self, Package};
 use crate::step;
+use crate::{Failure, Outcome};
 
 const PACKAGES: [Package; 6] = [
     packages::OPENSSL,
@@ -123,8 +123,12 @@ fn k6(root: &Path, peers: &Path) -> Outcome {
     step::run(root, &mut go)
 }
 
-/// A jar of Maven Central, with a script that runs it.
-fn wiremock(root: &Path, peers: &Path) -> Outcome {
+/// The jar of WireMock in `peers`, from Maven Central if it is missing.
+pub(super) fn wiremock_jar(root: &Path, peers: &Path) -> Result<PathBuf, Failure> {
+    let jar = peers.join(format!("wiremock-standalone-{WIREMOCK}.jar"));
+    if jar.is_file() {
+        return Ok(jar);
+    }
     let artifact = format!("org.wiremock:wiremock-standalone:{WIREMOCK}");
     let mut maven = Command::new("mvn");
     maven
@@ -132,7 +136,12 @@ fn wiremock(root: &Path, peers: &Path) -> Outcome {
         .arg(format!("-Dartifact={artifact}"))
         .arg(format!("-DoutputDirectory={}", peers.display()));
     step::run(root, &mut maven)?;
-    let jar = peers.join(format!("wiremock-standalone-{WIREMOCK}.jar"));
+    Ok(jar)
+}
+
+/// The jar, with a script that runs it.
+fn wiremock(root: &Path, peers: &Path) -> Outcome {
+    let jar = wiremock_jar(root, peers)?;
     let script = format!("#!/bin/sh\nexec java -jar {} \"$@\"\n", jar.display());
     let program = peers.join("bin/wiremock");
     fs::create_dir_all(peers.join("bin"))

@@ -95,14 +95,14 @@ pub enum MessageError {
     List(String),
 }
 
-/// Why bytes are no answer of a method.
+/// Why bytes are no message of a method, asked or answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// They are not of the message's type.
-    #[error("the answer is not a {0}: {1}")]
+    #[error("the message is not a {0}: {1}")]
     Message(String, String),
     /// JSON has no such value.
-    #[error("the answer, a {0}, has no form in JSON: {1}")]
+    #[error("the message, a {0}, has no form in JSON: {1}")]
     Json(String, String),
 }
 
@@ -134,6 +134,26 @@ impl Method {
         let decoded = DynamicMessage::decode(self.output.clone(), message)
             .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
         serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
+    }
+
+    /// A message that the method is asked with, as JSON; fields that have their defaults are left out.
+    pub fn request_to_json(&self, message: &[u8]) -> Result<String, AnswerError> {
+        let of = || self.input.full_name().to_owned();
+        let decoded = DynamicMessage::decode(self.input.clone(), message)
+            .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
+        serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
+    }
+
+    /// The message that the method answers with which `json` describes, encoded.
+    pub fn answer(&self, json: &[u8]) -> Result<Vec<u8>, MessageError> {
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        let message = DynamicMessage::deserialize(self.output.clone(), &mut reader)
+            .and_then(|message| reader.end().map(|()| message));
+        let message = message.map_err(|source| MessageError::Message {
+            of: self.output.full_name().to_owned(),
+            source,
+        })?;
+        Ok(message.encode_to_vec())
     }
 
     /// The messages that `json` describes, encoded: one, or for a method that takes a stream those of

@@ -17,10 +17,25 @@ pub struct Environment {
     pub headers: Vec<(String, String)>,
     /// In the order of the file.
     pub routes: Vec<MockoonRoute>,
+    /// The server that answers what no route does.
+    pub proxy: Option<MockoonProxy>,
     /// Data by its id, with its name and its text.
     pub data: Vec<DataBucket>,
     /// What of the environment these do not carry.
     pub left_out: Vec<Remark>,
+}
+
+/// A server that answers what no route does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MockoonProxy {
+    /// Its URL.
+    pub url: String,
+    /// Whether the prefix of the environment is taken from paths.
+    pub strips_prefix: bool,
+    /// Fields in place of those of requests.
+    pub request_headers: Vec<(String, String)>,
+    /// Fields in place of those that it answers.
+    pub response_headers: Vec<(String, String)>,
 }
 
 /// Data that responses and rules may use.
@@ -122,7 +137,7 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
             .trim_matches('/')
             .to_owned(),
         latency: number_of(&root, "latency"),
-        headers: headers_of(&root),
+        headers: headers_of(&root, "headers"),
         ..Environment::default()
     };
     for bucket in list_of(&root, "data") {
@@ -133,9 +148,19 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
         });
     }
     if root.get("proxyMode") == Some(&Value::Bool(true)) {
-        let place = Place::Key("proxyMode".to_owned());
-        let message = "what no route answers is not passed on to another server";
-        environment.left_out.push(Remark::new(place, message));
+        let url = text_of(&root, "proxyHost");
+        if url.is_empty() {
+            let place = Place::Key("proxyMode".to_owned());
+            let message = "there is no `proxyHost`, so nothing is passed on";
+            environment.left_out.push(Remark::new(place, message));
+        } else {
+            environment.proxy = Some(MockoonProxy {
+                url,
+                strips_prefix: root.get("proxyRemovePrefix") == Some(&Value::Bool(true)),
+                request_headers: headers_of(&root, "proxyReqHeaders"),
+                response_headers: headers_of(&root, "proxyResHeaders"),
+            });
+        }
     }
     if !list_of(&root, "callbacks").is_empty() {
         let place = Place::Key("callbacks".to_owned());
@@ -215,7 +240,7 @@ fn response(response: &Value) -> Result<MockoonResponse, String> {
     Ok(MockoonResponse {
         label: text_of(response, "label"),
         status,
-        headers: headers_of(response),
+        headers: headers_of(response, "headers"),
         body,
         latency: number_of(response, "latency"),
         is_plain: is("disableTemplating"),
@@ -244,7 +269,7 @@ fn list_of<'v>(of: &'v Value, key: &str) -> &'v [Value] {
     list.map_or(&[], Vec::as_slice)
 }
 
-fn headers_of(of: &Value) -> Vec<(String, String)> {
+fn headers_of(of: &Value, key: &str) -> Vec<(String, String)> {
     let pair = |header: &Value| {
         let object: &Map<String, Value> = header.as_object()?;
         let text = |key: &str| object.get(key).and_then(Value::as_str);
@@ -254,7 +279,7 @@ fn headers_of(of: &Value) -> Vec<(String, String)> {
             text("value").unwrap_or_default().to_owned(),
         ))
     };
-    list_of(of, "headers").iter().filter_map(pair).collect()
+    list_of(of, key).iter().filter_map(pair).collect()
 }
 
 #[cfg(test)]
@@ -289,6 +314,21 @@ mod tests {
         assert_eq!(second.body, MockoonBody::Data("d1".to_owned()));
         assert!(second.is_default);
         assert_eq!(environment.left_out.len(), 3, "{:?}", environment.left_out);
+    }
+
+    #[test]
+    fn what_no_route_answers_is_passed_on() {
+        let text = r#"{"routes": [], "proxyMode": true, "proxyHost": "http://a", "proxyRemovePrefix": true,
+            "proxyReqHeaders": [{"key": "x", "value": "1"}], "proxyResHeaders": [{"key": "", "value": ""}]}"#;
+        let environment = parse_environment(text).unwrap();
+        let expected = MockoonProxy {
+            url: "http://a".to_owned(),
+            strips_prefix: true,
+            request_headers: vec![("x".to_owned(), "1".to_owned())],
+            response_headers: Vec::new(),
+        };
+        assert_eq!(environment.proxy, Some(expected));
+        assert_eq!(environment.left_out, []);
     }
 
     proptest! {

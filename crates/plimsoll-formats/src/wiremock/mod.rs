@@ -17,7 +17,7 @@ use crate::{Place, Remark};
 
 pub use self::pattern::{NumberOrder, Pattern};
 pub use self::request::{FieldPlace, MappingField, MappingUrl};
-pub use self::response::{MappingBody, MappingDelay, MappingResponse};
+pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 
 /// What a file of mappings holds.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,6 +49,8 @@ pub struct Mapping {
     pub scenario: Option<(String, Option<String>, Option<String>)>,
     /// What is answered.
     pub response: MappingResponse,
+    /// The whole of it as it was written.
+    pub source: Value,
 }
 
 /// Reads a file: one mapping, or several under `mappings`.
@@ -149,7 +151,18 @@ fn table(
     }
 }
 
+/// Whether a value says nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.is_empty(),
+        Value::Object(all) => all.is_empty(),
+        _ => false,
+    }
+}
+
 fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
+    let source = value.clone();
     let Value::Object(mut mapping) = value else {
         notes.wrong.push(Remark::whole("is not an object"));
         return None;
@@ -190,8 +203,10 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
         );
     }
     let response = response::response(table(&mut mapping, "response", "", notes), notes);
-    for key in mapping.keys() {
-        notes.left_out(key, "is not carried over");
+    for (key, value) in &mapping {
+        if !is_empty(value) {
+            notes.left_out(key, "is not carried over");
+        }
     }
     Some(Mapping {
         name: id.or(name),
@@ -206,6 +221,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
             .filter(|_| state.is_some() || next.is_some())
             .map(|name| (name, state, next)),
         response: response?,
+        source,
     })
 }
 

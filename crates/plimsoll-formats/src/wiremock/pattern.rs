@@ -1,5 +1,7 @@
 //! What a value of a request must be.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::{Notes, text};
@@ -32,8 +34,8 @@ pub enum Pattern {
     JsonPath(String, Option<Box<Self>>),
     /// It is JSON that a JSON Schema accepts.
     JsonSchema(Value),
-    /// It is XML equal to this one.
-    EqualToXml(String),
+    /// It is XML equal to this one; elements of one name may have another order if so.
+    EqualToXml(String, bool),
     /// It is XML in which an XPath finds something, which must meet a pattern if there is one; prefixes with their namespaces.
     XPath(String, Vec<(String, String)>, Option<Box<Self>>),
     /// All of them.
@@ -75,15 +77,17 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
         let message = "must be an object such as { \"equalTo\": \"a\" }";
         return notes.wrong(at, message);
     };
-    let mut flag = |key: &str| {
-        let value = table.remove(key);
-        value.is_some_and(|value| value == Value::Bool(true) || value == "true")
-    };
-    let ignores_case = flag("caseInsensitive");
-    let ignores_order = flag("ignoreArrayOrder");
-    let ignores_extra = flag("ignoreExtraElements");
+    let ignores_case = flag_of(&mut table, "caseInsensitive");
+    let ignores_order = flag_of(&mut table, "ignoreArrayOrder");
+    let ignores_extra = flag_of(&mut table, "ignoreExtraElements");
     table.remove("schemaVersion");
     let namespaces = table.remove("xPathNamespaces");
+    let ignores_order_of_same = flag_of(&mut table, "ignoreOrderOfSameNode");
+    let of_xml = XML_OPTIONS.iter().filter(|option| {
+        let value = table.remove(**option);
+        value.is_some_and(|value| !says_nothing(&value))
+    });
+    let of_xml: Vec<_> = of_xml.collect();
     let Some(key) = table.keys().next().cloned() else {
         return notes.wrong(at, "has no operator");
     };
@@ -92,6 +96,10 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
         ("equalTo", Value::String(text)) => Pattern::Equal(text, ignores_case),
         ("contains", Value::String(text)) => Pattern::Contains(text),
         ("doesNotContain", Value::String(text)) => not(Pattern::Contains(text)),
+        ("binaryEqualTo", Value::String(text)) => match plain(&text) {
+            Some(text) => Pattern::Equal(text, false),
+            None => return notes.wrong(at, "`binaryEqualTo` is not base64 of text in UTF-8"),
+        },
         ("matches", Value::String(text)) => Pattern::Matches(text),
         ("doesNotMatch", Value::String(text)) => not(Pattern::Matches(text)),
         ("absent", Value::Bool(true)) => Pattern::Absent,
@@ -112,11 +120,11 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
         }
         ("equalToXml", Value::String(text)) => {
             // What makes documents equal that are not is left to nobody's guess.
-            if let Some(option) = table.keys().next() {
+            if let Some(option) = of_xml.first() {
                 let message = format!("`{option}` is not known here, so the mapping is left out");
                 return notes.wrong(at, message);
             }
-            Pattern::EqualToXml(text)
+            Pattern::EqualToXml(text, ignores_order_of_same)
         }
         ("matchesXPath", Value::String(path)) => Pattern::XPath(path, prefixes(namespaces), None),
         ("matchesXPath", Value::Object(mut inner)) => {
@@ -167,6 +175,30 @@ fn number(name: &str, operand: &Value) -> Option<Pattern> {
         _ => return None,
     };
     Some(Pattern::Number(order, operand.as_f64()?))
+}
+
+/// Options of `equalToXml` that make documents equal which are not.
+const XML_OPTIONS: [&str; 5] = [
+    "enablePlaceholders",
+    "placeholderOpeningDelimiterRegex",
+    "placeholderClosingDelimiterRegex",
+    "exemptedComparisons",
+    "namespaceAwareness",
+];
+
+fn flag_of(table: &mut Map<String, Value>, key: &str) -> bool {
+    let value = table.remove(key);
+    value.is_some_and(|value| value == Value::Bool(true) || value == "true")
+}
+
+/// What an option is without being given.
+fn says_nothing(value: &Value) -> bool {
+    matches!(value, Value::Null | Value::Bool(false)) || super::is_empty(value)
+}
+
+/// The text that is written in base64.
+fn plain(text: &str) -> Option<String> {
+    String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()
 }
 
 fn expression(inner: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> Option<String> {

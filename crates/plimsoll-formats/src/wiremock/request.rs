@@ -36,6 +36,8 @@ pub enum FieldPlace {
     Cookie,
     /// In a form.
     Form,
+    /// In the place of that name in the path.
+    Path,
 }
 
 /// What a field must be.
@@ -103,11 +105,12 @@ pub(super) fn url(request: &mut Map<String, Value>, notes: &mut Notes) -> Mappin
 }
 
 pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec<MappingField> {
-    let places = [
+    let places: [(&str, FieldPlace); 5] = [
         ("headers", FieldPlace::Header),
         ("queryParameters", FieldPlace::Query),
         ("cookies", FieldPlace::Cookie),
         ("formParameters", FieldPlace::Form),
+        ("pathParameters", FieldPlace::Path),
     ];
     let mut fields = Vec::new();
     for (key, place) in places {

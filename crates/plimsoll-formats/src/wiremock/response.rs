@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{Notes, table, text};
+use super::{Notes, is_empty, table, text};
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,9 +22,22 @@ pub struct MappingResponse {
     /// What goes wrong, as WireMock calls it.
     pub fault: Option<String>,
     /// The server that answers instead.
-    pub proxy: Option<String>,
+    pub proxy: Option<MappingProxy>,
     /// Whether texts have places (Handlebars).
     pub has_places: bool,
+}
+
+/// A server that answers instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappingProxy {
+    /// Its URL, which comes before the path of the request.
+    pub url: String,
+    /// What is taken from the beginning of the path first.
+    pub strip: Option<String>,
+    /// Fields in place of those of the request.
+    pub fields: Vec<(String, String)>,
+    /// Fields of the request that are not passed on.
+    pub without: Vec<String>,
 }
 
 /// The content of a response.
@@ -69,7 +82,7 @@ pub(super) fn response(
     // A number says as much as its name.
     response.remove("statusMessage");
     response.remove("fromConfiguredStub");
-    let fields = fields(&mut response, notes);
+    let fields = fields(&mut response, "headers", notes);
     let body = body(&mut response, notes);
     let delays = delays(&mut response, notes);
     let dribble = table(&mut response, "chunkedDribbleDelay", "response.", notes);
@@ -85,7 +98,7 @@ pub(super) fn response(
         }
     });
     let fault = text(&mut response, "fault", "response.", notes);
-    let proxy = text(&mut response, "proxyBaseUrl", "response.", notes);
+    let proxy = proxy(&mut response, notes);
     let transformers = match response.remove("transformers") {
         Some(Value::Array(names)) => names,
         _ => Vec::new(),
@@ -120,18 +133,30 @@ pub(super) fn response(
     })
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(all) => all.is_empty(),
-        Value::Object(all) => all.is_empty(),
-        _ => false,
-    }
+fn proxy(response: &mut Map<String, Value>, notes: &mut Notes) -> Option<MappingProxy> {
+    let url = text(response, "proxyBaseUrl", "response.", notes);
+    let strip = text(response, "proxyUrlPrefixToRemove", "response.", notes);
+    let fields = fields(response, "additionalProxyRequestHeaders", notes);
+    let without = match response.remove("removeProxyRequestHeaders") {
+        Some(Value::Array(names)) => names,
+        _ => Vec::new(),
+    };
+    let names = without.iter().filter_map(Value::as_str).map(str::to_owned);
+    Some(MappingProxy {
+        url: url?,
+        strip: strip.filter(|prefix| !prefix.is_empty()),
+        fields,
+        without: names.collect(),
+    })
 }
 
-fn fields(response: &mut Map<String, Value>, notes: &mut Notes) -> Vec<(String, String)> {
+fn fields(
+    response: &mut Map<String, Value>,
+    key: &str,
+    notes: &mut Notes,
+) -> Vec<(String, String)> {
     let mut fields = Vec::new();
-    for (name, value) in table(response, "headers", "response.", notes) {
+    for (name, value) in table(response, key, "response.", notes) {
         let values = match value {
             Value::Array(values) => values,
             value => vec![value],
@@ -142,7 +167,7 @@ fn fields(response: &mut Map<String, Value>, notes: &mut Notes) -> Vec<(String, 
                 Value::Number(number) => number.to_string(),
                 Value::Bool(flag) => flag.to_string(),
                 _ => {
-                    notes.left_out(&format!("response.headers.{name}"), "is no text");
+                    notes.left_out(&format!("response.{key}.{name}"), "is no text");
                     continue;
                 }
             };

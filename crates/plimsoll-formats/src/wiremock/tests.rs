@@ -28,7 +28,7 @@ fn a_mapping_is_taken_apart() {
             "delayDistribution": { "type": "uniform", "lower": 1, "upper": 2 },
             "chunkedDribbleDelay": { "numberOfChunks": 2, "totalDuration": 100 }, "transformers": ["response-template", "other"]
         },
-        "serveEventListeners": []
+        "serveEventListeners": [{ "name": "webhook" }], "postServeActions": []
     }"#;
     let parsed = parse_mappings(text).unwrap();
     let (number, mapping) = &parsed.mappings[0];

@@ -112,12 +112,17 @@ impl Said {
         }
     }
 
-    /// Nothing more than that it is done.
-    pub(crate) fn done() -> Self {
+    /// A status and nothing else.
+    pub(crate) fn bare(status: StatusCode) -> Self {
         Self {
             content: None,
-            ..Self::json(StatusCode::NO_CONTENT, Value::Null)
+            ..Self::json(status, Value::Null)
         }
+    }
+
+    /// Nothing more than that it is done.
+    pub(crate) fn done() -> Self {
+        Self::bare(StatusCode::NO_CONTENT)
     }
 
     /// The same about something new.
@@ -127,6 +132,11 @@ impl Said {
             location: Some(location),
             ..self
         }
+    }
+
+    /// Whether it could be done.
+    pub(crate) fn is_success(&self) -> bool {
+        self.status.is_success()
     }
 
     pub(crate) fn error(status: StatusCode, text: &str) -> Self {

@@ -15,10 +15,15 @@ mod scenarios;
 
 mod state;
 
+mod wiremock;
+
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::StatusCode;
+use plimsoll_model::Clock as _;
 use plimsoll_server::{Answer, Request, Response};
+use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
 
 use crate::action::collected;
@@ -27,6 +32,7 @@ use crate::shared::Shared;
 use self::call::{Call, Said};
 
 pub(crate) use self::page::PATHS as PAGE;
+pub(crate) use self::wiremock::ROOT as WIREMOCK;
 
 /// The JSON Schema of its documents.
 pub const SCHEMA: &str = include_str!("../../../../schemas/mock-admin.v1.json");
@@ -41,17 +47,25 @@ const MOST_CONTENT: u64 = 8 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct AdminOfMock {
     shared: Arc<Shared>,
+    started: SystemTime,
 }
 
 impl AdminOfMock {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            started: SystemClock.wall(),
+        }
     }
 
     /// Answers a request.
     ///
     /// - `rest`: what its path has behind the root of the API.
     pub(crate) fn answer(&self, request: &Request<'_>, rest: &str) -> Answer {
+        let of_wiremock = rest.strip_prefix(WIREMOCK);
+        if let Some(rest) = of_wiremock.filter(|it| it.is_empty() || it.starts_with('/')) {
+            return self.answer_wiremock(request, rest);
+        }
         match page::answer(request, rest) {
             Some(page) => page,
             None => self.answer_by(request, rest, Self::said),

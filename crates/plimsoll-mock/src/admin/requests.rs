@@ -151,6 +151,9 @@ impl AdminOfMock {
             let findings = set.map(|set| findings(set, rule, &entry.asked()));
             shown["conditions"] = findings.map_or(Value::Null, |it| shown_findings(&it));
         }
+        if let Some(session) = entry.session() {
+            shown["session"] = session.shown();
+        }
         if entry.is_unmatched() {
             shown["near_misses"] = near(&entry, &plan, NEAR);
         }
@@ -237,7 +240,7 @@ fn shown(entry: &Entry, plan: &MockPlan) -> Value {
 
 fn answered_by(entry: &Entry, plan: &MockPlan) -> Value {
     match &entry.by {
-        AnsweredBy::Rule(rule) => json!({ "rule": rule.key }),
+        AnsweredBy::Rule(rule) | AnsweredBy::Session(rule, _) => json!({ "rule": rule.key }),
         AnsweredBy::Collection(path) => json!({ "collection": path }),
         AnsweredBy::Document(document) => {
             json!({ "openapi": document.file().display().to_string() })

@@ -24,6 +24,7 @@ pub(super) struct Known {
 /// The scenarios of all rules, by their names.
 pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
     let mut all = BTreeMap::<String, Known>::new();
+    let begun = STARTED.to_owned();
     for rule in plan.sets.iter().flat_map(|set| set.rules()) {
         let asked = rule
             .conditions
@@ -33,7 +34,8 @@ pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
                 _ => None,
             });
         let gone = rule.next.iter().map(|(scenario, _, to)| (scenario, to));
-        for (scenario, state) in asked.chain(gone) {
+        let own = rule.scenario.iter().map(|scenario| (scenario, &begun));
+        for (scenario, state) in asked.chain(gone).chain(own) {
             let known = all.entry(scenario.name.clone()).or_insert_with(|| Known {
                 session: scenario.session.clone(),
                 states: BTreeSet::from([STARTED.to_owned()]),

@@ -33,6 +33,11 @@ impl AdminOfMock {
         if call.method != "POST" {
             return Said::not_allowed("POST");
         }
+        self.reset_everything()
+    }
+
+    /// Requests, rules, scenarios and collections are as in the beginning.
+    pub(super) fn reset_everything(&self) -> Said {
         self.shared.change(Layers::reset);
         let plan = self.shared.plan().1;
         plan.states.reset();

@@ -1,6 +1,10 @@
 //! What a rule asks of a request.
 
+pub mod call;
+
 pub mod equal_json;
+
+pub mod equal_xml;
 
 pub mod field;
 
@@ -19,7 +23,9 @@ use std::sync::Arc;
 
 use crate::asked::{Asked, values};
 
+use self::call::CallTest;
 use self::equal_json::EqualJson;
+use self::equal_xml::EqualXml;
 use self::field::FieldTest;
 use self::graphql::OperationTest;
 use jsonschema::Validator;
@@ -66,8 +72,12 @@ pub enum Condition {
     Schema(String, Arc<Validator>),
     /// Of what an expression finds in the content, which must be XML.
     XPath(Box<XPath>, FieldTest),
+    /// The content is XML equal to this.
+    EqualXml(Box<EqualXml>),
     /// Of an operation of GraphQL.
     GraphQl(Box<OperationTest>),
+    /// Of a call of gRPC.
+    Call(Box<CallTest>),
     /// A scenario is in a state.
     State(Scenario, String),
     /// All of them.
@@ -105,7 +115,9 @@ impl Condition {
                 let found = path.values(xml);
                 test.is_met_by_any(found.iter().map(String::as_str))
             }),
+            Self::EqualXml(test) => asked.xml().is_some_and(|xml| test.is_met_by(xml)),
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
+            Self::Call(test) => test.is_met_by(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
@@ -159,7 +171,7 @@ impl Condition {
                 },
             },
             Self::XPath(path, _) => match asked.xml() {
-                None => "content that is no XML".to_owned(),
+                None => NO_XML.to_owned(),
                 Some(xml) => {
                     let values: Vec<_> = path.values(xml).iter().map(|it| shown(it)).collect();
                     if values.is_empty() {
@@ -169,10 +181,15 @@ impl Condition {
                     }
                 }
             },
+            Self::EqualXml(_) => match asked.xml() {
+                None => NO_XML.to_owned(),
+                Some(xml) => cut(xml.input_text()),
+            },
             Self::GraphQl(_) => asked.operation().map_or_else(
                 || "no operation of GraphQL".to_owned(),
                 |operation| cut(&operation.to_string()),
             ),
+            Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
@@ -224,7 +241,9 @@ impl fmt::Display for Condition {
             Self::EqualJson(test) => write!(f, "body.equal_json {test}"),
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
             Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
+            Self::EqualXml(test) => write!(f, "body.equal_xml {test}"),
             Self::GraphQl(test) => write!(f, "graphql {test}"),
+            Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),
@@ -245,6 +264,7 @@ fn body<'a>(asked: &Asked<'a>) -> Option<&'a [u8]> {
 }
 
 const NO_JSON: &str = "content that is no JSON";
+const NO_XML: &str = "content that is no XML";
 
 fn shown(text: &str) -> String {
     format!("{:?}", cut(text))

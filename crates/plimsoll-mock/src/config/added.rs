@@ -1,5 +1,6 @@
 //! Rules and conditions that come while the mock is served, as its files would have them.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -50,6 +51,8 @@ impl Place {
             root: self.origin.root.clone(),
             delay: self.origin.delay,
             states: self.states.clone(),
+            grpc: self.origin.grpc.clone(),
+            files: RefCell::default(),
         }
     }
 

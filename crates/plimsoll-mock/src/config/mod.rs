@@ -11,6 +11,10 @@ mod events;
 
 mod graphql;
 
+mod grpc;
+
+mod javascript;
+
 mod openapi;
 
 mod proxy;
@@ -22,6 +26,8 @@ mod root;
 mod set;
 
 mod source;
+
+mod websocket;
 
 mod when;
 

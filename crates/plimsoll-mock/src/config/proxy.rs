@@ -9,7 +9,7 @@ use plimsoll_wire::tls::Trust;
 use super::set::Context;
 use crate::proxy::{TIMEOUT, Upstream, UpstreamOptions};
 
-/// A URL, or `{ to, timeout, headers, keep_host, ca, insecure }`.
+/// A URL, or `{ to, timeout, headers, without, strip, keep_host, ca, insecure }`.
 pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstream>> {
     if !value.is_table() {
         return upstream(&value, UpstreamOptions::default());
@@ -47,6 +47,26 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
             }
         }
     }
+    let without = table.take("without").map(|value| {
+        value.texts_with(|name| {
+            let parsed = HeaderName::from_bytes(name.as_bytes());
+            parsed
+                .err()
+                .map(|_| format!("`{name}` is no name of a field"))
+        })
+    });
+    is_whole &= !matches!(without, Some(None));
+    let without = without.flatten().unwrap_or_default().into_iter();
+    let without = without.filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok());
+    let strip = table.take("strip").map(|value| {
+        let prefix = as_text(&value)?.to_owned();
+        if prefix.starts_with('/') {
+            Some(prefix)
+        } else {
+            value.wrong("must begin with a slash")
+        }
+    });
+    is_whole &= !matches!(strip, Some(None));
     table.finish();
     is_whole.then_some(())?;
     let options = UpstreamOptions {
@@ -54,6 +74,8 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
         trust: trust?,
         keeps_host: keeps_host.unwrap_or(false),
         fields,
+        strip: strip.flatten(),
+        without: without.collect(),
     };
     upstream(&to?, options)
 }

@@ -1,5 +1,6 @@
 //! What a rule answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -7,12 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, LOCATION};
+use plimsoll_formats::grpc::Method;
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::events;
+use super::grpc;
+use super::javascript;
 use super::proxy;
 use super::set::Context;
+use super::websocket;
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::folder::contents;
@@ -24,27 +29,32 @@ use crate::template::{Chance, Form, Written};
 type Names = [(String, usize)];
 
 /// What holds for everything in one `respond`.
-struct Making<'c> {
-    context: &'c Context,
+pub(super) struct Making<'c> {
+    pub(super) context: &'c Context,
     names: &'c Names,
     /// Whether texts have places.
     has_places: bool,
     chance: Chance,
+    /// What the rule asks for, of gRPC.
+    pub(super) called: Option<Arc<Method>>,
 }
 
 /// `respond`: one answer or a sequence of them, and whether that begins anew.
+///
+/// - `called`: what the rule asks for, of gRPC.
 pub(super) fn compile(
     mut table: Table<'_>,
     context: &Context,
     names: &Names,
+    called: Option<Arc<Method>>,
 ) -> Option<(Vec<Reply>, bool)> {
     let Some(sequence) = table.take("sequence") else {
-        return one(table, context, names).map(|reply| (vec![reply], false));
+        return one(table, context, names, called).map(|reply| (vec![reply], false));
     };
     let replies = sequence
         .elements()
         .into_iter()
-        .map(|value| one(value.table()?, context, names));
+        .map(|value| one(value.table()?, context, names, called.clone()));
     let replies: Option<Vec<Reply>> = replies.collect::<Vec<_>>().into_iter().collect();
     let repeats = match table.take("then") {
         None => Some(false),
@@ -63,7 +73,12 @@ pub(super) fn compile(
     Some((replies?, repeats?))
 }
 
-fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> {
+fn one(
+    mut table: Table<'_>,
+    context: &Context,
+    names: &Names,
+    called: Option<Arc<Method>>,
+) -> Option<Reply> {
     let has_places = table.boolean("template").unwrap_or(false);
     let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
     let making = Making {
@@ -71,6 +86,7 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         names,
         has_places,
         chance: Chance::new(seed),
+        called,
     };
     let mut status = status(&mut table);
     let (mut fields, mut written_fields) = (Vec::new(), Vec::new());
@@ -115,13 +131,27 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
             }
         }
     }
-    let has_content = ["file_path", "text", "json", "base64", "events", "proxy"]
-        .iter()
-        .any(|key| table.was_given(key));
+    let has_content = CONTENTS.iter().any(|key| table.was_given(key));
     if table.was_given("file_path") {
         for key in ["redirect", "fault", "dribble", "bandwidth"] {
             if table.was_given(key) {
                 table.wrong(format!("`{key}` cannot be given beside `file_path`"), None);
+            }
+        }
+    }
+    for kind in ["websocket", "grpc"] {
+        if table.was_given(kind) {
+            for key in ["status", "redirect", "fault", "dribble", "bandwidth"] {
+                if table.was_given(key) {
+                    table.wrong(format!("`{key}` cannot be given beside `{kind}`"), None);
+                }
+            }
+        }
+    }
+    if table.was_given("javascript") {
+        for key in ["redirect", "fault"] {
+            if table.was_given(key) {
+                table.wrong(format!("`{key}` cannot be given beside `javascript`"), None);
             }
         }
     }
@@ -147,8 +177,11 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         .iter()
         .any(|key| table.was_given(key));
     if !has_content && !has_more {
-        let hint = "one of file_path, text, json, base64, events and proxy, or a status, a redirect or a fault";
-        table.wrong("nothing to answer", Some(hint.to_owned()));
+        let hint = format!(
+            "one of {}, or a status, a redirect or a fault",
+            listed(&CONTENTS)
+        );
+        table.wrong("nothing to answer", Some(hint));
     }
     table.finish();
     is_whole.then_some(())?;
@@ -162,6 +195,25 @@ fn one(mut table: Table<'_>, context: &Context, names: &Names) -> Option<Reply> 
         pace,
         fault,
     })
+}
+
+/// Where the content comes from, by its keys.
+const CONTENTS: [&str; 9] = [
+    "file_path",
+    "text",
+    "json",
+    "base64",
+    "events",
+    "proxy",
+    "javascript",
+    "websocket",
+    "grpc",
+];
+
+/// Names as a sentence has them.
+fn listed(names: &[&str]) -> String {
+    let (last, before) = names.split_last().expect("there are some");
+    format!("{} and {last}", before.join(", "))
 }
 
 fn status(table: &mut Table<'_>) -> Option<StatusCode> {
@@ -324,20 +376,29 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
         let script = events::compile(value, table, &written);
         given.push(script.map(Content::Events));
     }
+    if let Some(value) = table.take("grpc") {
+        let reply = grpc::reply(value, making);
+        given.push(reply.map(|it| Content::Grpc(Arc::new(it))));
+    }
+    if let Some(value) = table.take("websocket") {
+        let conversation = websocket::compile(value, making);
+        given.push(conversation.map(|it| Content::WebSocket(Arc::new(it))));
+    }
+    if let Some(value) = table.take("javascript") {
+        let script = javascript::compile(value, making.context, making.names);
+        given.push(script.map(|script| Content::Script(Arc::new(script))));
+    }
     if let Some(value) = table.take("base64") {
         given.push(base64(&value));
     }
     if given.len() > 1 {
-        table.wrong(
-            "more than one of file_path, text, json, base64, events and proxy",
-            None,
-        );
+        table.wrong(format!("more than one of {}", listed(&CONTENTS)), None);
         return None;
     }
     given.pop().unwrap_or(Some(Content::Empty))
 }
 
-fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
+pub(super) fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     if making.has_places && text.contains("{{") {
@@ -350,14 +411,14 @@ fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     ))
 }
 
-fn base64(value: &Value<'_>) -> Option<Content> {
+pub(super) fn base64(value: &Value<'_>) -> Option<Content> {
     let bytes = STANDARD.decode(as_text(value)?.trim());
     let bytes = value.check(bytes.map_err(|error| format!("is no base64: {error}")))?;
     let kind = HeaderValue::from_static("application/octet-stream");
     Some(Content::Bytes(kind, Bytes::from(bytes)))
 }
 
-fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
+pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("application/json");
     if making.has_places && text.contains("{{") {

@@ -105,7 +105,7 @@ pub(super) fn compile(
     if !problems.is_empty() {
         return Err(problems);
     }
-    files.extend(gathered.openapi.iter().map(|it| it.file().to_owned()));
+    files.extend(gathered.named());
     let folder = service
         .folder
         .take()
@@ -156,7 +156,7 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
     if let Some(value) = table.take("middlewares") {
         for value in value.elements() {
             if let Some(script) = as_text(&value) {
-                let hint = "rules have conditions on all that a request has, and templates for what is answered";
+                let hint = "answer by a function of JavaScript instead: respond.javascript = { file = \"handler.js\" }";
                 value.wrong_with::<()>(
                     format!("`{script}` is a script of Rhai, which is not run here"),
                     Some(hint.to_owned()),

@@ -1,18 +1,20 @@
 //! A file of rules.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, collection, openapi, respond, source, when};
+use super::{FileProblem, collection, grpc, openapi, respond, source, when};
 use crate::collection::Collection;
 use crate::condition::Condition;
 use crate::openapi::OpenApi;
 use crate::path::normalized;
-use crate::reply::Reply;
+use crate::reply::{Content, Reply};
 use crate::rules::{Origin, Rule, RuleSet, Strategy, Tiebreaker};
 use crate::states::{STARTED, Scenario, Session, States};
 
@@ -25,13 +27,22 @@ pub(super) struct Gathered {
     pub(super) states: States,
     pub(super) collections: Vec<Arc<Collection>>,
     pub(super) openapi: Vec<Arc<OpenApi>>,
+    /// Files of scripts and descriptor sets.
+    pub(super) files: BTreeSet<PathBuf>,
 }
 
 impl Gathered {
-    /// A file, and the documents that it names.
+    /// A file, and what it names: documents, scripts and descriptor sets.
     pub(super) fn files_with(&self, file: &Path) -> Vec<PathBuf> {
+        std::iter::once(file.to_owned())
+            .chain(self.named())
+            .collect()
+    }
+
+    /// Documents, scripts and descriptor sets that files name.
+    pub(super) fn named(&self) -> impl Iterator<Item = PathBuf> {
         let documents = self.openapi.iter().map(|it| it.file().to_owned());
-        std::iter::once(file.to_owned()).chain(documents).collect()
+        documents.chain(self.files.iter().cloned())
     }
 }
 
@@ -45,6 +56,18 @@ pub(super) struct Context {
     pub(super) delay: Duration,
     /// Where states of scenarios lie.
     pub(super) states: States,
+    /// What services there are of gRPC.
+    pub(super) grpc: Option<Arc<Descriptors>>,
+    /// Files of scripts and descriptor sets that were read.
+    pub(super) files: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Context {
+    /// A path as rules of this file see it.
+    pub(super) fn behind_prefix(&self, path: &str) -> String {
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        normalized(&format!("{prefix}{}", normalized(path)))
+    }
 }
 
 /// A set, as far as it has no mistakes, and the mistakes.
@@ -84,12 +107,17 @@ pub(super) fn compile(
         // It must be empty, and does nothing.
         guard.finish();
     }
-    let context = Context {
+    let mut context = Context {
         prefix: prefix.clone().filter(|prefix| prefix != "/"),
         root: folder.canonicalize().ok(),
         delay,
         states: gathered.states.clone(),
+        grpc: None,
+        files: RefCell::default(),
     };
+    if let Some(table) = root.table("grpc") {
+        context.grpc = grpc::descriptors(table, &context);
+    }
     let rules = match root.take("rules") {
         None if root.has("collections") || root.has("openapi") => Vec::new(),
         None => {
@@ -111,6 +139,7 @@ pub(super) fn compile(
         let openapi = openapi::compile(table, &context);
         gathered.openapi.extend(openapi.map(Arc::new));
     }
+    gathered.files.append(&mut context.files.borrow_mut());
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     if rules.len() < count || !problems.is_empty() {
@@ -120,6 +149,7 @@ pub(super) fn compile(
     let origin = Origin {
         root: context.root,
         delay,
+        grpc: context.grpc,
     };
     let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
     (Some(set), problems)
@@ -157,19 +187,34 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
             table.missing("respond", "such as respond.text = \"hello\"");
             None
         }
-        Some(respond) => respond::compile(respond, context, &names.unwrap_or_default()),
+        Some(respond) => {
+            let calls = conditions.iter().flatten();
+            let mut calls = calls.filter_map(|condition| match condition {
+                Condition::Call(test) => Some(Arc::clone(&test.method)),
+                _ => None,
+            });
+            let called = calls.next();
+            respond::compile(respond, context, &names.unwrap_or_default(), called)
+        }
     };
     let scenario = match table.table("scenario") {
         None => Some(None),
-        Some(table) => scenario(table, context).map(Some),
+        Some(table) => {
+            let replies = replies.iter().flat_map(|(replies, _)| replies);
+            let is_scripted = replies
+                .map(|reply| &reply.content)
+                .any(|content| matches!(content, Content::Script(_)));
+            scenario(table, context, is_scripted).map(Some)
+        }
     };
     let priority = table.integer("priority", i64::from(i32::MIN)..=i64::from(i32::MAX));
     let weight = table.integer("weight", 0..=i64::from(u32::MAX));
     table.finish();
     let (replies, repeats) = replies?;
     let mut conditions = conditions?;
-    let mut next = None;
+    let (mut next, mut its_own) = (None, None);
     if let Some((scenario, state, to)) = scenario? {
+        its_own = Some(scenario.clone());
         if let Some(state) = &state {
             conditions.push(Condition::State(scenario.clone(), state.clone()));
         }
@@ -186,6 +231,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
         replies,
         repeats,
         next,
+        scenario: its_own,
         ..rule
     })
 }
@@ -193,7 +239,8 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
 /// A scenario, the state that it must be in, and the one that it goes to.
 type Step = (Scenario, Option<String>, Option<String>);
 
-fn scenario(mut table: Table<'_>, context: &Context) -> Option<Step> {
+/// - `is_scripted`: whether a script may change it.
+fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Option<Step> {
     let name = table.text("name");
     if name.is_none() && !table.was_given("name") {
         table.missing("name", "what the scenario is called");
@@ -205,7 +252,7 @@ fn scenario(mut table: Table<'_>, context: &Context) -> Option<Step> {
         None => Some(Session::All),
         Some(value) => session(&value),
     };
-    if !has_any {
+    if !has_any && !is_scripted {
         let hint = format!(
             "the state that it must be in (`state`, at first {STARTED}), or goes to (`next`)"
         );

@@ -257,7 +257,7 @@ respond.file_path = "../apimock.toml"
         "rules.toml:9:14: rules[2].when.request.urlpath: unknown key",
         "rules[2].respond: a response of that status has no content",
         "rules[3].when.request.method: `OPTIONS` is answered before any rule is asked",
-        "rules[3].respond: more than one of file_path, text, json, base64, events and proxy",
+        "rules[3].respond: more than one of file_path, text, json, base64, events",
         "rules[4].when.request.headers.x.op: `equals` is no operator",
         "rules[4].respond.json: is no JSON:",
         "rules[4].respond.status: must be a whole number from 200 to 599",

@@ -7,14 +7,13 @@ use plimsoll_model::document::{Table, Value, as_text};
 use serde_json_path::JsonPath;
 
 use super::set::Context;
-use super::{graphql, xpath};
+use super::{graphql, grpc, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
 use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
-use crate::path::normalized;
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -29,6 +28,11 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Con
             Some(of_request) => conditions.extend(of_request),
             None => is_whole = false,
         }
+    }
+    if let Some(value) = table.take("grpc") {
+        let call = grpc::call(value, context);
+        is_whole &= call.is_some();
+        conditions.extend(call.into_iter().flatten());
     }
     if let Some(value) = table.take("all") {
         let all = alternatives(value, context);
@@ -123,44 +127,54 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
-    if let Some(mut body) = table.table("body") {
-        let mut each = |table: Option<Table<'_>>, make: MakeJson| {
-            for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
-                let condition = make(path, value);
-                is_whole &= condition.is_some();
-                conditions.extend(condition);
-            }
-        };
-        each(body.table("json"), |path, value| {
-            Some(Condition::Json(DottedPath::new(path), json_test(value)?))
-        });
-        each(body.table("jsonpath"), |path, value| {
-            let parsed =
-                JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
-            let parsed = value.check(parsed)?;
-            Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
-        });
-        let of_xml = xpath::compile(&mut body);
-        is_whole &= of_xml.is_some();
-        conditions.extend(of_xml.into_iter().flatten());
-        if let Some(value) = body.take("text") {
-            let test = field(value);
-            is_whole &= test.is_some();
-            conditions.extend(test.map(Condition::Body));
-        }
-        if let Some(value) = body.take("equal_json") {
-            let test = equal_json(value);
-            is_whole &= test.is_some();
-            conditions.extend(test);
-        }
-        if let Some(value) = body.take("schema") {
-            let schema = schema(&value, context);
-            is_whole &= schema.is_some();
-            conditions.extend(schema);
-        }
-        body.finish();
+    if let Some(body) = table.table("body") {
+        let of_body = self::body(body, context);
+        is_whole &= of_body.is_some();
+        conditions.extend(of_body.into_iter().flatten());
     }
     table.finish();
+    is_whole.then_some(conditions)
+}
+
+/// What is asked of content.
+pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    let mut is_whole = true;
+    let mut each = |table: Option<Table<'_>>, make: MakeJson| {
+        for (path, value) in table.into_iter().flat_map(|mut table| table.rest()) {
+            let condition = make(path, value);
+            is_whole &= condition.is_some();
+            conditions.extend(condition);
+        }
+    };
+    each(body.table("json"), |path, value| {
+        Some(Condition::Json(DottedPath::new(path), json_test(value)?))
+    });
+    each(body.table("jsonpath"), |path, value| {
+        let parsed =
+            JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
+        let parsed = value.check(parsed)?;
+        Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
+    });
+    let of_xml = xpath::compile(&mut body);
+    is_whole &= of_xml.is_some();
+    conditions.extend(of_xml.into_iter().flatten());
+    if let Some(value) = body.take("text") {
+        let test = field(value);
+        is_whole &= test.is_some();
+        conditions.extend(test.map(Condition::Body));
+    }
+    if let Some(value) = body.take("equal_json") {
+        let test = equal_json(value);
+        is_whole &= test.is_some();
+        conditions.extend(test);
+    }
+    if let Some(value) = body.take("schema") {
+        let schema = schema(&value, context);
+        is_whole &= schema.is_some();
+        conditions.extend(schema);
+    }
+    body.finish();
     is_whole.then_some(conditions)
 }
 
@@ -215,10 +229,7 @@ fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
         return op?.wrong("needs a `value`");
     };
     let text = as_text(&value)?;
-    let behind_prefix = |text: &str| {
-        let prefix = context.prefix.as_deref().unwrap_or_default();
-        normalized(&format!("{prefix}{}", normalized(text)))
-    };
+    let behind_prefix = |text: &str| context.behind_prefix(text);
     let Ok(operator) = operator else {
         return value
             .check(PathPattern::new(&behind_prefix(text)))

@@ -1,12 +1,13 @@
-//! `request.body.xpath`: what expressions find in XML.
+//! `request.body.xpath` and `equal_xml`: conditions on XML.
 
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::when::field;
 use crate::condition::Condition;
+use crate::condition::equal_xml::EqualXml;
 use crate::condition::xpath::XPath;
 
-/// The conditions of `xpath`, with the prefixes of `xpath_namespaces`; nothing if one is wrong.
+/// The conditions of `xpath`, with the prefixes of `xpath_namespaces`, and of `equal_xml`; nothing if one is wrong.
 pub(super) fn compile(body: &mut Table<'_>) -> Option<Vec<Condition>> {
     let mut namespaces = vec![(
         "xml".to_owned(),
@@ -28,7 +29,32 @@ pub(super) fn compile(body: &mut Table<'_>) -> Option<Vec<Condition>> {
             None => is_whole = false,
         }
     }
+    if let Some(value) = body.take("equal_xml") {
+        match equal(value) {
+            Some(condition) => conditions.push(condition),
+            None => is_whole = false,
+        }
+    }
     is_whole.then_some(conditions)
+}
+
+/// XML, or `{ value, ignore_order }`.
+fn equal(value: Value<'_>) -> Option<Condition> {
+    let (value, ignores_order) = if value.is_table() {
+        let mut table = value.table()?;
+        let ignores_order = table.boolean("ignore_order").unwrap_or(false);
+        let value = table.take("value");
+        if value.is_none() {
+            table.missing("value", "the XML that the content must be");
+        }
+        table.finish();
+        (value?, ignores_order)
+    } else {
+        (value, false)
+    };
+    let text = as_text(&value)?;
+    let equal = value.check(EqualXml::new(text, ignores_order))?;
+    Some(Condition::EqualXml(Box::new(equal)))
 }
 
 fn rest(table: Option<Table<'_>>) -> Vec<(String, Value<'_>)> {

@@ -101,6 +101,18 @@ impl Table {
         self.0.push((key.into(), value.into()));
     }
 
+    /// Whether something stands where a path of keys leads.
+    pub(crate) fn has(&self, path: &[&str]) -> bool {
+        let Some((key, rest)) = path.split_first() else {
+            return true;
+        };
+        self.0.iter().any(|(known, value)| match value {
+            _ if known != key => false,
+            Entry::Table(table) => table.has(rest),
+            _ => rest.is_empty(),
+        })
+    }
+
     pub(crate) fn remove(&mut self, key: &str) {
         self.0.retain(|(known, _)| known != key);
     }

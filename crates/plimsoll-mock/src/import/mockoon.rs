@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_formats::mockoon::{
-    DataBucket, Environment, MockoonBody, MockoonResponse, MockoonRoute, MockoonRule,
+    DataBucket, Environment, MockoonBody, MockoonProxy, MockoonResponse, MockoonRoute, MockoonRule,
     parse_environment,
 };
 use plimsoll_formats::{Place, Remark};
@@ -43,8 +43,43 @@ impl Importer {
                 self.add(path, &Place::Key(place), rule);
             }
         }
+        if let Some(proxy) = &environment.proxy {
+            let rule = passed_on(&environment, proxy);
+            self.add(path, &Place::Key("proxyHost".to_owned()), rule);
+        }
         Ok(())
     }
+}
+
+/// The rule for what no route answers, behind all others.
+fn passed_on(environment: &Environment, proxy: &MockoonProxy) -> Table {
+    let table = |fields: &[(String, String)]| {
+        let mut table = Table::new();
+        for (name, value) in fields.iter().filter(|(name, _)| !is_about_connection(name)) {
+            table.remove(name);
+            table.push(name.as_str(), value.as_str());
+        }
+        table
+    };
+    let mut to = Table::new();
+    to.push("to", proxy.url.as_str());
+    if proxy.strips_prefix && !environment.prefix.is_empty() {
+        to.push("strip", format!("/{}", environment.prefix));
+    }
+    let headers = table(&proxy.request_headers);
+    if !headers.is_empty() {
+        to.push("headers", Entry::Table(headers));
+    }
+    let mut respond = Table::new();
+    respond.push("proxy", Entry::Braces(to));
+    let headers = table(&proxy.response_headers);
+    if !headers.is_empty() {
+        respond.push("headers", Entry::Table(headers));
+    }
+    if environment.latency > 0 {
+        respond.push("delay", format!("{}ms", environment.latency));
+    }
+    rule(When::of(&["url_path"], test("starts_with", "/")), respond)
 }
 
 /// Keys with what of them is not carried over.

@@ -20,6 +20,8 @@ pub(crate) mod recorded;
 
 pub mod wiremock;
 
+pub(crate) mod mapping;
+
 mod har;
 
 mod mockoon;
@@ -30,8 +32,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_formats::{Place, Remark};
+use serde_json::Value;
 
 use crate::config::{self, FileProblem, MockFile};
 use crate::folder::Folder;
@@ -82,6 +86,8 @@ struct Draft {
     /// Whether a rule names a file.
     names_files: bool,
     rules: Vec<Table>,
+    /// What these were made of, if they are mappings of WireMock.
+    mappings: Vec<Value>,
     /// Other tables under their headers.
     more: Vec<(&'static str, Table)>,
 }
@@ -147,6 +153,10 @@ impl Imported {
     ) -> Result<MockFile, Vec<FileProblem>> {
         let text = self.text(None);
         let mut file = config::compile_text(path, &text, &self.directory, states)?;
+        let mappings = self.draft.mappings.iter().cloned();
+        if let Some(set) = file.plan.sets.first_mut().and_then(Arc::get_mut) {
+            set.tell_mappings(mappings);
+        }
         file.plan.folder = self.folder.as_deref().and_then(|it| Folder::new(it).ok());
         file.plan.files.clone_from(&self.files);
         Ok(file)
@@ -180,8 +190,8 @@ impl Importer {
         self.imported.left_out.push(about(file, remark));
     }
 
-    /// Adds a rule, if it is one.
-    fn add(&mut self, file: &Path, place: &Place, mut rule: Table) {
+    /// Adds a rule; whether it is one.
+    fn add(&mut self, file: &Path, place: &Place, mut rule: Table) -> bool {
         if let Some(Entry::Text(name)) = rule.value_mut("id")
             && !self.names.insert(name.clone())
         {
@@ -194,12 +204,14 @@ impl Importer {
                 self.imported.draft.names_files |= text.contains("file_path = ");
                 self.imported.draft.rules.push(rule);
                 self.imported.rules += 1;
+                true
             }
             Err(problems) => {
                 for problem in problems {
                     let message = format!("{}, so the rule is left out", reason(&problem));
                     self.note(file, Remark::new(place.clone(), message));
                 }
+                false
             }
         }
     }
@@ -259,7 +271,13 @@ impl Importer {
                 match rule {
                     Ok(rule) => {
                         has_priorities |= mapping.priority != 5;
-                        self.add(&file, &place, rule);
+                        if self.add(&file, &place, rule) {
+                            let number = self.imported.rules;
+                            let source = mapping.source;
+                            let named =
+                                mapping::with_id(source, |it| mapping::lasting_id(it, number));
+                            self.imported.draft.mappings.push(named);
+                        }
                     }
                     Err(remark) => self.note(&file, within(&place, remark)),
                 }
@@ -267,6 +285,7 @@ impl Importer {
         }
         // The newest answers first.
         self.imported.draft.rules.reverse();
+        self.imported.draft.mappings.reverse();
         self.imported.draft.strategy = has_priorities.then_some("priority");
         Ok(())
     }
@@ -392,7 +411,7 @@ fn inside(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
 const LONGEST_BODY: u64 = 16 << 20;
 
 /// Whether a field is about the connection or the framing, which are the server's.
-fn is_about_connection(name: &str) -> bool {
+pub(crate) fn is_about_connection(name: &str) -> bool {
     [
         "content-length",
         "transfer-encoding",

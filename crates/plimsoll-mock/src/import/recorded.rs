@@ -37,7 +37,7 @@ pub(crate) struct Exchanges {
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Asking {
+pub(crate) struct Asking {
     method: String,
     path: String,
     /// In their order.
@@ -49,15 +49,7 @@ impl Exchanges {
     ///
     /// - `target`: path and query, as they were sent.
     pub(crate) fn push(&mut self, method: &str, target: &str, reply: RecordedReply) {
-        let request = KeptRequest::made(method, target);
-        let asked = request.asked();
-        let mut parameters = asked.parameters().clone();
-        parameters.sort();
-        let asking = Asking {
-            method: method.to_ascii_uppercase(),
-            path: asked.path.into_owned(),
-            parameters,
-        };
+        let asking = Asking::of(method, target);
         let replies = self.replies.entry(asking.clone()).or_default();
         if replies.is_empty() {
             self.order.push(asking);
@@ -82,21 +74,53 @@ impl Exchanges {
             replies.dedup();
             let replies = replies
                 .iter()
-                .map(|it| reply(it, redaction, &asking.path, written));
-            let mut replies: Vec<Table> = replies.collect();
-            let mut rule = Table::new();
-            rule.push("when", Entry::Table(when(&asking, redaction).table()));
-            if replies.len() == 1 {
-                rule.push("respond", Entry::Table(replies.remove(0)));
-            } else {
-                let replies = replies.into_iter().map(Entry::Braces).collect();
-                let mut respond = Table::new();
-                respond.push("sequence", Entry::List(replies));
-                rule.push("respond", Entry::Table(respond));
-            }
-            rules.push(rule);
+                .map(|it| reply(it, redaction, asking.path(), written));
+            let replies = replies.collect();
+            rules.push(asking.rule(replies, redaction));
         }
         rules
+    }
+}
+
+impl Asking {
+    /// - `target`: path and query, as they were sent.
+    pub(crate) fn of(method: &str, target: &str) -> Self {
+        let request = KeptRequest::made(method, target);
+        let asked = request.asked();
+        let mut parameters = asked.parameters().clone();
+        parameters.sort();
+        Self {
+            method: method.to_ascii_uppercase(),
+            path: asked.path.into_owned(),
+            parameters,
+        }
+    }
+
+    /// Decoded and normalised.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// How many parameters it asks for: of two rules the one with more of them comes first.
+    pub(crate) fn parameters(&self) -> usize {
+        self.parameters.len()
+    }
+
+    /// The rule that answers it.
+    ///
+    /// - `replies`: one or more.
+    pub(crate) fn rule(&self, mut replies: Vec<Table>, redaction: &Redaction) -> Table {
+        let mut rule = Table::new();
+        rule.push("when", Entry::Table(when(self, redaction).table()));
+        if replies.len() == 1 {
+            rule.push("respond", Entry::Table(replies.remove(0)));
+        } else {
+            let replies = replies.into_iter().map(Entry::Braces).collect();
+            let mut respond = Table::new();
+            respond.push("sequence", Entry::List(replies));
+            rule.push("respond", Entry::Table(respond));
+        }
+        rule
     }
 }
 
@@ -110,7 +134,8 @@ fn when(asking: &Asking, redaction: &Redaction) -> When {
     when
 }
 
-fn reply(
+/// What a rule says of a response.
+pub(crate) fn reply(
     reply: &RecordedReply,
     redaction: &Redaction,
     path: &str,

@@ -51,6 +51,29 @@ impl When {
         }
     }
 
+    /// The same in a table of its own.
+    pub(crate) fn apart(condition: Self) -> Self {
+        Self {
+            all: vec![condition],
+            ..Self::new()
+        }
+    }
+
+    /// Changes each table in which something stands at a path below `request`.
+    pub(crate) fn in_each(&mut self, path: &[&str], change: impl Fn(&mut Self)) {
+        self.visit(path, &change);
+    }
+
+    fn visit(&mut self, path: &[&str], change: &dyn Fn(&mut Self)) {
+        let inner = self.all.iter_mut().chain(self.any.iter_mut().flatten());
+        for inner in inner.chain(&mut self.not) {
+            inner.visit(path, change);
+        }
+        if self.request.has(path) {
+            change(self);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.request.is_empty() && self.all.is_empty() && self.any.is_none() && self.not.is_empty()
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use plimsoll_formats::wiremock::{
-    FieldPlace, Mapping, MappingBody, MappingDelay, MappingResponse, MappingUrl, NumberOrder,
-    Pattern, parse_mapping,
+    FieldPlace, Mapping, MappingBody, MappingDelay, MappingProxy, MappingResponse, MappingUrl,
+    NumberOrder, Pattern, parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
@@ -108,9 +108,16 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             FieldPlace::Query => ("query", "queryParameters"),
             FieldPlace::Cookie => ("cookies", "cookies"),
             FieldPlace::Form => ("form", "formParameters"),
+            FieldPlace::Path => ("path", "pathParameters"),
         };
-        let site = Site::Field(key, &field.name);
-        let condition = condition(site, &field.pattern).map_err(|reason| {
+        let condition = match (field.place, &mapping.url) {
+            (FieldPlace::Path, MappingUrl::PathTemplate(template)) => {
+                path_parameter(template, &field.name, &field.pattern)
+            }
+            (FieldPlace::Path, _) => Err("there is no `urlPathTemplate`".to_owned()),
+            _ => condition(Site::Field(key, &field.name), &field.pattern),
+        };
+        let condition = condition.map_err(|reason| {
             let place = Place::Key(format!("request.{theirs}.{}", field.name));
             Remark::new(place, reason)
         })?;
@@ -157,6 +164,39 @@ fn url(url: &MappingUrl) -> When {
     when
 }
 
+/// The condition on what stands in a place of a template, as one on the whole path.
+fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When, String> {
+    let inner = match pattern {
+        Pattern::Equal(text, false) => regex::escape(text),
+        Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
+        Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
+        Pattern::Matches(pattern) => format!("(?:{pattern})"),
+        Pattern::Anything => "[^/]+".to_owned(),
+        Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
+        Pattern::Any(all) => {
+            let all = all.iter().map(|it| path_parameter(template, name, it));
+            return Ok(When::any_of(all.collect::<Result<_, _>>()?));
+        }
+        Pattern::All(all) => {
+            let all = all.iter().map(|it| path_parameter(template, name, it));
+            return Ok(When::all_of(all.collect::<Result<_, _>>()?));
+        }
+        _ => return Err("a place of the path is compared as text only".to_owned()),
+    };
+    let place = format!("{{{name}}}");
+    let segments: Vec<&str> = template.split('/').collect();
+    if !segments.contains(&place.as_str()) {
+        return Err(format!("the template has no `{place}`"));
+    }
+    let segments = segments.into_iter().map(|segment| match segment {
+        segment if segment == place => inner.clone(),
+        segment if segment.starts_with('{') && segment.ends_with('}') => "[^/]+".to_owned(),
+        segment => regex::escape(segment),
+    });
+    let whole = segments.collect::<Vec<_>>().join("/");
+    Ok(When::of(&["url_path"], test("regex", self::whole(&whole))))
+}
+
 /// What a pattern looks at.
 #[derive(Clone, Copy)]
 enum Site<'s> {
@@ -166,6 +206,8 @@ enum Site<'s> {
     Body,
     /// The values of a path in the content.
     JsonPath(&'s str),
+    /// What an expression finds in the content.
+    XPath(&'s str),
 }
 
 impl Site<'_> {
@@ -174,6 +216,7 @@ impl Site<'_> {
             Self::Field(place, name) => When::of(&[place, name], value),
             Self::Body => When::of(&["body", "text"], value),
             Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
+            Self::XPath(path) => When::of(&["body", "xpath", path], value),
         }
     }
 }
@@ -185,6 +228,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             Site::Body => When::new(),
             site => site.ask(bare_test("exists")),
         },
+        Pattern::Absent if matches!(site, Site::XPath(_)) => {
+            return Err("that XPath finds nothing is met by nothing there".to_owned());
+        }
         Pattern::Absent => site.ask(bare_test("absent")),
         Pattern::Equal(text, false) => site.ask(text.as_str()),
         Pattern::Equal(text, true) => {
@@ -249,10 +295,38 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             Site::Body if schema.is_object() => When::of(&["body", "schema"], schema.to_string()),
             _ => return Err("a JSON Schema is of the whole content, and an object".to_owned()),
         },
-        Pattern::EqualToXml(_) | Pattern::XPath(..) => {
-            return Err(
-                "conditions on XML are not carried over, so the mapping is left out".to_owned(),
-            );
+        Pattern::EqualToXml(text, ignores_order) => {
+            let Site::Body = site else {
+                return Err("XML is compared only with the whole content".to_owned());
+            };
+            let mut equal = Table::new();
+            equal.push("value", text.as_str());
+            if *ignores_order {
+                equal.push("ignore_order", true);
+            }
+            When::of(&["body", "equal_xml"], Entry::Braces(equal))
+        }
+        Pattern::XPath(path, namespaces, inner) => {
+            let Site::Body = site else {
+                return Err("XPath looks only at the whole content".to_owned());
+            };
+            let site = Site::XPath(path);
+            let mut when = match inner {
+                None => site.ask(bare_test("exists")),
+                Some(inner) => condition(site, inner)?,
+            };
+            when.in_each(&["body", "xpath"], |when| {
+                for (prefix, uri) in namespaces {
+                    let path = ["body", "xpath_namespaces", prefix];
+                    when.ask(&path, uri.as_str());
+                }
+            });
+            // What one expression calls something is another's for something else.
+            if namespaces.is_empty() {
+                when
+            } else {
+                When::apart(when)
+            }
         }
         Pattern::All(all) => When::all_of(conditions_of(site, all)?),
         Pattern::Any(all) => When::any_of(conditions_of(site, all)?),
@@ -321,12 +395,21 @@ fn respond(
     files: &Path,
     notes: &mut Vec<Remark>,
 ) -> Result<Table, Remark> {
-    if response.proxy.is_some() {
-        let place = Place::Key("response.proxyBaseUrl".to_owned());
-        let message = "passing on is not carried over, so the mapping is left out";
-        return Err(Remark::new(place, message));
-    }
     let mut respond = Table::new();
+    if let Some(proxy) = &response.proxy {
+        let mut texts = Texts {
+            has_places: response.has_places,
+            are_used: false,
+            notes,
+        };
+        proxied(proxy, &mut respond, &mut texts)?;
+        headers(response, &mut respond, &mut texts);
+        if texts.are_used {
+            respond.push("template", true);
+        }
+        delay(response, &mut respond, notes);
+        return Ok(respond);
+    }
     if let Some(fault) = &response.fault {
         let ours = match fault.as_str() {
             "CONNECTION_RESET_BY_PEER" => "reset",
@@ -398,6 +481,41 @@ fn respond(
         respond.push("dribble", dribble);
     }
     Ok(respond)
+}
+
+/// A real server that answers.
+fn proxied(proxy: &MappingProxy, respond: &mut Table, texts: &mut Texts<'_>) -> Result<(), Remark> {
+    if texts.has_places && proxy.url.contains("{{") {
+        let place = Place::Key("response.proxyBaseUrl".to_owned());
+        return Err(Remark::new(
+            place,
+            "has places, which no URL of a proxy has here",
+        ));
+    }
+    let mut table = Table::new();
+    table.push("to", proxy.url.as_str());
+    if let Some(prefix) = &proxy.strip {
+        table.push("strip", prefix.as_str());
+    }
+    if !proxy.without.is_empty() {
+        let names = proxy.without.iter().cloned().map(Entry::Text);
+        table.push("without", Entry::List(names.collect()));
+    }
+    let mut headers = Table::new();
+    for (name, value) in &proxy.fields {
+        if is_about_connection(name) || name.eq_ignore_ascii_case("host") {
+            let place = format!("response.additionalProxyRequestHeaders.{name}");
+            let message = "is set by the proxy";
+            texts.notes.push(Remark::new(Place::Key(place), message));
+        } else {
+            headers.push(name.as_str(), value.as_str());
+        }
+    }
+    if !headers.is_empty() {
+        table.push("headers", Entry::Table(headers));
+    }
+    respond.push("proxy", Entry::Braces(table));
+    Ok(())
 }
 
 /// Enough of an object on one line, so that rules stay readable.

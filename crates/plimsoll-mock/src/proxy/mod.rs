@@ -36,6 +36,8 @@ pub struct Upstream {
     timeout: Duration,
     keeps_host: bool,
     fields: Vec<(HeaderName, HeaderValue)>,
+    strip: Option<String>,
+    without: Vec<HeaderName>,
 }
 
 /// What is said about a real server.
@@ -49,6 +51,10 @@ pub struct UpstreamOptions {
     pub keeps_host: bool,
     /// Fields in place of those of the request.
     pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// What is taken from the beginning of the path as it was sent, if it begins so.
+    pub strip: Option<String>,
+    /// Fields of the request that are not passed on.
+    pub without: Vec<HeaderName>,
 }
 
 impl Default for UpstreamOptions {
@@ -58,6 +64,8 @@ impl Default for UpstreamOptions {
             trust: Trust::default(),
             keeps_host: false,
             fields: Vec::new(),
+            strip: None,
+            without: Vec::new(),
         }
     }
 }
@@ -110,7 +118,15 @@ impl Upstream {
             timeout: options.timeout,
             keeps_host: options.keeps_host,
             fields: options.fields,
+            strip: options.strip,
+            without: options.without,
         })
+    }
+
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> String {
+        let endpoint = &self.endpoint;
+        format!("{}://{}", endpoint.scheme(), endpoint.authority())
     }
 
     /// Connections of one worker to it.

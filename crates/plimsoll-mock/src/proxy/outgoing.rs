@@ -1,7 +1,8 @@
 //! A request as it is passed on.
 
+use std::borrow::Cow;
+
 use http::header::{HeaderName, HeaderValue};
-use plimsoll_client::Endpoint;
 
 use super::Upstream;
 use crate::asked::Asked;
@@ -50,7 +51,7 @@ impl Outgoing {
         let mut bytes = Vec::with_capacity(512 + asked.body.len());
         bytes.extend_from_slice(asked.method.as_bytes());
         bytes.push(b' ');
-        bytes.extend_from_slice(target(asked, &upstream.endpoint).as_bytes());
+        bytes.extend_from_slice(target(asked, upstream).as_bytes());
         bytes.extend_from_slice(b" HTTP/1.1\r\n");
         let mut field = |name: &str, value: &[u8]| {
             // What came by HTTP/2 was checked by other rules.
@@ -75,6 +76,10 @@ impl Outgoing {
             let is_left_out = is_of_connection(name, &named)
                 || is_any(&WRITTEN_ANEW)
                 || is_any(&["via", "x-forwarded-for"])
+                || upstream
+                    .without
+                    .iter()
+                    .any(|it| name.eq_ignore_ascii_case(it.as_str()))
                 || is_given(name);
             if !is_left_out {
                 field(name, value);
@@ -115,10 +120,16 @@ impl Outgoing {
 }
 
 /// The path of the server's URL, then path and query of the request as they were sent.
-fn target(asked: &Asked<'_>, endpoint: &Endpoint) -> String {
-    let base = endpoint.path_and_query().trim_end_matches('/');
+fn target(asked: &Asked<'_>, upstream: &Upstream) -> String {
+    let base = upstream.endpoint.path_and_query().trim_end_matches('/');
     let path = asked.own_path();
-    let path = if path.starts_with('/') { path } else { "/" };
+    let stripped = upstream.strip.as_deref();
+    let stripped = stripped.and_then(|prefix| path.strip_prefix(prefix));
+    let path = match stripped.unwrap_or(path) {
+        path if path.starts_with('/') => Cow::Borrowed(path),
+        rest if stripped.is_some() => Cow::Owned(format!("/{rest}")),
+        _ => Cow::Borrowed("/"),
+    };
     match asked.query {
         None => format!("{base}{path}"),
         Some(query) => format!("{base}{path}?{query}"),
@@ -189,6 +200,33 @@ mod tests {
              via: 1.0 a, 1.1 plimsoll\r\n\
              content-length: 2\r\n\r\nhi";
         assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn the_beginning_of_the_path_is_taken_away_and_fields_are_left_out() {
+        let options = UpstreamOptions {
+            strip: Some("/api".to_owned()),
+            without: vec![HeaderName::from_static("cookie")],
+            ..UpstreamOptions::default()
+        };
+        let upstream = Upstream::new("http://a/v1", options).unwrap();
+        for (path, expected) in [
+            ("/api/b?c", "/v1/b?c"),
+            ("/api", "/v1/"),
+            ("/apis", "/v1/s"),
+            ("/b/api", "/v1/b/api"),
+        ] {
+            let mut request = KeptRequest::made("GET", path);
+            let cookie = ("Cookie".to_owned(), b"a=b".to_vec());
+            request.fields.push(cookie);
+            let outgoing = Outgoing::of(&request.asked(), &upstream).unwrap();
+            let bytes = String::from_utf8(outgoing.bytes).unwrap();
+            assert!(
+                bytes.starts_with(&format!("GET {expected} HTTP")),
+                "{bytes}"
+            );
+            assert!(!bytes.contains("Cookie"), "{bytes}");
+        }
     }
 
     #[test]

@@ -9,10 +9,11 @@ use http_body::Body;
 use plimsoll_server::{Action, Answer, Request, Response, ResponseBody};
 
 use super::Recorder;
+use super::tap::Tapped;
 use crate::action::collected;
 use crate::asked::KeptRequest;
-use crate::forward::Forwarder;
 use crate::plan::BODY_LIMIT;
+use crate::proxy::{Outgoing, Pool, pass_on};
 
 /// Passes requests on for one worker, and has a recorder keep what came.
 #[derive(Debug, Clone)]
@@ -23,17 +24,17 @@ struct Inner {
     recorder: Arc<Recorder>,
     /// What comes before the paths that it is asked for, without a slash at its end.
     prefix: String,
-    forwarder: Forwarder,
+    pool: Rc<Pool>,
 }
 
 impl Record {
     /// - `prefix`: what the paths begin with that it is asked for; `/` for nothing.
     pub fn new(recorder: Arc<Recorder>, prefix: &str) -> Self {
-        let forwarder = Forwarder::new(Arc::clone(&recorder.upstream));
+        let pool = recorder.upstream.pool();
         Self(Rc::new(Inner {
             recorder,
             prefix: prefix.trim_end_matches('/').to_owned(),
-            forwarder,
+            pool,
         }))
     }
 }
@@ -61,22 +62,27 @@ impl Inner {
     async fn answer(&self, kept: &KeptRequest) -> Response {
         let mut asked = kept.asked();
         asked.strip(&self.prefix);
+        let Some(outgoing) = Outgoing::of(&asked, &self.recorder.upstream) else {
+            let message = format!("requests for {} come back here\n", self.recorder.upstream);
+            return text(StatusCode::LOOP_DETECTED, message);
+        };
         let target = asked.own_url().into_owned();
-        match self.forwarder.forward(kept, &target).await {
-            Ok(answer) => {
-                self.recorder.keep(kept, &target, &answer);
-                let mut response = Response::new(answer.status);
-                for (name, value) in answer.fields {
-                    response = response.with_field(name, value);
-                }
-                response.with_body(ResponseBody::Bytes(answer.content))
-            }
-            Err(error) => {
-                let upstream = self.recorder.upstream.origin();
-                let message = format!("{upstream} did not answer: {error}\n");
-                text(StatusCode::BAD_GATEWAY, message)
-            }
+        drop(asked);
+        let passed = match pass_on(Rc::clone(&self.pool), outgoing).await {
+            Ok(passed) => passed,
+            Err((status, message)) => return text(status, message),
+        };
+        let mut response = Response::new(passed.status);
+        for (name, value) in &passed.fields {
+            response = response.with_field(name.clone(), value.clone());
         }
+        let recorder = Arc::clone(&self.recorder);
+        let method = kept.method.clone();
+        let (status, fields) = (passed.status, passed.fields);
+        let tapped = Tapped::new(passed.content, move |content| {
+            recorder.keep(&method, &target, status, &fields, content);
+        });
+        response.with_body(ResponseBody::Stream(Box::pin(tapped)))
     }
 }
 

@@ -7,18 +7,21 @@ mod action;
 
 mod store;
 
+mod tap;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::{Notice, Notices, Severity};
 
-use crate::asked::KeptRequest;
-use crate::forward::{Forwarded, Upstream};
 use crate::import::recorded::RecordedReply;
 use crate::import::redact::Redaction;
+use crate::proxy::{Upstream, UpstreamOptions};
 
 pub use self::action::Record;
 
@@ -29,18 +32,20 @@ use self::store::Store;
 pub struct Recorder {
     pub(crate) upstream: Arc<Upstream>,
     folder: PathBuf,
-    redaction: Redaction,
     notices: Notices,
     kept: Mutex<Kept>,
+    /// Taken before `kept`.
+    store: Mutex<Store>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
+    /// Those that have not been written.
     exchanges: Vec<KeptExchange>,
+    /// How many there were in all.
+    count: usize,
     /// Of content.
     bytes: usize,
-    /// How many are in the folder.
-    written: usize,
     /// Whether there is no room for more, or the folder cannot be written, which is told once.
     is_full: bool,
     is_stuck: bool,
@@ -57,6 +62,14 @@ struct KeptExchange {
 /// More is passed on, but not kept.
 const MOST_EXCHANGES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
+
+/// How a server is asked: for content as it is, not compressed.
+pub(crate) fn options() -> UpstreamOptions {
+    UpstreamOptions {
+        without: vec![ACCEPT_ENCODING],
+        ..UpstreamOptions::default()
+    }
+}
 
 /// How often what came is written.
 const WRITE: Duration = Duration::from_millis(300);
@@ -83,9 +96,9 @@ impl Recorder {
         let recorder = Arc::new(Self {
             upstream: Arc::new(upstream),
             folder: folder.to_owned(),
-            redaction,
             notices: notices.clone(),
             kept: Mutex::default(),
+            store: Mutex::new(Store::new(folder, redaction)),
         });
         let weak = Arc::downgrade(&recorder);
         let writing = thread::Builder::new().name("mock-record".to_owned());
@@ -95,24 +108,41 @@ impl Recorder {
     }
 
     /// Keeps an exchange.
-    fn keep(&self, asked: &KeptRequest, target: &str, answer: &Forwarded) {
+    ///
+    /// - `target`: path and query, as they were sent.
+    /// - `content`: absent if it is too long to be kept.
+    fn keep(
+        &self,
+        method: &str,
+        target: &str,
+        status: StatusCode,
+        fields: &[(HeaderName, HeaderValue)],
+        content: Option<Bytes>,
+    ) {
+        if !(200..=599).contains(&status.as_u16()) {
+            return;
+        }
+        let Some(content) = content else {
+            let longest = tap::LONGEST >> 20;
+            let message = format!(
+                "a response of more than {longest} MiB is passed on, and not kept: {method} {target}"
+            );
+            self.tell(message);
+            return;
+        };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept.bytes + answer.content.len();
-        let is_answer = (200..=599).contains(&answer.status.as_u16());
-        if kept.exchanges.len() >= MOST_EXCHANGES || bytes > MOST_BYTES {
+        let bytes = kept.bytes + content.len();
+        if kept.count >= MOST_EXCHANGES || bytes > MOST_BYTES {
             if !std::mem::replace(&mut kept.is_full, true) {
                 let message = "the recording is full: what comes now is passed on, and not kept";
                 self.tell(message);
             }
             return;
         }
-        if !is_answer {
-            return;
-        }
         // What every response of a mock has anyway, or what is of this moment.
         let is_kept = |name: &str| !matches!(name, "content-type" | "date");
-        let text = |value: &http::HeaderValue| value.to_str().ok().map(str::to_owned);
-        let fields = answer.fields.iter();
+        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+        let fields = fields.iter();
         let kind = fields.clone().find(|(name, _)| name == CONTENT_TYPE);
         let headers = fields
             .filter(|(name, _)| is_kept(name.as_str()))
@@ -125,36 +155,46 @@ impl Recorder {
             (name, own.unwrap_or(value))
         });
         let reply = RecordedReply {
-            status: answer.status.as_u16(),
+            status: status.as_u16(),
             headers: headers.collect(),
             kind: kind.and_then(|(_, value)| text(value)),
-            body: answer.content.clone(),
+            body: content,
         };
         kept.bytes = bytes;
+        kept.count += 1;
         kept.exchanges.push(KeptExchange {
-            method: asked.method.clone(),
+            method: method.to_owned(),
             target: target.to_owned(),
             reply,
         });
     }
 
     /// Writes what has come since it was written last.
-    fn write(&self) {
+    ///
+    /// - `is_last`: whether nothing may be left for later.
+    fn write(&self, is_last: bool) {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let exchanges = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.written == kept.exchanges.len() {
-                return;
-            }
-            kept.written = kept.exchanges.len();
-            kept.exchanges.clone()
+            std::mem::take(&mut kept.exchanges)
         };
-        let written = Store::new(&self.folder, &self.redaction).write(exchanges);
+        if exchanges.is_empty() && store.is_written() {
+            return;
+        }
+        let mut left = exchanges.into_iter();
+        let added = left.by_ref().try_for_each(|exchange| {
+            // What could not be taken is tried again, in its place.
+            store
+                .add(&exchange)
+                .map_err(|error| (Some(exchange), error))
+        });
+        let written = added.and_then(|()| store.write(is_last).map_err(|error| (None, error)));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match written {
             Ok(()) => kept.is_stuck = false,
-            Err(error) => {
-                // It is tried again.
-                kept.written = 0;
+            Err((failed, error)) => {
+                let newer = std::mem::take(&mut kept.exchanges);
+                kept.exchanges = failed.into_iter().chain(left).chain(newer).collect();
                 if !std::mem::replace(&mut kept.is_stuck, true) {
                     self.tell(format!("the recording cannot be written: {error}"));
                 }
@@ -171,7 +211,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.write();
+        self.write(true);
     }
 }
 
@@ -180,7 +220,7 @@ fn write_now_and_then(recorder: &Weak<Recorder>) {
         thread::park_timeout(WRITE);
         match recorder.upgrade() {
             None => return,
-            Some(recorder) => recorder.write(),
+            Some(recorder) => recorder.write(false),
         }
     }
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use plimsoll_formats::grpc::Descriptors;
+
 use crate::asked::Asked;
 use crate::condition::Condition;
 use crate::reply::Reply;
@@ -33,6 +35,8 @@ pub struct Rule {
     pub key: String,
     /// As it was written, in JSON; null if it was not.
     pub source: serde_json::Value,
+    /// The mapping of WireMock that it was made of, complete with its id; absent if it was not.
+    pub mapping: Option<Arc<serde_json::Value>>,
     /// How often it has answered since the journal was last emptied; not counted without one.
     pub hits: AtomicU64,
     /// All of these must be met; the one of the path comes first.
@@ -47,6 +51,8 @@ pub struct Rule {
     pub repeats: bool,
     /// How often it has answered.
     pub turns: AtomicUsize,
+    /// The scenario that it asks for or changes, if there is one.
+    pub scenario: Option<Scenario>,
     /// The state that a scenario goes to when it answers, and the one that it must be in still.
     pub next: Option<(Scenario, Option<String>, String)>,
 }
@@ -58,6 +64,7 @@ impl Rule {
             id: None,
             key: String::new(),
             source: serde_json::Value::Null,
+            mapping: None,
             hits: AtomicU64::new(0),
             conditions,
             priority: 0,
@@ -65,6 +72,7 @@ impl Rule {
             replies: vec![reply],
             repeats: false,
             turns: AtomicUsize::new(0),
+            scenario: None,
             next: None,
         }
     }
@@ -99,6 +107,8 @@ pub struct Origin {
     pub root: Option<PathBuf>,
     /// The delay of rules without one.
     pub delay: Duration,
+    /// What services there are of gRPC.
+    pub grpc: Option<Arc<Descriptors>>,
 }
 
 /// The rules of one file.
@@ -161,6 +171,15 @@ impl RuleSet {
                     Some(id) => id.clone(),
                     None => format!("{number}.{at}"),
                 };
+            }
+        }
+    }
+
+    /// Tells its rules, in their order, what mappings they were made of; only while nobody else has them.
+    pub(crate) fn tell_mappings(&mut self, mappings: impl Iterator<Item = serde_json::Value>) {
+        for (rule, mapping) in self.rules.iter_mut().zip(mappings) {
+            if let Some(rule) = Arc::get_mut(rule) {
+                rule.mapping = Some(Arc::new(mapping));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_server::config::Compiler;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::mock::{Answer, ask, files};
+use crate::websocket::Client;
 
 const RULES: &str = r#"
 [[rules]]
@@ -40,7 +42,7 @@ address = "127.0.0.1:0"
 "#;
 
 /// A mock with its admin port.
-struct Administered {
+pub(crate) struct Administered {
     /// It serves as long as it lives.
     _engine: Engine,
     addresses: Vec<SocketAddr>,
@@ -50,10 +52,13 @@ struct Administered {
 
 impl Administered {
     fn start(route: &str) -> Self {
-        let folder = files(&[
-            ("rules.toml", RULES),
-            ("users.json", r#"[{ "id": 1, "name": "Ann" }]"#),
-        ]);
+        let users = ("users.json", r#"[{ "id": 1, "name": "Ann" }]"#);
+        Self::start_with(route, &[("rules.toml", RULES), users])
+    }
+
+    /// A configuration beside these files.
+    pub(crate) fn start_with(route: &str, beside: &[(&str, &str)]) -> Self {
+        let folder = files(beside);
         let counters = Arc::<Counters>::default();
         let mut compiler = Compiler::new(folder.path(), &counters);
         compiler.actions = vec![plimsoll_mock::KIND];
@@ -71,15 +76,19 @@ impl Administered {
         }
     }
 
-    fn address(&self, number: usize) -> SocketAddr {
+    pub(crate) fn address(&self, number: usize) -> SocketAddr {
         self.addresses[number]
     }
 
-    fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
         ask(self.address(0), method, target, &["host: a"], body)
     }
 
-    fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
+    pub(crate) fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
         ask(self.address(1), method, target, fields, body)
     }
 
@@ -109,6 +118,34 @@ impl Administered {
     fn get(&self, target: &str) -> Value {
         self.json("GET", target, &Value::Null, 200)
     }
+}
+
+#[test]
+fn the_journal_tells_what_was_said_over_websockets() {
+    let mock = Administered::start(ROUTE);
+    let rule = json!({
+        "id": "chat",
+        "when": { "request": { "url_path": "/chat" } },
+        "respond": { "websocket": { "messages": [{ "say": [{ "echo": true }, { "close": 1000, "reason": "done" }] }] } },
+    });
+    mock.json("POST", "/mock/rules", &rule, 201);
+    let mut client = Client::open(mock.address(0), "/api/chat", "");
+    let session = || mock.get("/mock/requests/1")["request"]["session"].clone();
+    let open = json!({ "received": 0, "sent": 0, "messages": [], "end": null });
+    assert_eq!(session(), open);
+    client.say("hello");
+    eventually(|| !session()["end"].is_null());
+    let message = |from| json!({ "from": from, "kind": "text", "bytes": 5, "text": "hello" });
+    let ended = json!({
+        "received": 1,
+        "sent": 1,
+        "messages": [message("client"), message("server")],
+        "end": { "by": "server", "code": 1000, "reason": "done" },
+    });
+    assert_eq!(session(), ended);
+    let request = mock.get("/mock/requests/1")["request"].clone();
+    assert_eq!(request["status"], 101);
+    assert_eq!(request["answered_by"], json!({ "rule": "chat" }));
 }
 
 #[test]

@@ -6,12 +6,22 @@ mod admin;
 
 mod bad_input;
 
+mod grpc;
+
 mod imports;
 
 mod mock;
 
 mod proxy;
 
+mod record;
+
 mod replies;
 
+mod script;
+
 mod serving;
+
+mod websocket;
+
+mod wiremock;

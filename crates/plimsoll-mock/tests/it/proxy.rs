@@ -100,8 +100,22 @@ fn a_server_that_is_not_there_or_speaks_no_http_is_told() {
         "{}",
         answer.text()
     );
-    let (_origin, served) = answering_once("");
-    assert_eq!(served.get("/").status, 502);
+    let reset = Script::new().then(Step::ReadHead).then(Step::Reset);
+    for script in [
+        Script::answer_once(""),
+        Script::answer_once("HTTP/1.1 200 OK\r\ncontent-le"),
+        reset,
+    ] {
+        let origin = Origin::scripted(script);
+        let served = to(&origin);
+        for method in ["GET", "POST"] {
+            let answer = served.ask(method, "/", &[], "");
+            assert_eq!(answer.status, 502);
+            let kind = answer.field("content-type");
+            assert_eq!(kind, Some("text/plain; charset=utf-8"));
+            assert!(answer.text().contains("http://"), "{}", answer.text());
+        }
+    }
     let origin = Origin::silent();
     let to = format!("{{ to = \"{}\", timeout = \"50ms\" }}", origin.url("/"));
     let answer = proxied(&to).get("/");

@@ -51,7 +51,7 @@ impl Paths {
             // A segment also ends where the next byte is a slash.
             Some(head) => {
                 let end = head.iter().rposition(|byte| *byte == b'/');
-                end.map_or(path, |end| &path[..end])
+                end.and_then(|end| path.get(..end)).unwrap_or(path)
             }
             None => path,
         }

@@ -12,10 +12,14 @@ mod mistakes;
 
 mod mock;
 
+mod mock_grpc;
+
 mod mock_page;
 
 mod browser;
 mod mock_record;
+
+mod mock_websocket;
 
 mod lab;
 

@@ -22,6 +22,27 @@ const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix"
   ]}"#;
 
 #[test]
+fn what_no_route_answers_is_passed_on() {
+    let environment = r#"{"endpointPrefix": "api", "latency": 5, "proxyMode": true, "proxyHost": "http://real.example", "proxyRemovePrefix": true,
+      "proxyReqHeaders": [{"key": "X-A", "value": "1"}], "proxyResHeaders": [{"key": "X-B", "value": "2"}],
+      "routes": [{"type": "http", "method": "get", "endpoint": "a", "responses": [{"statusCode": 201}]}]}"#;
+    let imported = imported(environment);
+    assert_eq!(imported.left_out, []);
+    let text = imported.text(None);
+    let last = text.split("[[rules]]\n").last().unwrap();
+    assert_eq!(
+        last,
+        "when.request.url_path = { op = \"starts_with\", value = \"/\" }\n\
+         respond.proxy = { to = \"http://real.example\", strip = \"/api\", headers.X-A = \"1\" }\n\
+         respond.headers.X-B = \"2\"\nrespond.delay = \"5ms\"\n"
+    );
+    assert_eq!(
+        answered(&imported, &KeptRequest::made("GET", "/api/a")),
+        201
+    );
+}
+
+#[test]
 fn routes_become_rules() {
     let imported = imported(ENVIRONMENT);
     let told: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();

@@ -62,6 +62,24 @@ fn conditions_become_ours() {
             json!({"bodyPatterns": [{"matchesJsonSchema": {"type": "object"}}]}),
             "when.request.body.schema = '{\"type\":\"object\"}'",
         ),
+        (
+            json!({"bodyPatterns": [{"equalToXml": "<a/>", "enablePlaceholders": false}, {"binaryEqualTo": "YWI="}]}),
+            "when.request.body.equal_xml = { value = \"<a/>\" }\nwhen.request.body.text = \"ab\"",
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesXPath": "//a"}]}),
+            "when.request.body.xpath.\"//a\" = { op = \"exists\" }",
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesXPath": {"expression": "//p:a/text()", "or": [{"equalTo": "1"}, {"not": {"contains": "2"}}]}, "xPathNamespaces": {"p": "u"}}]}),
+            "when.all = [{ any = [{ request.body.xpath.\"//p:a/text()\" = \"1\", request.body.xpath_namespaces.p = \"u\" }, \
+             { not = [{ request.body.xpath.\"//p:a/text()\" = { op = \"contains\", value = \"2\" }, request.body.xpath_namespaces.p = \"u\" }] }] }]",
+        ),
+        (
+            json!({"urlPathTemplate": "/a/{b}/c.x/{d}", "pathParameters": {"d": {"matches": "[0-9]+"}}}),
+            "when.request.url_path = { op = \"pattern\", value = \"/a/{b}/c.x/{d}\" }\n\
+             when.all = [{ request.url_path = { op = \"regex\", value = '^(?:/a/[^/]+/c\\.x/(?:[0-9]+))$' } }]",
+        ),
     ] {
         let lines = lines(&request, &json!({}));
         assert_eq!(lines[..lines.len() - 1].join("\n"), expected, "{request}");
@@ -101,6 +119,12 @@ fn responses_become_ours() {
             json!({"body": "a", "chunkedDribbleDelay": {"numberOfChunks": 2, "totalDuration": 10}}),
             "respond.text = \"a\"\nrespond.dribble = { chunks = 2, over = \"10ms\" }",
         ),
+        (
+            json!({"proxyBaseUrl": "http://a/b", "proxyUrlPrefixToRemove": "/c", "removeProxyRequestHeaders": ["Cookie"],
+                   "additionalProxyRequestHeaders": {"X": "1"}, "headers": {"Y": "2"}, "fixedDelayMilliseconds": 5}),
+            "respond.proxy = { to = \"http://a/b\", strip = \"/c\", without = [\"Cookie\"], headers.X = \"1\" }\n\
+             respond.headers.Y = \"2\"\nrespond.delay = \"5ms\"",
+        ),
     ] {
         let lines = lines(&json!({"urlPathTemplate": "/{id}"}), &response);
         assert_eq!(lines[1..].join("\n"), expected, "{response}");
@@ -112,7 +136,7 @@ fn one_mapping_is_a_rule_with_notes() {
     let mapping = json!({
         "id": "a", "priority": 1, "scenarioName": "s", "newScenarioState": "t",
         "request": {"method": "GET", "url": "/a?b=c"},
-        "response": {"body": "{{#if x}}", "headers": {"Date": "x"}, "transformers": ["response-template"], "proxyUrlPrefixToRemove": "/x"}
+        "response": {"body": "{{#if x}}", "headers": {"Date": "x"}, "transformers": ["response-template", "mine"]}
     });
     let stub = made(mapping).unwrap();
     assert_eq!(
@@ -139,9 +163,15 @@ fn one_mapping_is_a_rule_with_notes() {
         json!({"request": {"method": "OPTIONS"}}),
         json!({"request": {"urlPathPattern": "(?=a)"}}),
         json!({"request": {"bodyPatterns": [{"matchesJsonPath": "$.a =~ /x/"}]}}),
-        json!({"request": {"bodyPatterns": [{"equalToXml": "<a/>"}]}}),
+        json!({"request": {"bodyPatterns": [{"equalToXml": "<a>"}]}}),
+        json!({"request": {"bodyPatterns": [{"equalToXml": "<a/>", "enablePlaceholders": true}]}}),
+        json!({"request": {"bodyPatterns": [{"matchesXPath": "//p:a"}]}}),
+        json!({"request": {"bodyPatterns": [{"matchesXPath": {"expression": "//a", "equalToXml": "<a/>"}}]}}),
+        json!({"request": {"bodyPatterns": [{"binaryEqualTo": "/w=="}]}}),
+        json!({"request": {"urlPath": "/a", "pathParameters": {"a": {"equalTo": "1"}}}}),
+        json!({"request": {"urlPathTemplate": "/{b}", "pathParameters": {"a": {"equalTo": "1"}}}}),
         json!({"request": {"headers": {"x": {"matchesJsonPath": "$.a"}}}}),
-        json!({"response": {"proxyBaseUrl": "http://x"}}),
+        json!({"response": {"proxyBaseUrl": "ftp://x"}}),
         json!({"response": {"bodyFileName": "none.txt"}}),
         json!({"response": {"fault": "NONE"}}),
     ] {

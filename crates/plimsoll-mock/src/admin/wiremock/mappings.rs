@@ -1,0 +1,305 @@
+//! Mappings: listed, added, changed, removed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    DUPLICATE, bad_request, done, json_of, missing, not_here, refused, unreadable, uuid, wrong,
+};
+use crate::admin::AdminOfMock;
+use crate::admin::call::{Call, Said};
+use crate::asked::KeptRequest;
+use crate::condition::Condition;
+use crate::import::is_about_connection;
+use crate::import::mapping::{id_of, random_id, with_id};
+use crate::import::wiremock::stub;
+use crate::layers::{ChangeError, Layers};
+use crate::plan::MockPlan;
+use crate::rules::Rule;
+use crate::states::States;
+
+/// The rules that were made of mappings, in the order in which they are asked.
+pub(super) fn all(plan: &MockPlan) -> impl Iterator<Item = (&Arc<Rule>, &Arc<Value>)> {
+    let rules = plan.sets.iter().flat_map(|set| set.rules());
+    rules.filter_map(|rule| Some((rule, rule.mapping.as_ref()?)))
+}
+
+/// What is wrong with an import of several, and what is to be done with those that are known.
+struct Options {
+    overwrites: bool,
+    removes_others: bool,
+}
+
+impl AdminOfMock {
+    /// Where contents of mappings lie, and the states of their scenarios.
+    pub(super) fn place_of_mappings(&self) -> (PathBuf, States) {
+        self.shared.look(|plan, layers| {
+            let files = layers.root().map(PathBuf::from).unwrap_or_default();
+            (files, plan.states.clone())
+        })
+    }
+
+    /// The rule of a mapping whose id is known.
+    ///
+    /// - `above`: what pointers to its mistakes begin with.
+    fn rule_of(&self, mapping: Value, above: &str) -> Result<Rule, Said> {
+        let (files, states) = self.place_of_mappings();
+        let stub =
+            stub(mapping.clone(), &files, &states).map_err(|remarks| wrong(&remarks, "", above))?;
+        let left_out = stub.left_out.into_iter().filter(|remark| {
+            // The framing is the server's in WireMock too.
+            let place = remark.place.to_string();
+            !place
+                .rsplit_once("response.headers.")
+                .is_some_and(|(_, name)| is_about_connection(name))
+        });
+        let left_out: Vec<_> = left_out.collect();
+        if !left_out.is_empty() {
+            return Err(wrong(&left_out, "", above));
+        }
+        let mut rule = stub.rule;
+        rule.id = id_of(&mapping);
+        rule.mapping = Some(Arc::new(mapping));
+        Ok(rule)
+    }
+
+    pub(super) fn list_mappings(&self, call: &Call) -> Result<Said, Said> {
+        let number = |name: &str| {
+            let Some(text) = call.parameter(name) else {
+                return Ok(None);
+            };
+            let parsed = text.parse::<usize>();
+            parsed
+                .map(Some)
+                .map_err(|_| bad_request(&format!("{text} is not a valid integer")))
+        };
+        let limit = number("limit")?.unwrap_or(usize::MAX);
+        let offset = number("offset")?.unwrap_or(0);
+        let plan = self.shared.plan().1;
+        let shown: Vec<_> = all(&plan)
+            .skip(offset)
+            .take(limit)
+            .map(|(_, mapping)| &**mapping)
+            .collect();
+        let document = json!({ "mappings": shown, "meta": { "total": all(&plan).count() } });
+        Ok(Said::json(StatusCode::OK, document))
+    }
+
+    pub(super) fn add_mapping(&self, call: &Call) -> Result<Said, Said> {
+        let mapping = object(json_of(call)?)?;
+        let mapping = with_id(mapping, |_| random_id());
+        let rule = self.rule_of(mapping.clone(), "")?;
+        self.shared.change(|layers| add(layers, rule))?;
+        Ok(Said::json(StatusCode::CREATED, mapping))
+    }
+
+    pub(super) fn mapping(&self, call: &Call, id: &str) -> Result<Said, Said> {
+        let id = uuid(id)?;
+        match call.method.as_str() {
+            "PUT" => {
+                let mut mapping = object(json_of(call)?)?;
+                for key in ["id", "uuid"] {
+                    mapping[key] = json!(id);
+                }
+                let mapping = with_id(mapping, |_| id.clone());
+                let mut rule = Some(self.rule_of(mapping.clone(), "")?);
+                self.shared.change(|layers| {
+                    let key = key_of(&layers.plan(), &id).ok_or_else(missing)?;
+                    let rule = rule.take().ok_or_else(missing)?;
+                    layers.put(&key, rule).map_err(|error| not_changed(&error))
+                })?;
+                Ok(Said::json(StatusCode::OK, mapping))
+            }
+            "DELETE" => {
+                self.shared.change(|layers| {
+                    let key = key_of(&layers.plan(), &id).ok_or_else(missing)?;
+                    layers.remove(&key).map_err(|_| missing())
+                })?;
+                Ok(done())
+            }
+            _ => {
+                let plan = self.shared.plan().1;
+                let found = all(&plan).find(|(_, mapping)| mapping["id"] == id.as_str());
+                let (_, mapping) = found.ok_or_else(missing)?;
+                Ok(Said::json(StatusCode::OK, (**mapping).clone()))
+            }
+        }
+    }
+
+    /// By its id, or by what it asks of requests.
+    pub(super) fn remove_mapping(&self, call: &Call) -> Result<Said, Said> {
+        let mapping = object(json_of(call)?)?;
+        let wanted = id_of(&mapping);
+        let request = with_id(mapping, |_| String::new())["request"].take();
+        Ok(self.remove_mappings(|(_, mapping)| match &wanted {
+            Some(id) => mapping["id"] == id.as_str(),
+            None => mapping["request"] == request,
+        }))
+    }
+
+    pub(super) fn remove_mappings(
+        &self,
+        is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool,
+    ) -> Said {
+        self.shared.change(|layers| remove(layers, is_one));
+        done()
+    }
+
+    pub(super) fn reset_mappings(&self) -> Said {
+        self.shared.change(Layers::reset);
+        self.shared.plan().1.states.reset();
+        done()
+    }
+
+    pub(super) fn import_mappings(&self, call: &Call) -> Result<Said, Said> {
+        let mut document = object(json_of(call)?)?;
+        let given = document["importOptions"].take();
+        let policy = given.get("duplicatePolicy").and_then(Value::as_str);
+        let options = Options {
+            overwrites: match policy {
+                None | Some("OVERWRITE") => true,
+                Some("IGNORE") => false,
+                Some(_) => {
+                    return Err(unreadable("`duplicatePolicy` is OVERWRITE or IGNORE"));
+                }
+            },
+            removes_others: given.get("deleteAllNotInImport") == Some(&Value::Bool(true)),
+        };
+        let Value::Array(mappings) = document["mappings"].take() else {
+            return Err(unreadable("`mappings` must be an array"));
+        };
+        let mut rules = Vec::new();
+        for (number, mapping) in mappings.into_iter().enumerate() {
+            let mapping = with_id(object(mapping)?, |_| random_id());
+            rules.push(self.rule_of(mapping, &format!("/mappings/{number}"))?);
+        }
+        self.shared
+            .change(|layers| import(layers, rules, &options))?;
+        Ok(done())
+    }
+
+    pub(super) fn unmatched_mappings(&self) -> Result<Said, Said> {
+        self.kept()?;
+        let plan = self.shared.plan().1;
+        let shown: Vec<_> = all(&plan)
+            .filter(|(rule, _)| rule.hits.load(Ordering::Relaxed) == 0)
+            .map(|(_, mapping)| &**mapping)
+            .collect();
+        let document = json!({ "mappings": shown, "meta": { "total": shown.len() } });
+        Ok(Said::json(StatusCode::OK, document))
+    }
+
+    pub(super) fn remove_unmatched_mappings(&self) -> Result<Said, Said> {
+        self.kept()?;
+        Ok(self.remove_mappings(|(rule, _)| rule.hits.load(Ordering::Relaxed) == 0))
+    }
+
+    /// Whether mappings answered is known only while requests are kept.
+    fn kept(&self) -> Result<(), Said> {
+        let journal = self.shared.journal();
+        let none = || not_here("requests are not kept: `journal` of the mock is 0");
+        journal.map(drop).ok_or_else(none)
+    }
+
+    pub(super) fn find_by_metadata(&self, call: &Call) -> Result<Said, Said> {
+        let conditions = self.conditions_on_metadata(call)?;
+        let plan = self.shared.plan().1;
+        let shown: Vec<_> = all(&plan)
+            .filter(|(_, mapping)| has_metadata(mapping, &conditions))
+            .map(|(_, mapping)| &**mapping)
+            .collect();
+        let document = json!({ "mappings": shown, "meta": { "total": shown.len() } });
+        Ok(Said::json(StatusCode::OK, document))
+    }
+
+    pub(super) fn remove_by_metadata(&self, call: &Call) -> Result<Said, Said> {
+        let conditions = self.conditions_on_metadata(call)?;
+        Ok(self.remove_mappings(|(_, mapping)| has_metadata(mapping, &conditions)))
+    }
+
+    /// What metadata must be: a pattern, as contents have them.
+    pub(super) fn conditions_on_metadata(&self, call: &Call) -> Result<Vec<Condition>, Said> {
+        let pattern = json_of(call)?;
+        self.conditions_of(&json!({ "bodyPatterns": [pattern] }))
+    }
+}
+
+/// Whether a mapping has metadata that meet conditions.
+pub(super) fn has_metadata(mapping: &Value, conditions: &[Condition]) -> bool {
+    let Some(metadata) = mapping.get("metadata") else {
+        return false;
+    };
+    let mut request = KeptRequest::made("POST", "/");
+    request.body = metadata.to_string().into();
+    let asked = request.asked();
+    conditions.iter().all(|it| it.is_met_by(&asked))
+}
+
+/// By what name the rule of a mapping is known.
+fn key_of(plan: &MockPlan, id: &str) -> Option<String> {
+    let (rule, _) = all(plan).find(|(_, mapping)| mapping["id"] == id)?;
+    Some(rule.key.clone())
+}
+
+fn add(layers: &mut Layers, rule: Rule) -> Result<(), Said> {
+    let id = rule.id.clone().unwrap_or_default();
+    if key_of(&layers.plan(), &id).is_some() {
+        return Err(not_changed(&ChangeError::Taken(id)));
+    }
+    let added = if layers.is_removed(&id) {
+        // It takes the place of the one in the files that was removed.
+        layers.put(&id, rule)
+    } else {
+        layers.add(vec![rule]).map(drop)
+    };
+    added.map_err(|error| not_changed(&error))
+}
+
+fn remove(layers: &mut Layers, is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool) {
+    let plan = layers.plan();
+    for (rule, _) in all(&plan).filter(is_one) {
+        // It is there, since it is in the plan.
+        layers.remove(&rule.key).ok();
+    }
+}
+
+/// From the last one to the first, so that the first is the newest.
+fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<(), Said> {
+    let ids: Vec<_> = rules.iter().filter_map(|rule| rule.id.clone()).collect();
+    for rule in rules.into_iter().rev() {
+        let id = rule.id.clone().unwrap_or_default();
+        match key_of(&layers.plan(), &id) {
+            None => add(layers, rule)?,
+            Some(_) if !options.overwrites => {}
+            Some(key) => layers
+                .put(&key, rule)
+                .map_err(|error| not_changed(&error))?,
+        }
+    }
+    if options.removes_others {
+        remove(layers, |(_, mapping)| {
+            !ids.iter().any(|id| mapping["id"] == id.as_str())
+        });
+    }
+    Ok(())
+}
+
+fn not_changed(error: &ChangeError) -> Said {
+    let (code, title) = match error {
+        ChangeError::Taken(_) => (DUPLICATE, "Duplicate stub mapping ID"),
+        _ => (super::NOT_PERMITTED, "Not permitted"),
+    };
+    let error = json!({ "code": code, "title": title, "detail": error.to_string() });
+    refused(StatusCode::UNPROCESSABLE_ENTITY, &error)
+}
+
+fn object(value: Value) -> Result<Value, Said> {
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(unreadable("must be an object"))
+}

@@ -1,0 +1,126 @@
+//! Scenarios, and the server as a whole.
+
+use http::StatusCode;
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
+use serde_json::{Value, json};
+
+use super::mappings::all;
+use super::{NO_STATE, done, json_of, not_here, refused, unreadable};
+use crate::admin::AdminOfMock;
+use crate::admin::call::{Call, Said};
+use crate::admin::scenarios::known;
+use crate::states::{STARTED, Session};
+
+/// What the server is, for those who ask.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl AdminOfMock {
+    pub(super) fn all_scenarios(&self) -> Said {
+        let plan = self.shared.plan().1;
+        let known = known(&plan);
+        let shown = known.iter().map(|(name, known)| {
+            let clients = plan.states.clients(name, 1);
+            let state = match known.session {
+                Session::All => clients.first().map_or(STARTED, |(_, state)| state),
+                // Each client has its own.
+                _ => STARTED,
+            };
+            let mappings: Vec<_> = all(&plan)
+                .filter(|(_, mapping)| mapping["scenarioName"] == name.as_str())
+                .map(|(_, mapping)| &**mapping)
+                .collect();
+            json!({
+                "id": name,
+                "name": name,
+                "state": state,
+                "possibleStates": known.states,
+                "mappings": mappings,
+            })
+        });
+        let shown: Vec<_> = shown.collect();
+        Said::json(StatusCode::OK, json!({ "scenarios": shown }))
+    }
+
+    pub(super) fn begin_scenarios_anew(&self) -> Said {
+        self.shared.plan().1.states.reset();
+        done()
+    }
+
+    /// Without a state it begins anew.
+    pub(super) fn put_scenario(&self, call: &Call, name: &str) -> Result<Said, Said> {
+        let plan = self.shared.plan().1;
+        let all = known(&plan);
+        let known = all.get(name).ok_or_else(|| {
+            let error = json!({ "code": 404, "title": format!("Scenario {name} does not exist") });
+            refused(StatusCode::NOT_FOUND, &error)
+        })?;
+        let document = if call.content.is_empty() {
+            Value::Null
+        } else {
+            json_of(call)?
+        };
+        let state = match document.get("state") {
+            None | Some(Value::Null) => {
+                plan.states.reset_one(name);
+                return Ok(done());
+            }
+            Some(Value::String(state)) => state,
+            Some(_) => return Err(unreadable("`state` must be text")),
+        };
+        if !known.states.contains(state) {
+            let title = format!("Scenario {name} does not support state {state}");
+            let error = json!({ "code": NO_STATE, "title": title });
+            return Err(refused(StatusCode::UNPROCESSABLE_ENTITY, &error));
+        }
+        if known.session != Session::All {
+            return Err(not_here(
+                "the scenario tells clients apart; PUT /mock/scenarios/NAME takes a `client`",
+            ));
+        }
+        plan.states.put(name, "", state);
+        Ok(done())
+    }
+
+    pub(super) fn health(&self) -> Said {
+        let now = SystemClock.wall();
+        let uptime = now.duration_since(self.started).unwrap_or_default();
+        let document = json!({
+            "status": "healthy",
+            "message": "plimsoll mock is ok",
+            "version": VERSION,
+            "uptimeInSeconds": uptime.as_secs(),
+            "timestamp": humantime::format_rfc3339_millis(now).to_string(),
+        });
+        Said::json(StatusCode::OK, document)
+    }
+
+    pub(super) fn reset_all(&self) -> Said {
+        let said = self.reset_everything();
+        if said.is_success() { done() } else { said }
+    }
+}
+
+/// Proxies pass on; there is nothing else to be set.
+pub(super) fn settings() -> Said {
+    let document = json!({ "settings": { "proxyPassThrough": true } });
+    Said::json(StatusCode::OK, document)
+}
+
+pub(super) fn put_settings(call: &Call) -> Result<Said, Said> {
+    let settings = json_of(call)?;
+    let has_delay = ["fixedDelay", "delayDistribution"].iter().any(|key| {
+        let value = settings.get(key);
+        value.is_some_and(|value| !value.is_null() && *value != 0)
+    });
+    if has_delay {
+        return Err(not_here(
+            "a delay of all responses is not known here; give it to mappings",
+        ));
+    }
+    Ok(done())
+}
+
+pub(super) fn version() -> Said {
+    Said::json(StatusCode::OK, json!({ "version": VERSION }))
+}

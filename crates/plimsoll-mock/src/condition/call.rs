@@ -1,0 +1,76 @@
+//! Tests of calls of gRPC: of which method, and with what message.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plimsoll_client::grpc::messages;
+use plimsoll_formats::grpc::Method;
+
+use super::Condition;
+use crate::asked::{Asked, KeptRequest};
+
+/// A test of a call.
+#[derive(Debug, Clone)]
+pub struct CallTest {
+    /// `package.Service/Method`
+    pub name: String,
+    /// It takes one message.
+    pub method: Arc<Method>,
+    /// Of a request whose content is the message as JSON.
+    pub conditions: Vec<Condition>,
+}
+
+impl CallTest {
+    /// Whether a request, of the path of the method, meets it.
+    pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
+        let Some(call) = request(&self.method, asked) else {
+            return false;
+        };
+        let call = call.asked();
+        self.conditions.iter().all(|it| it.is_met_by(&call))
+    }
+
+    /// What a request has where it looks, for people.
+    pub(super) fn found(&self, asked: &Asked<'_>) -> String {
+        let Some(call) = request(&self.method, asked) else {
+            return "no call of it".to_owned();
+        };
+        let call = call.asked();
+        let unmet = self.conditions.iter().filter(|it| !it.is_met_by(&call));
+        let found: Vec<_> = unmet.map(|it| it.found(&call)).collect();
+        if found.is_empty() {
+            "a call of it".to_owned()
+        } else {
+            found.join("; ")
+        }
+    }
+}
+
+/// A call with its message as JSON in place of its content; nothing if it is none.
+pub(crate) fn request(method: &Method, asked: &Asked<'_>) -> Option<KeptRequest> {
+    let kind = asked.header_text("content-type")?;
+    let rest = kind.strip_prefix("application/grpc")?;
+    let is_call = rest.is_empty() || rest == "+proto" || rest.starts_with(';');
+    if !is_call || asked.method != "POST" {
+        return None;
+    }
+    let messages = messages(asked.body).ok()?;
+    let [message] = messages.as_slice() else {
+        return None;
+    };
+    let json = method.request_to_json(message).ok()?;
+    let mut kept = asked.keep();
+    kept.body = Bytes::from(json);
+    Some(kept)
+}
+
+impl fmt::Display for CallTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for condition in &self.conditions {
+            write!(f, ", {condition}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+use std::os::unix::fs::MetadataExt as _;
+
+use super::*;
+use crate::config;
+
+fn store(folder: &Path) -> Store {
+    Store::new(folder, Redaction::new(&[]))
+}
+
+fn exchange(target: &str, body: &str) -> KeptExchange {
+    KeptExchange {
+        method: "GET".to_owned(),
+        target: target.to_owned(),
+        reply: RecordedReply {
+            status: 200,
+            headers: Vec::new(),
+            kind: Some("text/plain".to_owned()),
+            body: body.to_owned().into(),
+        },
+    }
+}
+
+/// The keys of `when` of each rule, and how many responses it has.
+fn read(folder: &Path) -> Vec<(usize, i32)> {
+    let plan = config::load(&folder.join("apimock.toml")).unwrap();
+    let rules = plan.sets[0].rules().iter();
+    rules
+        .map(|rule| (rule.replies.len(), rule.priority))
+        .collect()
+}
+
+#[test]
+fn what_is_new_is_put_behind_and_what_changes_makes_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules.toml");
+    let mut store = store(folder.path());
+    let mut take = |target: &str, body: &str| {
+        store.add(&exchange(target, body)).unwrap();
+        store.write(false).unwrap();
+        assert!(store.is_written());
+        (fs::metadata(&rules).unwrap().ino(), read(folder.path()))
+    };
+    let (first, read) = take("/a", "1");
+    assert_eq!(read, [(1, 0)]);
+    let (second, read) = take("/a?b=c", "2");
+    assert_eq!((second, read), (first, vec![(1, 0), (1, 1)]));
+    // The same again says nothing.
+    assert_eq!(take("/a", "1").0, first);
+    let (third, read) = take("/a", "3");
+    assert_ne!(third, first);
+    assert_eq!(read, [(2, 0), (1, 1)]);
+    let (fourth, _) = take("/long", &"x".repeat(2000));
+    assert_eq!(fourth, third);
+    assert!(folder.path().join("bodies/long.txt").exists());
+}
+
+#[test]
+fn a_long_file_is_written_anew_only_now_and_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = store(folder.path());
+    let text = "x".repeat(1000);
+    for number in 0..1200 {
+        store.add(&exchange(&format!("/{number}"), &text)).unwrap();
+    }
+    store.write(false).unwrap();
+    assert!(store.length.unwrap() > SHORT);
+    store.add(&exchange("/0", "other")).unwrap();
+    store.add(&exchange("/new", "new")).unwrap();
+    store.write(false).unwrap();
+    assert!(!store.is_written());
+    assert_eq!(read(folder.path()).len(), 1201);
+    assert_eq!(read(folder.path())[0].0, 1);
+    for _ in 0..PATIENCE {
+        store.write(false).unwrap();
+    }
+    assert!(store.is_written());
+    assert_eq!(read(folder.path())[0].0, 2);
+    store.add(&exchange("/0", "third")).unwrap();
+    store.write(true).unwrap();
+    assert_eq!(read(folder.path())[0].0, 3);
+}
+
+#[test]
+fn what_cannot_be_written_is_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("file");
+    fs::write(&missing, "").unwrap();
+    let mut store = store(&missing);
+    let long = exchange("/a", &"x".repeat(2000));
+    assert!(store.add(&long).is_err());
+    assert!(store.is_written() && store.names.is_empty());
+    store.add(&exchange("/a", "x")).unwrap();
+    assert!(store.write(false).is_err() && !store.is_written());
+}

@@ -1,0 +1,311 @@
+//! One WebSocket from its handshake to its end.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use plimsoll_model::Clock as _;
+use plimsoll_server::Stream;
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::ws::{
+    Decoder, Event, FrameError, FrameSink, Limits, MessageKind, Opcode, Role, encode_frame,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep_until, timeout};
+
+use super::session::{End, Session};
+use super::{Conversation, Saying, What};
+use crate::asked::KeptRequest;
+
+/// Read at a time, in bytes.
+const BUFFER: usize = 16 << 10;
+
+/// What may wait to be said; a client that asks for more is told to go.
+const MOST_WAITING: usize = 1000;
+
+/// The same in bytes.
+const MOST_WAITING_BYTES: usize = 16 << 20;
+
+/// How long the client may take to end its side.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Holds a conversation until one side ends it.
+///
+/// - `request`: the one that asked for it, below the mock's prefix.
+pub(crate) async fn talk(
+    stream: Stream,
+    conversation: Arc<Conversation>,
+    request: KeptRequest,
+    session: Arc<Session>,
+) {
+    let limits = Limits {
+        message_bytes: conversation.message_bytes,
+    };
+    let talk = Talk {
+        decoder: Decoder::new(Role::Server, limits),
+        heard: Heard::default(),
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
+        stream,
+        conversation,
+        request,
+        session,
+    };
+    talk.run().await;
+}
+
+struct Talk {
+    stream: Stream,
+    conversation: Arc<Conversation>,
+    request: KeptRequest,
+    session: Arc<Session>,
+    decoder: Decoder,
+    heard: Heard,
+    /// What is to be said, by its time.
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    at: Instant,
+    said: Said,
+}
+
+/// A frame to be sent.
+#[derive(Debug)]
+enum Said {
+    Message(MessageKind, Bytes),
+    Ping(Bytes),
+    Close(u16, String),
+}
+
+impl Said {
+    fn length(&self) -> usize {
+        match self {
+            Self::Message(_, bytes) | Self::Ping(bytes) => bytes.len(),
+            Self::Close(_, reason) => reason.len(),
+        }
+    }
+}
+
+/// What came in one read.
+#[derive(Debug, Default)]
+struct Heard {
+    message: Vec<u8>,
+    events: Vec<Came>,
+}
+
+#[derive(Debug)]
+enum Came {
+    Message(MessageKind, Vec<u8>),
+    Ping(Vec<u8>),
+    Close(Option<u16>, String),
+}
+
+impl FrameSink for Heard {
+    fn piece(&mut self, piece: &[u8]) {
+        self.message.extend_from_slice(piece);
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.events.push(match event {
+            Event::Message { kind, .. } => Came::Message(kind, std::mem::take(&mut self.message)),
+            Event::Ping(payload) => Came::Ping(payload.to_owned()),
+            Event::Pong(_) => return,
+            Event::Close(None) => Came::Close(None, String::new()),
+            Event::Close(Some(close)) => Came::Close(Some(close.code), close.reason.to_owned()),
+        });
+    }
+}
+
+/// Why it goes no further.
+enum Over {
+    /// This is still to be sent.
+    Close(Option<u16>, String, End),
+    Broken(String),
+}
+
+impl From<io::Error> for Over {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl Talk {
+    async fn run(mut self) {
+        let over = match self.converse().await {
+            Ok(never) => match never {},
+            Err(over) => over,
+        };
+        match over {
+            Over::Broken(reason) => self.session.ended(End::Connection(reason)),
+            Over::Close(code, reason, end) => {
+                self.session.ended(end);
+                // The client may have gone.
+                self.close(code, &reason).await.ok();
+            }
+        }
+    }
+
+    async fn converse(&mut self) -> Result<std::convert::Infallible, Over> {
+        let conversation = Arc::clone(&self.conversation);
+        self.say(&conversation.open, None)?;
+        let mut buffer = vec![0; BUFFER];
+        let mut ping = conversation.ping.map(|every| SystemClock.now() + every);
+        let mut has_answered = true;
+        loop {
+            self.send_what_is_due().await?;
+            let next = self.waiting.front().map(|waiting| waiting.at);
+            let next = [next, ping].into_iter().flatten().min();
+            let read = tokio::select! {
+                read = self.stream.read(&mut buffer) => Some(read?),
+                () = until(next) => None,
+            };
+            if let Some(read) = read {
+                if read == 0 {
+                    return Err(Over::Broken("the client has closed it".to_owned()));
+                }
+                has_answered = true;
+                let decoded = self.decoder.decode(&buffer[..read], &mut self.heard);
+                for came in std::mem::take(&mut self.heard.events) {
+                    self.answer(came).await?;
+                }
+                decoded.map_err(|error| wrong(&error))?;
+            }
+            let now = SystemClock.now();
+            if let (Some(every), Some(due)) = (conversation.ping, ping)
+                && due <= now
+            {
+                if !has_answered {
+                    return Err(Over::Broken("no ping was answered".to_owned()));
+                }
+                has_answered = false;
+                self.write(Opcode::Ping, &[]).await?;
+                ping = Some(now + every);
+            }
+        }
+    }
+
+    async fn answer(&mut self, came: Came) -> Result<(), Over> {
+        let (kind, message) = match came {
+            Came::Ping(payload) => return Ok(self.write(Opcode::Pong, &payload).await?),
+            Came::Close(code, reason) => {
+                let end = End::Client(code, reason);
+                return Err(Over::Close(code, String::new(), end));
+            }
+            Came::Message(kind, message) => (kind, Bytes::from(message)),
+        };
+        self.session.received(kind, &message);
+        self.request.body = message;
+        let conversation = Arc::clone(&self.conversation);
+        let asked = self.request.asked();
+        let mut answers = conversation.answers.iter();
+        let answer = answers.find(|answer| answer.conditions.iter().all(|it| it.is_met_by(&asked)));
+        drop(asked);
+        match answer {
+            Some(answer) => self.say(&answer.says, Some(kind)),
+            None => Ok(()),
+        }
+    }
+
+    /// Has everything wait for its time.
+    ///
+    /// - `kind`: of the message that is answered.
+    fn say(&mut self, says: &[Saying], kind: Option<MessageKind>) -> Result<(), Over> {
+        let asked = self.request.asked();
+        let mut at = SystemClock.now();
+        let mut said = Vec::new();
+        for saying in says {
+            at += saying.after;
+            let frame = match &saying.what {
+                What::Text(content) => {
+                    Said::Message(MessageKind::Text, content.for_request(&asked))
+                }
+                What::Binary(content) => {
+                    Said::Message(MessageKind::Binary, content.for_request(&asked))
+                }
+                What::Echo => match kind {
+                    Some(kind) => Said::Message(kind, self.request.body.clone()),
+                    None => continue,
+                },
+                What::Ping(payload) => Said::Ping(Bytes::copy_from_slice(payload.as_bytes())),
+                What::Close(code, reason) => Said::Close(*code, reason.clone()),
+            };
+            said.push(Waiting { at, said: frame });
+        }
+        drop(asked);
+        for waiting in said {
+            self.waiting_bytes += waiting.said.length();
+            let place = self.waiting.partition_point(|it| it.at <= waiting.at);
+            self.waiting.insert(place, waiting);
+        }
+        if self.waiting.len() > MOST_WAITING || self.waiting_bytes > MOST_WAITING_BYTES {
+            let reason = "too many answers wait".to_owned();
+            let end = End::Server(1008, reason.clone());
+            return Err(Over::Close(Some(1008), reason, end));
+        }
+        Ok(())
+    }
+
+    async fn send_what_is_due(&mut self) -> Result<(), Over> {
+        let now = SystemClock.now();
+        while self.waiting.front().is_some_and(|it| it.at <= now) {
+            let Some(waiting) = self.waiting.pop_front() else {
+                return Ok(());
+            };
+            self.waiting_bytes -= waiting.said.length();
+            match waiting.said {
+                Said::Message(kind, message) => {
+                    self.write(kind.opcode(), &message).await?;
+                    self.session.sent(kind, &message);
+                }
+                Said::Ping(payload) => self.write(Opcode::Ping, &payload).await?,
+                Said::Close(code, reason) => {
+                    let end = End::Server(code, reason.clone());
+                    return Err(Over::Close(Some(code), reason, end));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
+        let mut frame = Vec::with_capacity(payload.len() + 10);
+        encode_frame(&mut frame, opcode, true, payload, None);
+        self.stream.write_all(&frame).await?;
+        self.stream.flush().await
+    }
+
+    /// Says so, and lets the client end its side too.
+    async fn close(&mut self, code: Option<u16>, reason: &str) -> io::Result<()> {
+        let mut payload = Vec::new();
+        if let Some(code) = code {
+            payload.extend_from_slice(&code.to_be_bytes());
+            payload.extend_from_slice(reason.as_bytes());
+        }
+        self.write(Opcode::Close, &payload).await?;
+        self.stream.shutdown().await?;
+        // A socket that is closed with something unread is reset, and what was written may be lost.
+        let mut nowhere = tokio::io::sink();
+        let rest = tokio::io::copy(&mut self.stream, &mut nowhere);
+        timeout(LINGER, rest).await.map_or(Ok(0), |copied| copied)?;
+        Ok(())
+    }
+}
+
+/// What is told to a client that sends what is no WebSocket.
+fn wrong(error: &FrameError) -> Over {
+    let reason = error.to_string();
+    let code = error.close_code();
+    Over::Close(Some(code), reason.clone(), End::Server(code, reason))
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}

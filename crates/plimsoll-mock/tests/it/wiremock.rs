@@ -1,0 +1,366 @@
+//! The admin API of WireMock: what its documents ask for, and how what cannot be done is refused.
+
+use serde_json::{Value, json};
+
+use crate::admin::Administered;
+use crate::mock::Answer;
+
+const ID: &str = "76ada7b0-49ae-4229-91c4-396a36f18e09";
+
+const ROUTE: &str = r#"
+[[listen]]
+address = "127.0.0.1:0"
+[[route]]
+mock = { file = "mappings.json" }
+[admin]
+address = "127.0.0.1:0"
+"#;
+
+const MAPPINGS: &str = r#"{ "mappings": [
+    { "name": "one", "request": { "urlPath": "/one" }, "response": { "body": "one" }, "metadata": { "of": ["a", "b"] } },
+    { "request": { "urlPath": "/two", "method": "GET" }, "response": { "body": "two" },
+      "scenarioName": "turns", "requiredScenarioState": "Started", "newScenarioState": "taken" }
+] }"#;
+
+fn start() -> Administered {
+    Administered::start_with(ROUTE, &[("mappings.json", MAPPINGS)])
+}
+
+fn call(mock: &Administered, method: &str, path: &str, body: &Value) -> Answer {
+    let host = format!("host: {}", mock.address(1));
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    mock.admin(method, &format!("/__admin{path}"), &[&host], &body)
+}
+
+fn document(mock: &Administered, method: &str, path: &str, body: &Value, status: u16) -> Value {
+    let answer = call(mock, method, path, body);
+    assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+    serde_json::from_slice(&answer.body).unwrap_or_default()
+}
+
+fn get(mock: &Administered, path: &str) -> Value {
+    document(mock, "GET", path, &Value::Null, 200)
+}
+
+#[test]
+fn mappings_come_change_and_go() {
+    let mock = start();
+    let text = |path: &str| mock.ask("GET", path, "").text().to_owned();
+    let listed = get(&mock, "/mappings");
+    assert_eq!(listed["meta"]["total"], 2);
+    // The newest first.
+    assert_eq!(listed["mappings"][1]["name"], "one");
+    let one = listed["mappings"][1]["id"].as_str().unwrap();
+    assert_eq!(
+        get(&mock, &format!("/mappings/{one}"))["metadata"]["of"][1],
+        "b"
+    );
+
+    let new = json!({ "id": ID, "request": { "url": "/one" }, "response": { "body": "new" } });
+    let added = document(&mock, "POST", "/mappings", &new, 201);
+    assert_eq!(
+        (&added["uuid"], &added["request"]["method"]),
+        (&json!(ID), &json!("ANY"))
+    );
+    assert_eq!(text("/one"), "new");
+    let taken = document(&mock, "POST", "/mappings", &new, 422);
+    assert_eq!(taken["errors"][0]["code"], 109);
+
+    let other = json!({ "request": { "url": "/one" }, "response": { "body": "other" } });
+    document(&mock, "PUT", &format!("/mappings/{ID}"), &other, 200);
+    assert_eq!(text("/one"), "other");
+    document(
+        &mock,
+        "DELETE",
+        &format!("/mappings/{ID}"),
+        &Value::Null,
+        200,
+    );
+    assert_eq!(text("/one"), "one");
+    document(
+        &mock,
+        "DELETE",
+        &format!("/mappings/{ID}"),
+        &Value::Null,
+        404,
+    );
+    document(&mock, "PUT", &format!("/mappings/{ID}"), &other, 404);
+    let wrong = document(&mock, "GET", "/mappings/x", &Value::Null, 400);
+    assert_eq!(wrong["errors"][0]["title"], "x is not a valid UUID");
+
+    let removed = json!({ "request": { "urlPath": "/one" } });
+    document(&mock, "POST", "/mappings/remove", &removed, 200);
+    assert_eq!(mock.ask("GET", "/one", "").status, 404);
+    document(&mock, "DELETE", "/mappings", &Value::Null, 200);
+    assert_eq!(get(&mock, "/mappings")["mappings"], json!([]));
+    document(&mock, "POST", "/mappings/reset", &Value::Null, 200);
+    assert_eq!(text("/one"), "one");
+
+    // A mapping that a file gives and that was removed can be added again.
+    document(
+        &mock,
+        "DELETE",
+        &format!("/mappings/{one}"),
+        &Value::Null,
+        200,
+    );
+    let again = json!({ "id": one, "request": { "url": "/one" }, "response": { "body": "again" } });
+    document(&mock, "POST", "/mappings", &again, 201);
+    assert_eq!(text("/one"), "again");
+}
+
+#[test]
+fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
+    let mock = start();
+    let refusal = |mapping: Value| {
+        let said = document(&mock, "POST", "/mappings", &mapping, 422);
+        let errors = said["errors"].as_array().unwrap();
+        let told = errors.iter().map(|it| {
+            it["source"]["pointer"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        });
+        told.collect::<Vec<_>>()
+    };
+    for (mapping, pointers) in [
+        (
+            json!({ "request": { "urlPaht": "/a" } }),
+            vec!["/request/urlPaht"],
+        ),
+        (
+            json!({ "request": { "bodyPatterns": [{ "contains": "a" }, { "eqTo": 1 }] }, "response": { "status": 20 } }),
+            vec!["/request/bodyPatterns/1", "/response/status"],
+        ),
+        (
+            json!({ "response": { "transformers": ["mine"] } }),
+            vec!["/response/transformers"],
+        ),
+        (
+            json!({ "response": { "fault": "FIRE" } }),
+            vec!["/response/fault"],
+        ),
+        (
+            json!({ "postServeActions": [{ "name": "webhook" }] }),
+            vec!["/postServeActions"],
+        ),
+        (json!([]), vec![""]),
+    ] {
+        assert_eq!(refusal(mapping.clone()), pointers, "{mapping}");
+    }
+    // The framing is the server's; nobody waits for it.
+    let framed = json!({ "request": { "url": "/f" }, "response": { "headers": { "Content-Length": "7" }, "body": "f" } });
+    document(&mock, "POST", "/mappings", &framed, 201);
+
+    let several = json!({ "mappings": [framed, { "request": { "x": 1 } }] });
+    let said = document(&mock, "POST", "/mappings/import", &several, 422);
+    assert_eq!(
+        said["errors"][0]["source"]["pointer"],
+        "/mappings/1/request/x"
+    );
+    assert_eq!(get(&mock, "/mappings")["meta"]["total"], 3);
+    for (method, path) in [
+        ("POST", "/mappings/save"),
+        ("POST", "/recordings/start"),
+        ("POST", "/shutdown"),
+    ] {
+        let said = document(&mock, method, path, &Value::Null, 422);
+        assert_eq!(said["errors"][0]["code"], 50, "{path}");
+    }
+    document(&mock, "GET", "/nothing", &Value::Null, 404);
+    let settings = json!({ "fixedDelay": 10 });
+    document(&mock, "POST", "/settings", &settings, 422);
+    document(
+        &mock,
+        "POST",
+        "/settings",
+        &json!({ "fixedDelay": null }),
+        200,
+    );
+}
+
+#[test]
+fn an_import_overwrites_or_ignores_and_may_be_all_there_is() {
+    let mock = start();
+    let text = |path: &str| mock.ask("GET", path, "").text().to_owned();
+    let mapping =
+        |body: &str| json!({ "id": ID, "request": { "url": "/i" }, "response": { "body": body } });
+    let import = |body: &str, options: Value| {
+        let document = json!({ "mappings": [mapping(body)], "importOptions": options });
+        self::document(&mock, "POST", "/mappings/import", &document, 200);
+    };
+    import("first", Value::Null);
+    import("second", json!({ "duplicatePolicy": "IGNORE" }));
+    assert_eq!(text("/i"), "first");
+    import(
+        "third",
+        json!({ "duplicatePolicy": "OVERWRITE", "deleteAllNotInImport": true }),
+    );
+    assert_eq!(text("/i"), "third");
+    assert_eq!(get(&mock, "/mappings")["meta"]["total"], 1);
+}
+
+#[test]
+fn requests_are_found_and_counted_by_patterns() {
+    let mock = start();
+    mock.ask("GET", "/one?a=b", "");
+    mock.ask("POST", "/none", "{\"n\":1}");
+    let all = get(&mock, "/requests");
+    assert_eq!(all["meta"]["total"], 2);
+    let (last, first) = (&all["requests"][0], &all["requests"][1]);
+    assert_eq!(
+        (&last["wasMatched"], &first["wasMatched"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(first["stubMapping"]["name"], "one");
+    assert_eq!(first["request"]["queryParams"]["a"]["values"], json!(["b"]));
+    assert_eq!(last["request"]["body"], "{\"n\":1}");
+    let id = first["id"].as_str().unwrap();
+    assert_eq!(get(&mock, &format!("/requests/{id}"))["id"], id);
+    let of_one = first["stubMapping"]["id"].as_str().unwrap();
+    assert_eq!(
+        get(&mock, &format!("/requests?matchingStub={of_one}"))["meta"]["total"],
+        1
+    );
+    assert_eq!(
+        get(&mock, "/requests?unmatched=true&limit=1")["meta"]["total"],
+        1
+    );
+    assert_eq!(
+        get(&mock, "/requests?since=2999-01-01T00:00:00Z")["meta"]["total"],
+        0
+    );
+    document(&mock, "GET", "/requests?limit=x", &Value::Null, 400);
+
+    let pattern = json!({ "method": "POST", "bodyPatterns": [{ "matchesJsonPath": "$.n" }] });
+    let count = document(&mock, "POST", "/requests/count", &pattern, 200);
+    assert_eq!(
+        count,
+        json!({ "count": 1, "requestJournalDisabled": false })
+    );
+    let found = document(&mock, "POST", "/requests/find", &pattern, 200);
+    assert_eq!(found["requests"][0]["url"], "/none");
+    let wrong = document(
+        &mock,
+        "POST",
+        "/requests/count",
+        &json!({ "urlPaht": "/" }),
+        422,
+    );
+    assert_eq!(wrong["errors"][0]["source"]["pointer"], "/urlPaht");
+    assert_eq!(
+        get(&mock, "/requests/unmatched")["requests"][0]["url"],
+        "/none"
+    );
+    assert_eq!(get(&mock, "/mappings/unmatched")["meta"]["total"], 1);
+
+    let metadata = json!({ "matchesJsonPath": { "expression": "$.of[*]", "equalTo": "b" } });
+    let of = document(&mock, "POST", "/mappings/find-by-metadata", &metadata, 200);
+    assert_eq!(of["mappings"][0]["name"], "one");
+    let gone = document(
+        &mock,
+        "POST",
+        "/requests/remove-by-metadata",
+        &metadata,
+        200,
+    );
+    assert_eq!(gone["serveEvents"].as_array().unwrap().len(), 1);
+    let gone = document(&mock, "POST", "/requests/remove", &pattern, 200);
+    assert_eq!(gone["serveEvents"].as_array().unwrap().len(), 1);
+    assert_eq!(get(&mock, "/requests")["meta"]["total"], 0);
+    document(
+        &mock,
+        "POST",
+        "/mappings/remove-by-metadata",
+        &metadata,
+        200,
+    );
+    assert_eq!(get(&mock, "/mappings")["meta"]["total"], 1);
+}
+
+#[test]
+fn near_misses_are_mappings_or_requests() {
+    let mock = start();
+    mock.ask("GET", "/ones", "");
+    let near = get(&mock, "/requests/unmatched/near-misses");
+    assert_eq!(near["nearMisses"][0]["stubMapping"]["name"], "one");
+    let request = near["nearMisses"][0]["request"].clone();
+    let near = document(&mock, "POST", "/near-misses/request", &request, 200);
+    assert!(
+        near["nearMisses"][0]["matchResult"]["distance"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert_eq!(near["nearMisses"][1]["scenarioState"], "Started");
+    let pattern = json!({ "urlPath": "/onces" });
+    let near = document(&mock, "POST", "/near-misses/request-pattern", &pattern, 200);
+    assert_eq!(near["nearMisses"][0]["request"]["url"], "/ones");
+    document(&mock, "POST", "/near-misses/request", &json!({}), 422);
+}
+
+#[test]
+fn scenarios_health_and_the_whole() {
+    let mock = start();
+    mock.ask("GET", "/two", "");
+    let turns = |mock: &Administered| get(mock, "/scenarios")["scenarios"][0].clone();
+    assert_eq!(turns(&mock)["state"], "taken");
+    assert_eq!(turns(&mock)["mappings"][0]["newScenarioState"], "taken");
+    let put =
+        |state: Value, status| document(&mock, "PUT", "/scenarios/turns/state", &state, status);
+    put(json!({ "state": "Started" }), 200);
+    assert_eq!(mock.ask("GET", "/two", "").text(), "two");
+    assert_eq!(
+        put(json!({ "state": "lost" }), 422)["errors"][0]["code"],
+        11
+    );
+    put(Value::Null, 200);
+    assert_eq!(turns(&mock)["state"], "Started");
+    document(&mock, "PUT", "/scenarios/none/state", &Value::Null, 404);
+    mock.ask("GET", "/two", "");
+    document(&mock, "POST", "/scenarios/reset", &Value::Null, 200);
+    assert_eq!(turns(&mock)["state"], "Started");
+
+    assert_eq!(get(&mock, "/health")["status"], "healthy");
+    assert!(get(&mock, "/version")["version"].is_string());
+    assert!(get(&mock, "/settings")["settings"].is_object());
+    document(
+        &mock,
+        "POST",
+        "/mappings",
+        &json!({ "request": { "url": "/x" } }),
+        201,
+    );
+    document(&mock, "POST", "/reset", &Value::Null, 200);
+    assert_eq!(get(&mock, "/requests")["meta"]["total"], 0);
+    assert_eq!(get(&mock, "/mappings")["meta"]["total"], 2);
+    // The same below the root of the mock's own API.
+    let host = format!("host: {}", mock.address(1));
+    assert_eq!(
+        mock.admin("GET", "/mock/__admin/health", &[&host], "")
+            .status,
+        200
+    );
+}
+
+#[test]
+fn without_a_journal_it_is_said_so() {
+    let route = ROUTE.replace("\"mappings.json\"", "\"mappings.json\", journal = 0");
+    let mock = Administered::start_with(&route, &[("mappings.json", MAPPINGS)]);
+    mock.ask("GET", "/one", "");
+    let count = document(&mock, "POST", "/requests/count", &json!({}), 200);
+    assert_eq!(
+        count,
+        json!({ "count": -1, "requestJournalDisabled": true })
+    );
+    let all = get(&mock, "/requests");
+    assert_eq!(
+        (&all["requests"], &all["requestJournalDisabled"]),
+        (&json!([]), &json!(true))
+    );
+    document(&mock, "GET", "/mappings/unmatched", &Value::Null, 422);
+}
