@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -14,6 +14,7 @@ mod bench;
 mod chaos_table;
 mod ci;
 mod h2spec;
+mod idle;
 mod packages;
 mod planted;
 mod smuggling;
@@ -48,6 +49,8 @@ enum Task {
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling,
+    /// The memory of idle connections, of plimsoll up and nginx
+    Idle(idle::Arguments),
     /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
     Wiremock,
     /// A benchmark of bench/, by plimsoll compare
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::Smuggling => smuggling::run(&root),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
+        Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Planted(arguments) => planted::run(&root, &arguments),

@@ -53,6 +53,16 @@ pub(crate) const APACHE: Package = Package {
     name: "apache2-bin",
 };
 
+pub(crate) const PEBBLE: Package = Package {
+    program: "pebble",
+    name: "pebble",
+};
+
+pub(crate) const NGTCP2: Package = Package {
+    program: "gtlsclient",
+    name: "ngtcp2-client",
+};
+
 pub(crate) const HAPROXY: Package = Package {
     program: "haproxy",
     name: "haproxy",

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 7] = [
+const NEEDED: [Package; 10] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
@@ -29,6 +29,9 @@ const NEEDED: [Package; 7] = [
     packages::APACHE,
     packages::CHROMIUM,
     packages::PYTHON,
+    packages::PEBBLE,
+    packages::NGTCP2,
+    packages::OPENSSL,
 ];
 
 /// Runs the task.

@@ -38,6 +38,8 @@ mod session;
 
 mod websocket;
 
+pub mod fetch;
+
 pub mod chaos;
 
 pub mod check;

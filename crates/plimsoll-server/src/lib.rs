@@ -31,6 +31,8 @@ mod stream;
 
 mod access_log;
 
+mod acme;
+
 mod limits;
 
 mod middleware;
@@ -81,6 +83,10 @@ mod embedded_http2;
 mod notice;
 
 pub use crate::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
+pub use crate::acme::{
+    AcmeAccount, AcmePlan, AnsweringHttpChallenge, ChallengeKind, Challenges, ExternalAccount,
+    HttpChallenges,
+};
 pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
+use plimsoll_wire::tls::ACME_TLS;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
@@ -496,7 +497,12 @@ async fn take_https(
         Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
         Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
         Ok(Ok(stream)) => {
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let protocol = stream.get_ref().1.alpn_protocol();
+            // An authority has seen what it wanted to see (RFC 8737, section 3).
+            if protocol == Some(ACME_TLS) {
+                return;
+            }
+            let is_http2 = protocol == Some(b"h2");
             let stream = Stream::tls(stream);
             if is_http2 {
                 Box::pin(http2::serve(stream, service, place, peer)).await;

@@ -30,8 +30,6 @@ mod cache;
 
 mod listing;
 
-mod fetch;
-
 mod links;
 
 mod refresh;

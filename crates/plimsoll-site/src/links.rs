@@ -3,6 +3,7 @@
 //! Requests only ever look at what was loaded: none of them causes a fetch. A list that cannot be had, or is
 //! none, leaves the last good one in place.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -13,6 +14,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
+use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_formats::site::{Alias, Lenient, parse_aliases};
 use plimsoll_model::Clock;
 use plimsoll_server::Notices;
@@ -21,7 +23,6 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use crate::events::SiteEvent;
-use crate::fetch::{Ask, FetchLimits, Fetcher};
 
 /// Where links come from, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -298,11 +299,12 @@ impl Loader {
             304 if self.tag.is_some() => return Ok(Loaded::Same),
             status => return Err(format!("its server answers {status}")),
         }
-        if answer.content_type.to_ascii_lowercase().contains("html") {
+        if answer.content_type().to_ascii_lowercase().contains("html") {
             return Err("it is a page, not a list".to_owned());
         }
+        let tag = answer.field("etag").map(Cow::into_owned);
         let loaded = text(answer.content)?;
-        self.tag = answer.tag;
+        self.tag = tag;
         Ok(loaded)
     }
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use plimsoll_wire::tls::{
-    CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate, server_config,
+    AwaitedCertificate, CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate,
+    server_config,
 };
 
 use crate::access_log::AccessLog;
+use crate::acme::{AcmePlan, ChallengeKind, HttpChallenges, WithChallenges};
 use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
-use crate::config::{Context, middleware, udp};
+use crate::config::{Context, acme, middleware, ocsp, udp};
+use crate::counters::Counters;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
 
@@ -28,8 +31,15 @@ pub(super) fn compile(
     action: &Arc<MakeAction>,
     log: Option<&AccessLog>,
 ) -> Vec<ListenerPlan> {
+    let mut tables = tables;
+    let secured: Vec<_> = tables
+        .iter_mut()
+        .map(|table| Secured::compile(table, context))
+        .collect();
+    let asks_in_clear = secured.iter().any(|secured| secured.asks_in_clear);
+    let has_clear = secured.iter().any(|secured| secured.is_clear);
     let mut listeners: Vec<ListenerPlan> = Vec::new();
-    for mut table in tables {
+    for (mut table, secured) in tables.into_iter().zip(secured) {
         let address = address(&mut table);
         let mode = mode(&mut table, address.as_ref());
         let shares_port = table.boolean("share_port").unwrap_or(false);
@@ -48,8 +58,15 @@ pub(super) fn compile(
             continue;
         }
         let proxied_by = table.take("proxied_by").and_then(networks);
-        let http2 = table.boolean("http2").unwrap_or(true);
-        let tls = tls(&mut table, context, http2);
+        if secured.asks_in_clear && !has_clear {
+            table.wrong(
+                "http-01 is answered in the clear, and every listener is encrypted",
+                Some("add [[listen]] with address = \"[::]:80\"".to_owned()),
+            );
+        }
+        let challenges =
+            (asks_in_clear && secured.is_clear).then_some(&context.compiler.challenges);
+        let Secured { http2, tls, .. } = secured;
         let http3 = http3(&mut table, tls.is_some());
         let to_tls = to_tls(&mut table);
         let middleware = middleware::compile(&mut table, context, "listener");
@@ -65,7 +82,13 @@ pub(super) fn compile(
                 proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
                 serves: Serves::Http {
-                    action: layered(to_tls.as_ref().unwrap_or(action), middleware, log.cloned()),
+                    action: layered(
+                        to_tls.as_ref().unwrap_or(action),
+                        middleware,
+                        challenges
+                            .map(|it| (it.http.clone(), Arc::clone(&context.compiler.counters))),
+                        log.cloned(),
+                    ),
                     tls,
                     http2,
                     http3,
@@ -74,6 +97,43 @@ pub(super) fn compile(
         }
     }
     listeners
+}
+
+/// How a listener is encrypted, if it is.
+struct Secured {
+    http2: bool,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    /// It speaks HTTP in the clear.
+    is_clear: bool,
+    /// One of its certificates is proven by answers in the clear.
+    asks_in_clear: bool,
+}
+
+impl Secured {
+    fn compile(table: &mut Table<'_>, context: &Context<'_>) -> Self {
+        let mut secured = Self {
+            http2: true,
+            tls: None,
+            is_clear: false,
+            asks_in_clear: false,
+        };
+        if table.has("udp") {
+            return secured;
+        }
+        secured.http2 = table.boolean("http2").unwrap_or(true);
+        let asked_before = asked_in_clear(context);
+        secured.tls = tls(table, context, secured.http2);
+        secured.asks_in_clear = asked_in_clear(context) > asked_before;
+        secured.is_clear = !table.was_given("tls");
+        secured
+    }
+}
+
+/// Certificates that are proven by answers in the clear.
+fn asked_in_clear(context: &Context<'_>) -> usize {
+    let plans = context.acme.borrow();
+    let is_in_clear = |plan: &&AcmePlan| plan.challenge == ChallengeKind::Http;
+    plans.iter().filter(is_in_clear).count()
 }
 
 /// What sends every client to the same place by TLS, if the listener is there for that.
@@ -114,11 +174,19 @@ const HTTPS: usize = 443;
 fn layered(
     routes: &Arc<MakeAction>,
     middleware: Middleware,
+    challenges: Option<(HttpChallenges, Arc<Counters>)>,
     log: Option<AccessLog>,
 ) -> Arc<MakeAction> {
     let routes = Arc::clone(routes);
     Arc::new(move || {
-        let action = middleware.over(routes());
+        let mut action = middleware.over(routes());
+        if let Some((challenges, counters)) = &challenges {
+            action = Rc::new(WithChallenges {
+                challenges: challenges.clone(),
+                tag: Rc::new(counters.route("acme")),
+                inner: action,
+            });
+        }
         match &log {
             Some(log) => log.over(action),
             None => action,
@@ -166,7 +234,7 @@ fn tls(
     context: &Context<'_>,
     http2: bool,
 ) -> Option<Arc<rustls::ServerConfig>> {
-    let tables = table.tables("tls");
+    let values = table.take("tls").map(Value::elements).unwrap_or_default();
     let clients = match table.take("client_certificates") {
         None => Some(None),
         Some(value) => value
@@ -174,24 +242,48 @@ fn tls(
             .and_then(|table| clients(table, context))
             .map(Some),
     };
-    if tables.is_empty() {
+    if values.is_empty() {
         if !matches!(clients, Some(None)) {
             table.wrong("`client_certificates` are given, but no `tls`", None);
         }
         return None;
     }
     let mut certificates = Vec::new();
-    let mut is_whole = true;
-    for table in tables {
-        match certificate(table, context) {
+    let (mut is_whole, mut proves) = (true, false);
+    for value in values {
+        let Some(mut table) = value.table() else {
+            is_whole = false;
+            continue;
+        };
+        let certificate = match table.take("acme") {
+            None => certificate(table, context),
+            Some(value) => {
+                let plan = acme::compile(value, context);
+                let chain = plan.as_ref().map(|plan| plan.file.as_path());
+                let ocsp = ocsp::compile(&mut table, chain, context);
+                table.finish();
+                proves |= plan
+                    .as_ref()
+                    .is_some_and(|it| it.challenge == ChallengeKind::TlsAlpn);
+                plan.map(|plan| {
+                    context.certificates.borrow_mut().push(plan.file.clone());
+                    ServerCertificate::Awaited(AwaitedCertificate {
+                        ocsp,
+                        ..plan.awaited()
+                    })
+                })
+            }
+        };
+        match certificate {
             Some(certificate) => certificates.push(certificate),
             None => is_whole = false,
         }
     }
+    let challenges = proves.then_some(&context.compiler.challenges.tls);
     if !is_whole {
         return None;
     }
-    match server_config(&certificates, clients?.as_ref(), http2) {
+    match server_config(&certificates, clients?.as_ref(), http2, challenges) {
         Ok(config) => Some(Arc::new(config)),
         Err(error) => {
             table.wrong(with_causes(&error), None);
@@ -230,10 +322,12 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
         path.map(|path| context.certificate(&path))
     };
     let (certificates, key) = (file("cert"), file("key"));
+    let ocsp = ocsp::compile(&mut table, certificates.as_deref(), context);
     table.finish();
     Some(ServerCertificate::Files(CertificateFiles {
         certificates: certificates?,
         key: key?,
+        ocsp,
     }))
 }
 

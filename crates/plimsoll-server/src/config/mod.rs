@@ -3,6 +3,8 @@
 //! Every problem of a file is found, each with its line, its key and, where there is one, a suggestion.
 //! A file with problems yields no plan.
 
+mod acme;
+
 mod action;
 
 mod address;
@@ -16,6 +18,8 @@ mod listen;
 mod log;
 
 mod metrics;
+
+mod ocsp;
 
 mod middleware;
 
@@ -33,6 +37,7 @@ use std::time::Duration;
 use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
+use crate::acme::{AcmePlan, Challenges};
 use crate::action::{Action, MakeAction};
 use crate::admin::{AdminApis, AdminPath};
 use crate::config::document::Document;
@@ -56,8 +61,22 @@ pub struct ServerPlan {
     pub drain: Duration,
     /// The files of certificates and keys: once one changes, the file is to be compiled again.
     pub certificates: Vec<PathBuf>,
+    /// The certificates that are to be ordered and kept in their files, which are among `certificates`; whoever runs
+    /// the plan has that done.
+    pub acme: Vec<AcmePlan>,
+    /// What is to be fetched and kept in files, which are among `certificates`, in the same way.
+    pub ocsp: Vec<OcspPlan>,
     /// Where requests are noted, if anywhere; whoever runs the plan has it written.
     pub log: Option<LogPlan>,
+}
+
+/// A response of OCSP that is to be kept current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OcspPlan {
+    /// The certificate and those that vouch for it, in PEM.
+    pub chain: PathBuf,
+    /// Where the response is kept, in DER.
+    pub file: PathBuf,
 }
 
 /// The JSON Schema of the file.
@@ -87,6 +106,8 @@ pub struct Compiler {
     pub inherited: Arc<Inherited>,
     /// Who is told what happens while the plans are served.
     pub notices: Notices,
+    /// Where the listeners of its plans answer the challenges of authorities.
+    pub challenges: Challenges,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -102,6 +123,7 @@ impl Compiler {
             admin_paths: Vec::new(),
             inherited: Arc::default(),
             notices: Notices::default(),
+            challenges: Challenges::default(),
             self_signed: RefCell::default(),
         }
     }
@@ -115,6 +137,8 @@ impl Compiler {
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
+            acme: RefCell::default(),
+            ocsp: RefCell::default(),
             apis: root.has("admin").then(AdminApis::default),
         };
         let threads = root.count("threads", 1..=1024);
@@ -160,6 +184,8 @@ impl Compiler {
             },
             drain: drain.unwrap_or(DRAIN),
             certificates: context.certificates.into_inner(),
+            acme: context.acme.into_inner(),
+            ocsp: context.ocsp.into_inner(),
             log,
         })
     }
@@ -172,6 +198,10 @@ struct Context<'c> {
     is_measured: bool,
     /// Files that were read as certificates and keys.
     certificates: RefCell<Vec<PathBuf>>,
+    /// Those that are to be ordered.
+    acme: RefCell<Vec<AcmePlan>>,
+    /// What is to be fetched of authorities.
+    ocsp: RefCell<Vec<OcspPlan>>,
     /// What actions answer on the admin port; absent without one.
     apis: Option<AdminApis>,
 }

@@ -18,11 +18,11 @@ use plimsoll_server::{
 use plimsoll_testkit::{Authority, eventually};
 use plimsoll_wire::h1::RequestError;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ConnectionError as Quic, Endpoint, VarInt};
+use quinn::{ConnectionError as Quic, Endpoint, TransportConfig, VarInt};
 
 use crate::server::{Server, plan, read_all, text};
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -35,7 +35,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A server of `localhost`, and who vouches for it.
-fn start(
+pub(crate) fn start(
     limits: Limits,
     threads: usize,
     make: impl Fn() -> Rc<dyn Action> + Send + Sync + 'static,
@@ -61,7 +61,11 @@ fn http3_plan(
     plan
 }
 
-fn endpoint(authority: &Authority) -> Endpoint {
+pub(crate) fn endpoint(authority: &Authority) -> Endpoint {
+    endpoint_with(authority, TransportConfig::default())
+}
+
+pub(crate) fn endpoint_with(authority: &Authority, transport: TransportConfig) -> Endpoint {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -73,11 +77,13 @@ fn endpoint(authority: &Authority) -> Endpoint {
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let crypto = QuicClientConfig::try_from(tls).unwrap();
     let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(crypto)));
+    let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    endpoint.set_default_client_config(config);
     endpoint
 }
 
-async fn open(authority: &Authority, address: SocketAddr) -> quinn::Connection {
+pub(crate) async fn open(authority: &Authority, address: SocketAddr) -> quinn::Connection {
     let endpoint = endpoint(authority);
     endpoint
         .connect(address, "localhost")
@@ -86,9 +92,11 @@ async fn open(authority: &Authority, address: SocketAddr) -> quinn::Connection {
         .unwrap()
 }
 
-type Requests = SendRequest<OpenStreams, Bytes>;
+pub(crate) type Requests = SendRequest<OpenStreams, Bytes>;
 
-async fn speak(quic: quinn::Connection) -> (Requests, tokio::task::JoinHandle<ConnectionError>) {
+pub(crate) async fn speak(
+    quic: quinn::Connection,
+) -> (Requests, tokio::task::JoinHandle<ConnectionError>) {
     let transport = h3_quinn::Connection::new(quic);
     let (mut connection, requests) = h3::client::new(transport).await.unwrap();
     let driver = tokio::spawn(async move { poll_fn(|cx| connection.poll_close(cx)).await });
@@ -96,7 +104,7 @@ async fn speak(quic: quinn::Connection) -> (Requests, tokio::task::JoinHandle<Co
 }
 
 /// Head, content and trailer fields of one exchange.
-async fn exchange(
+pub(crate) async fn exchange(
     requests: &mut Requests,
     request: Request<()>,
     content: &[u8],
@@ -115,7 +123,7 @@ async fn exchange(
     Ok((parts, received, trailers))
 }
 
-fn get(path: &str) -> Request<()> {
+pub(crate) fn get(path: &str) -> Request<()> {
     Request::get(format!("https://localhost{path}"))
         .body(())
         .unwrap()

@@ -12,6 +12,8 @@ mod http2;
 
 mod http3;
 
+mod http3_rates;
+
 mod life;
 
 mod log;

@@ -18,13 +18,13 @@ use crate::http2::{connect, run};
 use crate::server::{Server, plan};
 
 /// No machine is as fast.
-const RATE: u64 = 1 << 44;
+pub(crate) const RATE: u64 = 1 << 44;
 
 /// Long enough that a busy machine makes some progress within.
-const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 /// Reads all of the content before it answers.
-struct Swallow;
+pub(crate) struct Swallow;
 
 impl Action for Swallow {
     fn handle(&self, request: &plimsoll_server::Request<'_>) -> Answer {
@@ -50,7 +50,7 @@ fn slow_content() -> Server {
     Server::start(&plan(limits, || Rc::new(Swallow)))
 }
 
-fn is_cut(server: &Server, cut: Cut) {
+pub(crate) fn is_cut(server: &Server, cut: Cut) {
     let counters = server.engine.counters();
     eventually(|| counters.snapshot().cut.iter().sum::<u64>() > 0);
     let snapshot = counters.snapshot();

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use plimsoll_client::fetch::{Ask, FetchError, FetchLimits, Fetched, Fetcher, FetcherError};
 use url::Url;
 
 pub use self::extract::{css_links, html_links, sitemap_links};
 pub use self::robots::Robots;
-use crate::fetch::{Ask, FetchError, FetchLimits, Fetched, Fetcher, FetcherError};
 
 /// What a crawl does.
 #[derive(Debug, Clone)]
@@ -263,7 +263,8 @@ impl Crawl<'_> {
         };
         found.status = Some(fetched.status);
         if (300..400).contains(&fetched.status) {
-            let target = fetched.location.as_deref();
+            let target = fetched.field("location");
+            let target = target.as_deref();
             if let Some(target) = target.and_then(|target| url.join(target).ok()) {
                 self.note(target, Some(url));
             }
@@ -272,7 +273,7 @@ impl Crawl<'_> {
         if fetched.status != 200 {
             return;
         }
-        let kind = fetched.content_type.to_ascii_lowercase();
+        let kind = fetched.content_type().to_ascii_lowercase();
         let text = String::from_utf8_lossy(&fetched.content);
         let links = if kind.contains("html") {
             html_links(&text, url)

@@ -42,7 +42,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-fn date(time: ASN1Time) -> Option<SystemTime> {
+pub(super) fn date(time: ASN1Time) -> Option<SystemTime> {
     let seconds = Duration::from_secs(time.timestamp().unsigned_abs());
     if time.timestamp() < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(seconds)

@@ -20,19 +20,26 @@ mod failure;
 
 mod certificate;
 
+mod ocsp;
+
 mod self_signed;
+
+mod challenges;
 
 mod server;
 
 pub use rustls::ClientConfig;
 
 pub use crate::tls::certificate::certificate;
+pub use crate::tls::challenges::{ACME_TLS, AnsweringChallenge, TlsChallengeError, TlsChallenges};
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
+pub use crate::tls::ocsp::{MOST_OCSP_BYTES, OcspError, OcspQuestion, OcspResponse};
 pub use crate::tls::pem::MaterialError;
 pub use crate::tls::self_signed::{SelfSigned, SelfSignedError};
 pub use crate::tls::server::{
-    CertificateFiles, ClientCertificates, ServerCertificate, ServerTlsError, server_config,
+    AwaitedCertificate, CertificateFiles, ClientCertificates, ServerCertificate, ServerTlsError,
+    server_config,
 };
 pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

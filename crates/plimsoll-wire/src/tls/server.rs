@@ -2,14 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use plimsoll_model::{Certificate, Clock};
 use rustls::crypto::ring;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::SystemClock;
 use crate::tls::certificate::certificate;
+use crate::tls::challenges::{ACME_TLS, TlsChallenges};
+use crate::tls::ocsp::OcspQuestion;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::self_signed::SelfSigned;
 
@@ -20,6 +25,8 @@ pub struct CertificateFiles {
     pub certificates: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+    /// What its authority has said of its revocation, in DER; not shown if it does not fit or hold.
+    pub ocsp: Option<PathBuf>,
 }
 
 /// A certificate that a server shows.
@@ -29,6 +36,39 @@ pub enum ServerCertificate {
     Files(CertificateFiles),
     /// Made here.
     SelfSigned(SelfSigned),
+    /// Read from a file, once there is one.
+    Awaited(AwaitedCertificate),
+}
+
+/// A certificate that somebody is being asked for. Until it is there, clients who ask for one of its names are turned
+/// away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedCertificate {
+    /// What it is to be for, in lower case.
+    pub names: Vec<String>,
+    /// Where it will lie, in PEM, with its key.
+    pub file: PathBuf,
+    /// Where what its authority says of its revocation will lie, in DER.
+    pub ocsp: Option<PathBuf>,
+}
+
+impl AwaitedCertificate {
+    fn files(&self) -> CertificateFiles {
+        CertificateFiles {
+            certificates: self.file.clone(),
+            key: self.file.clone(),
+            ocsp: self.ocsp.clone(),
+        }
+    }
+
+    /// The certificate, if it is there and its key with it.
+    pub fn load(&self) -> Result<Certificate, ServerTlsError> {
+        let files = self.files();
+        Certified::load(&files)?;
+        let chain = pem::certificates(&files.certificates)?;
+        let leaf = chain.first().and_then(|leaf| certificate(leaf));
+        leaf.ok_or(ServerTlsError::None)
+    }
 }
 
 /// Whose certificates clients may show.
@@ -76,15 +116,18 @@ pub enum ServerTlsError {
 /// Sessions are resumed by tickets, whose keys are changed by time.
 ///
 /// - `clients`: whose certificates clients may or must show; they are not asked for any if absent.
+/// - `challenges`: what authorities are shown that ask for it by ALPN (RFC 8737).
 pub fn server_config(
     certificates: &[ServerCertificate],
     clients: Option<&ClientCertificates>,
     http2: bool,
+    challenges: Option<&TlsChallenges>,
 ) -> Result<ServerConfig, ServerTlsError> {
     let certificates = certificates
         .iter()
-        .map(Certified::new)
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(Certified::all_of)
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
     if certificates.is_empty() {
         return Err(ServerTlsError::None);
     }
@@ -94,11 +137,17 @@ pub fn server_config(
         None => builder.with_no_client_auth(),
         Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
     };
-    let mut config = builder.with_cert_resolver(Arc::new(ByName(certificates)));
+    let mut config = builder.with_cert_resolver(Arc::new(ByName {
+        certificates,
+        challenges: challenges.cloned(),
+    }));
     config.ticketer = ring::Ticketer::new()?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if http2 {
         config.alpn_protocols.insert(0, b"h2".to_vec());
+    }
+    if challenges.is_some() {
+        config.alpn_protocols.push(ACME_TLS.to_vec());
     }
     Ok(config)
 }
@@ -126,24 +175,41 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     builder.build().map_err(|error| wrong(error.to_string()))
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Certified {
     /// Lower case.
     names: Vec<String>,
-    key: Arc<CertifiedKey>,
+    /// Absent as long as it is awaited.
+    key: Option<Arc<CertifiedKey>>,
+    /// The same with what its authority says of it, and until when that holds.
+    stapled: Option<(Arc<CertifiedKey>, SystemTime)>,
 }
 
 #[derive(Debug)]
-struct ByName(Vec<Certified>);
+struct ByName {
+    certificates: Vec<Certified>,
+    challenges: Option<TlsChallenges>,
+}
 
 impl Certified {
-    fn new(certificate: &ServerCertificate) -> Result<Self, ServerTlsError> {
+    fn all_of(certificate: &ServerCertificate) -> Result<Vec<Self>, ServerTlsError> {
         match certificate {
-            ServerCertificate::Files(files) => Self::load(files),
+            ServerCertificate::Files(files) => Ok(vec![Self::load(files)?]),
             ServerCertificate::SelfSigned(made) => {
                 let chain = vec![made.certificate()];
                 let key = CertifiedKey::from_der(chain, made.key(), &ring::default_provider())?;
-                Ok(Self::named(made.names(), key))
+                Ok(vec![Self::named(made.names(), key)])
+            }
+            // One that is of no use is ordered anew, as if it were not there.
+            ServerCertificate::Awaited(awaited) => {
+                let absent = Self {
+                    names: awaited.names.clone(),
+                    key: None,
+                    stapled: None,
+                };
+                // It may be for some of the names alone, as long as they were others.
+                let loaded = Self::load(&awaited.files()).ok();
+                Ok(loaded.into_iter().chain([absent]).collect())
             }
         }
     }
@@ -162,13 +228,34 @@ impl Certified {
             .unwrap_or_default();
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
         key.keys_match().map_err(misfit)?;
-        Ok(Self::named(&names, key))
+        let response = files.ocsp.as_ref().and_then(|file| {
+            let question = OcspQuestion::new(&key.cert).ok()?;
+            question.read(file, SystemClock.wall()).ok()?
+        });
+        let stapled = response.map(|response| {
+            let mut key = key.clone();
+            key.ocsp = Some(response.der);
+            (Arc::new(key), response.until)
+        });
+        Ok(Self {
+            stapled,
+            ..Self::named(&names, key)
+        })
     }
 
     fn named(names: &[String], key: CertifiedKey) -> Self {
         Self {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
-            key: Arc::new(key),
+            key: Some(Arc::new(key)),
+            stapled: None,
+        }
+    }
+
+    /// What is shown now.
+    fn shown(&self) -> Option<Arc<CertifiedKey>> {
+        match &self.stapled {
+            Some((stapled, until)) if *until > SystemClock.wall() => Some(Arc::clone(stapled)),
+            _ => self.key.clone(),
         }
     }
 
@@ -184,8 +271,16 @@ impl Certified {
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().map(str::to_ascii_lowercase);
-        let named = name.and_then(|name| self.0.iter().find(|it| it.is_for(&name)));
-        named.or(self.0.first()).map(|it| Arc::clone(&it.key))
+        let mut protocols = hello.alpn().into_iter().flatten();
+        if protocols.any(|protocol| protocol == ACME_TLS) {
+            return self.challenges.as_ref()?.certificate(&name?);
+        }
+        let all = &self.certificates;
+        let named = name.and_then(|name| all.iter().find(|it| it.is_for(&name)));
+        match named {
+            Some(named) => named.shown(),
+            None => all.iter().find_map(Certified::shown),
+        }
     }
 }
 
@@ -207,6 +302,7 @@ mod tests {
             CertificateFiles {
                 certificates: files.write(&format!("{name}.pem"), leaf.pem()),
                 key: files.write(&format!("{name}.key"), leaf.key_pem()),
+                ocsp: None,
             }
         };
         let (one, other) = (
@@ -218,28 +314,45 @@ mod tests {
         assert!(other_certified.is_for("x.b.example"));
         assert!(!other_certified.is_for("b.example"));
         assert!(!other_certified.is_for("x.y.b.example"));
-        let config = server_config(&[files_of(&one), files_of(&other)], None, true).unwrap();
+        let config = server_config(&[files_of(&one), files_of(&other)], None, true, None).unwrap();
         assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
         let clients = ClientCertificates {
             authorities: files.write("clients.pem", &authority.pem()),
             required: true,
         };
-        assert!(server_config(&[files_of(&one)], Some(&clients), true).is_ok());
+        assert!(server_config(&[files_of(&one)], Some(&clients), true, None).is_ok());
         let nobody = ClientCertificates {
             authorities: one.key.clone(),
             ..clients
         };
-        assert!(server_config(&[files_of(&one)], Some(&nobody), true).is_err());
+        assert!(server_config(&[files_of(&one)], Some(&nobody), true, None).is_err());
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,
+            ocsp: None,
         };
         assert!(matches!(
-            server_config(&[files_of(&mixed)], None, true),
+            server_config(&[files_of(&mixed)], None, true, None),
             Err(ServerTlsError::Key { .. })
         ));
+        let awaited = AwaitedCertificate {
+            names: vec!["c.example".to_owned()],
+            file: files.path("awaited.pem"),
+            ocsp: None,
+        };
+        let found = || {
+            let awaited = ServerCertificate::Awaited(awaited.clone());
+            let all = Certified::all_of(&awaited).unwrap();
+            all.into_iter().find(|it| it.is_for("c.example"))
+        };
+        assert!(found().unwrap().key.is_none());
+        assert!(awaited.load().is_err());
+        let leaf = authority.issue(&["c.example"]);
+        files.write("awaited.pem", &(leaf.pem().to_owned() + leaf.key_pem()));
+        assert!(found().unwrap().key.is_some());
+        assert_eq!(awaited.load().unwrap().names, ["c.example"]);
         assert!(matches!(
-            server_config(&[], None, true),
+            server_config(&[], None, true, None),
             Err(ServerTlsError::None)
         ));
     }

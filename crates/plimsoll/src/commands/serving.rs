@@ -1,5 +1,7 @@
 //! Serves a configuration until a signal ends it: what `up`, `mock` and `serve` have in common.
 
+mod keeping;
+
 mod profiling;
 
 mod watched;
@@ -22,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
 use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -43,6 +46,8 @@ pub(crate) enum Source {
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
     admin_paths: Vec<AdminPath>,
+    /// Has certificates ordered.
+    keeper: Option<MakeKeeper>,
 }
 
 impl Brought {
@@ -51,6 +56,7 @@ impl Brought {
         let mut brought = Self::for_sites();
         brought.actions.push(plimsoll_mock::KIND);
         brought.admin_paths.push(profiling::path());
+        brought.keeper = Some(keeping::keeper);
         brought
     }
 
@@ -59,6 +65,7 @@ impl Brought {
         Self {
             actions: vec![plimsoll_site::FILES],
             admin_paths: vec![plimsoll_site::refresh_path()],
+            keeper: None,
         }
     }
 }
@@ -81,7 +88,9 @@ pub(crate) fn check(source: Source) -> Result<(), Failed> {
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
 pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
+    let keeper = brought.keeper;
     let mut configuration = Configuration::new(source, brought);
+    let keeper = keeper.map(|make| make(&configuration.compiler));
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
         Problem::new(message).could_not_run()
@@ -104,6 +113,7 @@ pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
         text,
         plan,
         log,
+        keeper,
         &mut signals,
         &manager,
     )
@@ -170,16 +180,22 @@ impl Configuration {
 }
 
 /// Serves until a signal ends it.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is what one thing is done with"
+)]
 fn serve(
     configuration: &Configuration,
     mut engine: Engine,
     mut text: String,
     mut plan: ServerPlan,
     mut log: Option<LogWriter>,
+    mut keeper: Option<Box<dyn KeepCertificates>>,
     signals: &mut Signals,
     manager: &ServiceManager,
 ) -> Result<Exit, Failed> {
     let mut watched = Watched::new(plan.certificates.clone());
+    keep(keeper.as_mut(), &plan, false)?;
     loop {
         let asked = signals.next(manager.alive_every());
         let loaded = match asked {
@@ -210,6 +226,9 @@ fn serve(
             Ok(reloaded) => {
                 // What is noted by the old log is still written.
                 (text, plan, log, watched) = reloaded;
+                if let Err(failed) = keep(keeper.as_mut(), &plan, asked == Asked::Reload) {
+                    terminal::print_failure(&failed);
+                }
                 tell_addresses(&plan, &engine)?;
             }
             // What is served stays as it was, but the log may have been moved.
@@ -225,6 +244,7 @@ fn serve(
         }
     }
     manager.stopping();
+    drop(keeper);
     let (done, drained) = oneshot::channel();
     let timeout = plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
@@ -246,6 +266,20 @@ fn serve(
             Ok(Exit::Fine)
         }
     }
+}
+
+/// Has the certificates of `plan` ordered.
+fn keep(
+    keeper: Option<&mut Box<dyn KeepCertificates>>,
+    plan: &ServerPlan,
+    at_once: bool,
+) -> Result<(), Failed> {
+    let Some(keeper) = keeper else {
+        return Ok(());
+    };
+    keeper
+        .keep(plan, at_once)
+        .map_err(|error| Problem::new(format!("cannot keep certificates: {error}")).could_not_run())
 }
 
 /// Has the access log written, if there is one.

@@ -1,13 +1,15 @@
-//! HTTP/3 against a server that is not ours: caddy, whose QUIC is quic-go.
+//! HTTP/3 against others: caddy, whose QUIC is quic-go, as the server, and the client of ngtcp2.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
 
 use insta::assert_snapshot;
-use plimsoll_testkit::{Authority, Http3Origin, Leaf, eventually};
+use plimsoll_testkit::{Authority, Http3Origin, Leaf, MaterialFiles, eventually};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use crate::plimsoll::plimsoll;
+use crate::served::Served;
 
 #[test]
 fn caddy_counts_what_we_count() {
@@ -136,4 +138,61 @@ fn what_http3_does_not_go_with() {
     error: --http3: QUIC needs TLS 1.3 and its suite TLS13_AES_128_GCM_SHA256, and one of them is excluded
     ");
     assert!(refused(&["--http2", "https://localhost/"]).contains("cannot be used with"));
+}
+
+#[test]
+fn a_client_that_is_not_ours_is_served() {
+    let (files, authority) = (MaterialFiles::new(), Authority::new());
+    let leaf = authority.issue(&["localhost"]);
+    files.write("cert.pem", leaf.pem());
+    files.write("key.pem", leaf.key_pem());
+    let numbers: Vec<_> = (0..40_000).map(|number| number.to_string()).collect();
+    let content = numbers.join(",");
+    let sent = files.write("content", &content);
+    let text = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\n\
+                tls = { cert = \"cert.pem\", key = \"key.pem\" }\n\
+                [[route]]\npath = \"/\"\nrespond = { body = \"hello\" }\n\
+                [[route]]\npath = \"/echo\"\necho = {}\n";
+    let path = files.write("plimsoll.toml", text);
+    let up = Served::start(&["up", &path.to_string_lossy()]);
+    let port = up.url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let client = |arguments: &[&str], path: &str| {
+        let mut command = Command::new("gtlsclient");
+        command
+            .args([
+                "--no-quic-dump",
+                "--exit-on-all-streams-close",
+                "--timeout=20s",
+            ])
+            .args(arguments)
+            .args([
+                "127.0.0.1",
+                port,
+                &format!("https://localhost:{port}{path}"),
+            ]);
+        let output = command
+            .output()
+            .expect("gtlsclient is installed by `cargo xtask test`");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    // Twenty requests side by side.
+    let said = client(&["-n", "20"], "/");
+    assert_eq!(said.matches("[:status: 200]").count(), 20, "{said}");
+    assert_eq!(said.matches("body 5 bytes").count(), 20, "{said}");
+    // More than any window holds, under keys that change and from an address that does.
+    let folder = files.path("received");
+    fs::create_dir(&folder).unwrap();
+    let (sent, folder) = (sent.to_string_lossy(), folder.to_string_lossy());
+    let (data, download) = (format!("--data={sent}"), format!("--download={folder}"));
+    let arguments = [
+        "-m",
+        "POST",
+        &data,
+        &download,
+        "--key-update=5ms",
+        "--change-local-addr=10ms",
+    ];
+    let said = client(&arguments, "/echo");
+    let received = fs::read_to_string(files.path("received").join("echo")).unwrap_or_default();
+    assert!(received == content, "{said}");
 }

@@ -36,6 +36,12 @@ mod profile_store;
 
 mod up;
 
+mod acme;
+
+mod ocsp;
+
+mod pebble;
+
 mod sessions;
 
 mod site;

@@ -1,5 +1,6 @@
-//! Getting what lies behind a URL: bounded in time and length, and not again if it is what it was.
+//! One request to a URL, and all that is answered: bounded in time and length. For what servers need of others.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -7,18 +8,24 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use plimsoll_client::{
-    ConnectOptions, ConnectPlan, ConnectPlanError, Connector, Endpoint, EndpointError, Http1,
-    ReadBuffer, Request,
-};
 use plimsoll_model::{Clock, Failure};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
-use plimsoll_wire::tls::{TlsError, TlsSettings};
+use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 use url::Url;
 
-/// Gets one thing after the other, by HTTP/1.1 and a connection for each.
-pub(crate) struct Fetcher {
+use crate::connect::Connector;
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::http1::{Http1, ReadBuffer};
+use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError};
+use crate::request::Request;
+
+/// Makes one request after the other, by HTTP/1.1 and a connection for each.
+#[expect(
+    missing_debug_implementations,
+    reason = "it holds connections' memory, which says nothing"
+)]
+pub struct Fetcher {
     connector: Connector,
     buffer: ReadBuffer,
     limits: FetchLimits,
@@ -26,57 +33,78 @@ pub(crate) struct Fetcher {
 
 /// What a fetch may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FetchLimits {
+pub struct FetchLimits {
     /// For all of it, from the name lookup to the last byte.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// Of the content.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Redirects that are followed.
-    pub(crate) redirects: u32,
+    pub redirects: u32,
 }
 
 /// What a fetch asks for besides the content.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ask<'a> {
+pub struct Ask<'a> {
     /// The entity tag of what is there already.
-    pub(crate) known: Option<&'a str>,
+    pub known: Option<&'a str>,
     /// Of which media types the content is wanted; of all unless it is given. Of the others, the head is enough.
-    pub(crate) wants: Option<fn(&str) -> bool>,
+    pub wants: Option<fn(&str) -> bool>,
 }
 
 /// What came.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fetched {
+pub struct Fetched {
     /// After all redirects.
-    pub(crate) status: u16,
-    pub(crate) content_type: String,
-    pub(crate) tag: Option<String>,
-    pub(crate) location: Option<String>,
-    pub(crate) content: Vec<u8>,
+    pub status: u16,
+    /// The header fields, in their order.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// What was read of the content.
+    pub content: Vec<u8>,
+}
+
+impl Fetched {
+    /// The value of the first field of that name.
+    pub fn field(&self, name: &str) -> Option<Cow<'_, str>> {
+        let is_it = |(other, _): &&(String, Vec<u8>)| other.eq_ignore_ascii_case(name);
+        let (_, value) = self.fields.iter().find(is_it)?;
+        Some(String::from_utf8_lossy(value))
+    }
+
+    /// What the content is said to be; empty if nothing is said.
+    pub fn content_type(&self) -> Cow<'_, str> {
+        self.field("content-type").unwrap_or_default()
+    }
 }
 
 /// Why nothing came.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
+pub enum FetchError {
+    /// It is no URL.
     #[error("{0}")]
     Url(#[from] url::ParseError),
+    /// No connection can be opened by it.
     #[error("{0}")]
     Endpoint(#[from] EndpointError),
+    /// It cannot be written down.
     #[error("the request cannot be made: {0}")]
     Request(#[from] plimsoll_wire::h1::HeadError),
+    /// It was not answered.
     #[error("{0}")]
     Failed(Failure),
+    /// It took too long.
     #[error("it takes longer than {0:?}")]
     Timeout(Duration),
+    /// The content is longer than it may be.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
+    /// It leads on and on.
     #[error("it is redirected more than {0} times")]
     TooManyRedirects(u32),
 }
 
 /// Why fetching cannot begin.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FetcherError {
+pub enum FetcherError {
     /// The certificates of authorities cannot be read.
     #[error("cannot prepare TLS")]
     Tls(#[from] TlsError),
@@ -87,8 +115,14 @@ pub(crate) enum FetcherError {
 
 impl Fetcher {
     /// Believes servers whose certificates end in a public root.
-    pub(crate) fn new(limits: FetchLimits) -> Result<Self, FetcherError> {
+    pub fn new(limits: FetchLimits) -> Result<Self, FetcherError> {
+        Self::believing(Trust::PublicRoots, limits)
+    }
+
+    /// Believes servers by `trust`.
+    pub fn believing(trust: Trust, limits: FetchLimits) -> Result<Self, FetcherError> {
         let settings = TlsSettings {
+            trust,
             alpn: vec![b"http/1.1".to_vec()],
             ..TlsSettings::default()
         };
@@ -105,17 +139,37 @@ impl Fetcher {
     }
 
     /// Gets `url`, following redirects up to the limit; what is beyond it is an error, unless the limit is 0.
-    pub(crate) async fn get(&self, url: &Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
+    pub async fn get(&self, url: &Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
         let timeout = self.limits.timeout;
         let fetching = tokio::time::timeout(timeout, self.follow(url.clone(), ask));
         fetching.await.unwrap_or(Err(FetchError::Timeout(timeout)))
     }
 
+    /// Sends one request, and follows nowhere.
+    ///
+    /// - `fields`: besides `user-agent`, `connection` and those of framing.
+    pub async fn send(
+        &self,
+        method: &str,
+        url: &Url,
+        fields: Vec<(String, String)>,
+        content: Option<&[u8]>,
+    ) -> Result<Fetched, FetchError> {
+        let timeout = self.limits.timeout;
+        let sending = tokio::time::timeout(timeout, self.one(method, url, fields, content, None));
+        sending.await.unwrap_or(Err(FetchError::Timeout(timeout)))
+    }
+
     async fn follow(&self, mut url: Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
         for _ in 0..=self.limits.redirects {
-            let answer = self.one(&url, ask).await?;
+            let mut fields = vec![("accept".to_owned(), "*/*".to_owned())];
+            fields.extend(
+                ask.known
+                    .map(|tag| ("if-none-match".to_owned(), tag.to_owned())),
+            );
+            let answer = self.one("GET", &url, fields, None, ask.wants).await?;
             let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
-            match &answer.location {
+            match &answer.field("location") {
                 Some(location) if is_redirect && self.limits.redirects > 0 => {
                     url = url.join(location)?;
                 }
@@ -125,23 +179,25 @@ impl Fetcher {
         Err(FetchError::TooManyRedirects(self.limits.redirects))
     }
 
-    async fn one(&self, url: &Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
+    async fn one(
+        &self,
+        method: &str,
+        url: &Url,
+        fields: Vec<(String, String)>,
+        content: Option<&[u8]>,
+        wants: Option<fn(&str) -> bool>,
+    ) -> Result<Fetched, FetchError> {
         let endpoint = Endpoint::parse(url.as_str())?;
-        let mut headers = vec![
-            ("accept".to_owned(), "*/*".to_owned()),
-            ("user-agent".to_owned(), AGENT.to_owned()),
-            ("connection".to_owned(), "close".to_owned()),
-        ];
-        headers.extend(
-            ask.known
-                .map(|tag| ("if-none-match".to_owned(), tag.to_owned())),
-        );
+        let mut headers = fields;
+        for (name, value) in [("user-agent", AGENT), ("connection", "close")] {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
         let request = Request::encode(
-            "GET",
+            method,
             endpoint.path_and_query(),
             endpoint.authority(),
             &headers,
-            None,
+            content,
         )?;
         let connecting = self.connector.connect(&endpoint, &SystemClock);
         let connection = connecting
@@ -149,7 +205,7 @@ impl Fetcher {
             .map_err(|error| FetchError::Failed(error.failure))?;
         let now = SystemClock.now();
         let mut http = Http1::new(connection.stream, Limits::default(), now);
-        let mut taking = Taking::new(self.limits.bytes, ask.wants);
+        let mut taking = Taking::new(self.limits.bytes, wants);
         let stop = Rc::clone(&taking.stop);
         let deadline = now + self.limits.timeout;
         {
@@ -208,18 +264,13 @@ impl Taking {
 
 impl ResponseSink for Taking {
     fn head(&mut self, head: &ResponseHead<'_>) {
-        let text = |name: &str| {
-            let value = head.header(name)?;
-            Some(String::from_utf8_lossy(value).into_owned())
-        };
         self.fetched.status = head.status;
-        self.fetched.content_type = text("content-type").unwrap_or_default();
-        self.fetched.tag = text("etag");
-        self.fetched.location = text("location");
-        if self
-            .wants
-            .is_some_and(|wants| !wants(&self.fetched.content_type))
-        {
+        let fields = head.headers.iter();
+        self.fetched.fields = fields
+            .map(|field| (field.name.to_owned(), field.value.to_vec()))
+            .collect();
+        let content_type = self.fetched.content_type();
+        if self.wants.is_some_and(|wants| !wants(&content_type)) {
             self.stop.set(Stop::Enough);
         }
     }

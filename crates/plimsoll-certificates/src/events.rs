@@ -1,0 +1,108 @@
+//! What happens to certificates that a person should know.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use plimsoll_server::{AcmePlan, Notice, Severity};
+
+/// One such moment.
+#[derive(Debug)]
+pub(crate) enum CertificateEvent<'a> {
+    /// There is a new one.
+    Issued {
+        /// What was ordered.
+        plan: &'a AcmePlan,
+        /// Until when it holds.
+        until: SystemTime,
+    },
+    /// An order has failed; what was there is kept.
+    OrderFailed {
+        /// What was ordered.
+        plan: &'a AcmePlan,
+        /// Why.
+        reason: &'a str,
+        /// Until when the certificate holds that is there, if there is one.
+        kept_until: Option<SystemTime>,
+        /// When it is tried again.
+        again: Duration,
+    },
+    /// What is kept cannot be used, so it is ordered anew.
+    Useless {
+        /// What is to be had.
+        plan: &'a AcmePlan,
+        /// Why.
+        reason: &'a str,
+    },
+    /// There is no new response of OCSP; what was there is shown as long as it holds.
+    NoResponse {
+        /// The file of the certificate.
+        chain: &'a Path,
+        /// Why.
+        reason: &'a str,
+        /// Until when the response holds that is there, if there is one.
+        kept_until: Option<SystemTime>,
+    },
+    /// The certificate must not be believed any more.
+    Revoked {
+        /// The file of the certificate.
+        chain: &'a Path,
+    },
+}
+
+impl From<CertificateEvent<'_>> for Notice {
+    fn from(event: CertificateEvent<'_>) -> Self {
+        let date = httpdate::fmt_http_date;
+        match event {
+            CertificateEvent::Issued { plan, until } => {
+                let names = plan.names.join(", ");
+                let message = format!(
+                    "a certificate was issued, which holds until {}",
+                    date(until)
+                );
+                Self::new(Severity::Note, message).about(names)
+            }
+            CertificateEvent::OrderFailed {
+                plan,
+                reason,
+                kept_until,
+                again,
+            } => {
+                let held = match kept_until {
+                    Some(until) => format!("the one that is there holds until {}", date(until)),
+                    None => "there is none, so clients are turned away".to_owned(),
+                };
+                let minutes = again.as_secs().div_ceil(60);
+                let message = format!("no certificate could be had: {reason}; {held}");
+                Self {
+                    hint: Some(format!(
+                        "it is tried again in {minutes} minutes, and at once after SIGHUP"
+                    )),
+                    ..Self::new(Severity::Warning, message).about(plan.names.join(", "))
+                }
+            }
+            CertificateEvent::NoResponse {
+                chain,
+                reason,
+                kept_until,
+            } => {
+                let kept = match kept_until {
+                    Some(until) => format!("the one that is there holds until {}", date(until)),
+                    None => "none is shown".to_owned(),
+                };
+                let message = format!("no response of OCSP could be had: {reason}; {kept}");
+                Self::new(Severity::Warning, message).about(chain.display().to_string())
+            }
+            CertificateEvent::Revoked { chain } => {
+                let message = "its authority has revoked this certificate";
+                Self {
+                    hint: Some("have another one issued, with a new key".to_owned()),
+                    ..Self::new(Severity::Error, message).about(chain.display().to_string())
+                }
+            }
+            CertificateEvent::Useless { plan, reason } => {
+                let message = format!("{reason}; a new certificate is ordered");
+                Self::new(Severity::Warning, message).about(plan.file.display().to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The thread that orders certificates when they are due, one after the other.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use plimsoll_model::{Certificate, Clock};
+use plimsoll_server::config::OcspPlan;
+use plimsoll_server::{AcmePlan, Challenges, Counters, Notices};
+use plimsoll_wire::SystemClock;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+
+use crate::acme::{OrderError, order};
+use crate::events::CertificateEvent;
+use crate::figures::AcmeFigures;
+use crate::kept::Kept;
+use crate::responses::Fetching;
+
+/// What a keeper works with.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// Where challenges are answered.
+    pub challenges: Challenges,
+    /// Where orders are counted.
+    pub counters: Arc<Counters>,
+    /// Who is told.
+    pub notices: Notices,
+}
+
+/// Keeps certificates current until it is dropped, which waits for nothing but the thread's end.
+#[derive(Debug)]
+pub struct Keeper {
+    surroundings: Surroundings,
+    thread: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    wanted: watch::Sender<Wanted>,
+    thread: JoinHandle<()>,
+}
+
+/// What is to be kept.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    pub(crate) acme: Vec<AcmePlan>,
+    pub(crate) ocsp: Vec<OcspPlan>,
+    /// Raised each time that what failed is to be tried at once.
+    pub(crate) attempt: u64,
+}
+
+/// How long it sleeps at a time: the system's date may be set.
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+
+impl Keeper {
+    /// One that has nothing to keep yet, and no thread.
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self {
+            surroundings,
+            thread: None,
+        }
+    }
+
+    /// Keeps what these ask for from now on, and nothing else; to be called too when certificates have changed.
+    ///
+    /// - `at_once`: what has failed is tried again now.
+    pub fn keep(&mut self, acme: &[AcmePlan], ocsp: &[OcspPlan], at_once: bool) -> io::Result<()> {
+        if self.thread.is_none() && acme.is_empty() && ocsp.is_empty() {
+            return Ok(());
+        }
+        let running = match self.thread.take() {
+            Some(running) => running,
+            None => Running::start(&self.surroundings)?,
+        };
+        running.wanted.send_modify(|wanted| {
+            wanted.acme = acme.to_vec();
+            wanted.ocsp = ocsp.to_vec();
+            wanted.attempt += u64::from(at_once);
+        });
+        self.thread = Some(running);
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some(Running { wanted, thread }) = self.thread.take() {
+            drop(wanted);
+            thread.join().ok();
+        }
+    }
+}
+
+impl Running {
+    fn start(surroundings: &Surroundings) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (wanted, asked) = watch::channel(Wanted::default());
+        let keeping = Keeping {
+            figures: surroundings.counters.figures(),
+            surroundings: surroundings.clone(),
+            kept: Vec::new(),
+            attempt: 0,
+        };
+        let fetching = Fetching::new(surroundings);
+        let run = move || {
+            runtime.block_on(async {
+                tokio::join!(keeping.run(asked.clone()), fetching.run(asked.clone()))
+            });
+        };
+        let builder = std::thread::Builder::new().name("certificates".to_owned());
+        let thread = builder.spawn(run)?;
+        Ok(Self { wanted, thread })
+    }
+}
+
+/// What the thread knows.
+struct Keeping {
+    surroundings: Surroundings,
+    figures: Arc<AcmeFigures>,
+    kept: Vec<Kept>,
+    attempt: u64,
+}
+
+impl Keeping {
+    async fn run(mut self, mut asked: watch::Receiver<Wanted>) {
+        loop {
+            let now = SystemClock.wall();
+            let next = self.kept.iter_mut().min_by_key(|kept| kept.due);
+            match next {
+                Some(next) if next.due <= now => {
+                    let plan = next.plan.clone();
+                    let ordering = order(&plan, &self.surroundings.challenges);
+                    let ordered = tokio::select! {
+                        ordered = ordering => ordered,
+                        () = ended(asked.clone()) => return,
+                    };
+                    self.note(&plan, ordered);
+                }
+                next => {
+                    let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
+                    let sleep = next.map_or(LONGEST_SLEEP, |next| until(next.due));
+                    tokio::select! {
+                        () = tokio::time::sleep(sleep.min(LONGEST_SLEEP)) => {}
+                        changed = asked.changed() => match changed {
+                            Ok(()) => {
+                                let wanted = asked.borrow_and_update().clone();
+                                self.adopt(wanted);
+                            }
+                            Err(_) => return,
+                        },
+                    }
+                }
+            }
+            if asked.has_changed().unwrap_or(false) {
+                let wanted = asked.borrow_and_update().clone();
+                self.adopt(wanted);
+            }
+        }
+    }
+
+    /// Keeps what is wanted; what is known of it is not forgotten.
+    fn adopt(&mut self, wanted: Wanted) {
+        let now = SystemClock.wall();
+        let mut before = std::mem::take(&mut self.kept);
+        let at_once = wanted.attempt > self.attempt;
+        self.attempt = wanted.attempt;
+        for plan in wanted.acme {
+            let known = before.iter().position(|kept| kept.plan == plan);
+            let mut kept = if let Some(known) = known {
+                before.swap_remove(known)
+            } else {
+                let found = self.found(&plan);
+                Kept::new(plan, found.as_ref(), now, fastrand::f64())
+            };
+            if at_once {
+                kept.try_again(now);
+            }
+            self.figures.expires(kept.plan.name(), kept.expires);
+            self.kept.push(kept);
+        }
+        let names: Vec<_> = self.kept.iter().map(|kept| kept.plan.name()).collect();
+        for gone in before {
+            if !names.contains(&gone.plan.name()) {
+                self.figures.expires(gone.plan.name(), None);
+            }
+        }
+    }
+
+    /// The certificate that is in its file already.
+    fn found(&self, plan: &AcmePlan) -> Option<Certificate> {
+        if !plan.file.exists() {
+            return None;
+        }
+        let loaded = plan.awaited().load();
+        loaded
+            .map_err(|error| {
+                let reason = with_causes(&error);
+                let reason = &*reason;
+                self.tell(CertificateEvent::Useless { plan, reason });
+            })
+            .ok()
+    }
+
+    /// Takes down what an order came to.
+    fn note(&mut self, plan: &AcmePlan, ordered: Result<Certificate, OrderError>) {
+        let now = SystemClock.wall();
+        let chance = fastrand::f64();
+        let Some(kept) = self.kept.iter_mut().find(|kept| kept.plan == *plan) else {
+            return;
+        };
+        match ordered {
+            Ok(certificate) => {
+                kept.renewed(&certificate, now, chance);
+                self.figures.issued(plan.name());
+                self.figures
+                    .expires(plan.name(), Some(certificate.not_after));
+                let until = certificate.not_after;
+                self.tell(CertificateEvent::Issued { plan, until });
+            }
+            Err(error) => {
+                let again = kept.failed(now, chance);
+                let kept_until = kept.expires;
+                self.figures.failed(plan.name());
+                self.tell(CertificateEvent::OrderFailed {
+                    plan,
+                    reason: &with_causes(&error),
+                    kept_until,
+                    again,
+                });
+            }
+        }
+    }
+
+    fn tell(&self, event: CertificateEvent<'_>) {
+        self.surroundings.notices.tell(&event.into());
+    }
+}
+
+/// Until nobody wants anything any more.
+pub(crate) async fn ended(mut asked: watch::Receiver<Wanted>) {
+    while asked.changed().await.is_ok() {}
+}
+
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}

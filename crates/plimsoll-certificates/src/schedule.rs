@@ -1,0 +1,71 @@
+//! When certificates are ordered. Pure: dates and chances are given.
+
+use std::time::{Duration, SystemTime};
+
+/// The first pause after an order that failed. Authorities allow about five failures of a name in an hour.
+const FIRST_PAUSE: Duration = Duration::from_mins(2);
+
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_hours(6);
+
+/// When a certificate is to be renewed: once a third of its time is left, or up to a twentieth of its time earlier.
+///
+/// - `chance`: from 0 to 1, so that certificates of one day are not renewed at one moment.
+pub(crate) fn renewal(not_before: SystemTime, not_after: SystemTime, chance: f64) -> SystemTime {
+    let lifetime = not_after.duration_since(not_before).unwrap_or_default();
+    let ahead = lifetime / 3 + lifetime.mul_f64(chance.clamp(0.0, 1.0) / 20.0);
+    not_after - ahead.min(lifetime)
+}
+
+/// How long to wait after so many failures in a row: twice as long each time, give or take a tenth.
+///
+/// - `failures`: at least one.
+/// - `chance`: from 0 to 1.
+pub(crate) fn pause(failures: u32, chance: f64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let pause = (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
+    pause.mul_f64(0.9 + chance.clamp(0.0, 1.0) / 5.0)
+}
+
+/// When a response of OCSP is to be fetched anew: half of its time before its end, or up to a tenth of its time
+/// earlier.
+///
+/// - `chance`: from 0 to 1.
+pub(crate) fn refresh(since: SystemTime, until: SystemTime, chance: f64) -> SystemTime {
+    let time = until.duration_since(since).unwrap_or_default();
+    until - time.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_third_of_the_time_is_left() {
+        let day = Duration::from_hours(24);
+        let begin = SystemTime::UNIX_EPOCH + 1000 * day;
+        let renewed = |days: u32, chance| renewal(begin, begin + days * day, chance);
+        assert_eq!(renewed(90, 0.0), begin + 60 * day);
+        assert_eq!(renewed(60, 1.0), begin + 37 * day);
+        assert_eq!(renewed(0, 1.0), begin);
+        assert_eq!(renewal(begin, begin - day, 0.5), begin - day);
+    }
+
+    #[test]
+    fn responses_are_fetched_when_half_of_their_time_is_over() {
+        let hour = Duration::from_hours(1);
+        let begin = SystemTime::UNIX_EPOCH + 1000 * hour;
+        assert_eq!(refresh(begin, begin + 100 * hour, 0.0), begin + 50 * hour);
+        assert_eq!(refresh(begin, begin + 100 * hour, 1.0), begin + 40 * hour);
+        assert_eq!(refresh(begin, begin - hour, 1.0), begin - hour);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let minutes = |failures| pause(failures, 0.5).as_secs() / 60;
+        let pauses: Vec<_> = (1..=10).map(minutes).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 360, 360]);
+        assert_eq!(pause(1, 0.0), Duration::from_secs(108));
+        assert_eq!(pause(u32::MAX, 1.0), Duration::from_mins(6 * 66));
+    }
+}

@@ -1,0 +1,120 @@
+//! Files that nobody else may read, and that are there as a whole or not at all.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {verb} `{}`", path.display())]
+pub(crate) struct StoreError {
+    verb: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A file that is written and not yet in its place.
+#[derive(Debug)]
+pub(crate) struct Written {
+    at: PathBuf,
+    place: PathBuf,
+}
+
+impl Written {
+    /// Writes `content` beside `place`, readable by its owner alone, in a folder that is made if it is not there.
+    pub(crate) fn new(place: &Path, content: impl AsRef<[u8]>) -> Result<Self, StoreError> {
+        let folder = folder_of(place);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed("make", folder))?;
+        let mut name = place.as_os_str().to_owned();
+        name.push(".new");
+        let at = PathBuf::from(name);
+        // One that was left behind may have other permissions.
+        match fs::remove_file(&at) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("replace", &at)(error));
+            }
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&at).map_err(failed("write", &at))?;
+        file.write_all(content.as_ref())
+            .and_then(|()| file.sync_all())
+            .map_err(failed("write", &at))?;
+        Ok(Self {
+            at,
+            place: place.to_owned(),
+        })
+    }
+
+    /// Where it is now.
+    pub(crate) fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// Puts it in its place, instead of what is there.
+    pub(crate) fn keep(self) -> Result<(), StoreError> {
+        fs::rename(&self.at, &self.place).map_err(failed("replace", &self.place))?;
+        let folder = folder_of(&self.place);
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(failed("write", folder))
+    }
+}
+
+/// What a file says; nothing if it is not there.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, StoreError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", path)(error)),
+    }
+}
+
+/// Without a folder it is the working directory's.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError { verb, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn files_are_their_owners_and_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("a/b/account.json");
+        assert_eq!(read(&place).unwrap(), None);
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        fs::write(folder.path().join("a/b/account.json.new"), "left behind").unwrap();
+        let written = Written::new(&place, "one").unwrap();
+        assert_eq!(read(&place).unwrap(), None);
+        assert_eq!(read(written.path()).unwrap().unwrap(), "one");
+        written.keep().unwrap();
+        Written::new(&place, "two").unwrap().keep().unwrap();
+        assert_eq!(read(&place).unwrap().unwrap(), "two");
+        let mode = fs::metadata(&place).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_with_its_place() {
+        let error = Written::new(Path::new("/dev/null/account.json"), "").unwrap_err();
+        assert_eq!(error.to_string(), "cannot make `/dev/null`");
+    }
+}

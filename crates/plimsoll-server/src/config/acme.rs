@@ -1,0 +1,284 @@
+//! `acme` of a `tls`: a certificate that an authority is asked for.
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::Uri;
+use plimsoll_model::Secret;
+use plimsoll_wire::tls::{TlsSettings, Trust};
+
+use crate::acme::{AcmeAccount, AcmePlan, ChallengeKind, ExternalAccount, mistake_in_name};
+use crate::config::Context;
+use crate::config::document::{Table, Value, as_text, with_causes};
+
+/// Whom certificates are asked of, unless told otherwise.
+const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
+/// Where accounts and certificates are kept, unless told otherwise.
+const FOLDER: &str = "acme";
+
+/// As many as any authority puts into one.
+const MOST_NAMES: usize = 100;
+
+/// What is wanted, noted to be ordered; nothing if anything is wrong.
+pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<AcmePlan> {
+    let mut table = value.table()?;
+    let names = names(&mut table);
+    let directory = match table.take("directory") {
+        None => Some(DIRECTORY.to_owned()),
+        Some(value) => as_text(&value).and_then(|text| value.check(directory(text))),
+    };
+    let challenge = match table.take("challenge") {
+        None => Some(ChallengeKind::TlsAlpn),
+        Some(value) => as_text(&value).and_then(|text| value.check(challenge(text))),
+    };
+    let contacts = match table.take("contact") {
+        None => Some(Vec::new()),
+        Some(value) => value.texts_with(|text| {
+            (!text.contains('@')).then(|| format!("`{text}` is no address of mail"))
+        }),
+    };
+    let folder = table.text("folder").unwrap_or_else(|| FOLDER.to_owned());
+    let trust = match table.take("ca") {
+        None => Some(Trust::PublicRoots),
+        Some(value) => as_text(&value).and_then(|text| {
+            let settings = TlsSettings {
+                trust: Trust::Only(context.directory().join(text)),
+                ..TlsSettings::default()
+            };
+            let compiled = settings.compile().map_err(|error| with_causes(&error));
+            value.check(compiled).map(|_| settings.trust)
+        }),
+    };
+    let external = match table.table("external_account") {
+        None => (!table.was_given("external_account")).then_some(None),
+        Some(external) => external_account(external).map(Some),
+    };
+    let terms = table.boolean("accept_terms");
+    if terms != Some(true) && (terms.is_some() || !table.was_given("accept_terms")) {
+        table.wrong(
+            "the terms of the authority are not accepted",
+            Some("read them, and write accept_terms = true".to_owned()),
+        );
+    }
+    let names = names.filter(|names| {
+        let mut addresses = names.iter().filter(|name| name.parse::<IpAddr>().is_ok());
+        let address = addresses.next();
+        let Some(address) = address.filter(|_| challenge == Some(ChallengeKind::TlsAlpn)) else {
+            return true;
+        };
+        let hint = "challenge = \"http-01\"".to_owned();
+        let message = format!("tls-alpn-01 is for hosts, and {address} is an address");
+        table.wrong(message, Some(hint));
+        false
+    });
+    let folder = context.directory().join(folder);
+    let plan = || {
+        let (names, directory) = (names?, directory?);
+        let (file, account) = AcmePlan::files(&folder, &directory, names.first()?);
+        Some(AcmePlan {
+            names,
+            challenge: challenge?,
+            account: AcmeAccount {
+                directory,
+                trust: trust?,
+                contacts: contacts?.iter().map(|it| mail(it)).collect(),
+                external: external?,
+                file: account,
+            },
+            file,
+        })
+    };
+    let plan = plan();
+    if let Some(plan) = &plan {
+        note(plan, &mut table, context);
+    }
+    table.finish();
+    plan
+}
+
+/// Has it ordered, once.
+fn note(plan: &AcmePlan, table: &mut Table<'_>, context: &Context<'_>) {
+    let mut plans = context.acme.borrow_mut();
+    match plans.iter().find(|other| other.file == plan.file) {
+        Some(other) if other != plan => {
+            let message = format!(
+                "another `acme` asks for a certificate of {} in another way",
+                plan.name()
+            );
+            table.wrong(message, Some("say the same in both".to_owned()));
+        }
+        Some(_) => {}
+        None => plans.push(plan.clone()),
+    }
+}
+
+fn names(table: &mut Table<'_>) -> Option<Vec<String>> {
+    let Some(value) = table.take("names") else {
+        table.missing("names", "such as names = [\"example.org\"]");
+        return None;
+    };
+    let names = value.texts_with(mistake_in_name)?;
+    if !(1..=MOST_NAMES).contains(&names.len()) {
+        table.wrong(format!("`names` must be from 1 to {MOST_NAMES}"), None);
+        return None;
+    }
+    Some(names.iter().map(|name| name.to_ascii_lowercase()).collect())
+}
+
+fn directory(text: &str) -> Result<String, String> {
+    let url: Result<Uri, _> = text.parse();
+    let url = url.map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    if url.scheme_str() != Some("https") || url.authority().is_none() {
+        return Err(format!("`{text}` must begin with https:// (RFC 8555)"));
+    }
+    Ok(text.to_owned())
+}
+
+fn challenge(text: &str) -> Result<ChallengeKind, String> {
+    let found = ChallengeKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == text);
+    found.ok_or_else(|| format!("`{text}` is neither \"http-01\" nor \"tls-alpn-01\""))
+}
+
+fn mail(text: &str) -> String {
+    if text.starts_with("mailto:") {
+        return text.to_owned();
+    }
+    format!("mailto:{text}")
+}
+
+fn external_account(mut table: Table<'_>) -> Option<ExternalAccount> {
+    let id = table.text("id");
+    if id.is_none() && !table.was_given("id") {
+        table.missing("id", "what the authority calls it");
+    }
+    let key = match table.take("key") {
+        None => {
+            table.missing("key", "as the authority gives it, in base64url");
+            None
+        }
+        Some(value) => as_text(&value).and_then(|text| {
+            let text = text.trim_end_matches('=');
+            let decoded = BASE64_URL_SAFE_NO_PAD.decode(text);
+            let decoded = decoded.map_err(|_| "must be in base64url".to_owned());
+            value.check(decoded).map(|_| Secret::new(text))
+        }),
+    };
+    table.finish();
+    Some(ExternalAccount { id: id?, key: key? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::{Compiler, SCHEMA, ServerPlan};
+
+    fn check(text: &str) -> Result<ServerPlan, String> {
+        let compiler = Compiler::new(Path::new("/nonexistent"), &Arc::default());
+        compiler.compile(text).map_err(|problems| {
+            problems.iter().fold(String::new(), |mut all, problem| {
+                writeln!(all, "{}:{}: {problem}", problem.line, problem.column).unwrap();
+                all
+            })
+        })
+    }
+
+    fn listen(tls: &str) -> String {
+        format!("[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {tls}\n")
+    }
+
+    #[test]
+    fn what_is_not_said_is_what_most_want() {
+        let text = listen("{ acme = { names = \"A.example\", accept_terms = true } }");
+        let plan = check(&text).unwrap();
+        let [acme] = &plan.acme[..] else {
+            panic!("{:?}", plan.acme)
+        };
+        assert_eq!(acme.names, ["a.example"]);
+        assert_eq!(acme.challenge, ChallengeKind::TlsAlpn);
+        assert_eq!(acme.account.directory, DIRECTORY);
+        assert_eq!(plan.certificates, std::slice::from_ref(&acme.file));
+        let folder = "/nonexistent/acme/acme-v02.api.letsencrypt.org_directory/";
+        assert_eq!(acme.file, PathBuf::from(format!("{folder}a.example.pem")));
+    }
+
+    #[test]
+    fn one_certificate_of_two_listeners_is_ordered_once_and_everything_is_in_the_schema() {
+        let tls = r#"[{ acme = { names = ["a.example", "127.0.0.1"], challenge = "http-01", accept_terms = true,
+            contact = ["a@b.example", "mailto:b@b.example"], directory = "https://ca.example/dir", folder = "kept",
+            external_account = { id = "kid", key = "c2VjcmV0" } } }]"#;
+        let text = listen(tls) + &listen(tls) + "[[listen]]\naddress = \"127.0.0.1:80\"\n";
+        let plan = check(&text).unwrap();
+        assert_eq!(plan.acme.len(), 1);
+        let account = &plan.acme[0].account;
+        assert_eq!(
+            account.contacts,
+            ["mailto:a@b.example", "mailto:b@b.example"]
+        );
+        assert_eq!(
+            account.file,
+            Path::new("/nonexistent/kept/ca.example_dir/account.json")
+        );
+        let document = toml::from_str::<toml::Table>(&text).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+        jsonschema::validate(&schema, &serde_json::to_value(document).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn every_mistake_is_told() {
+        let text = listen(
+            r#"{ acme = { names = ["*.a.example", "b c"], directory = "http://a", challenge = "dns-01", contact = "nobody",
+  ca = "none.pem", accept_terms = false, external_account = { key = "?" }, email = "a@b" } }"#,
+        );
+        assert_eq!(
+            check(&text).unwrap_err(),
+            "3:16: listen[1].tls.acme: the terms of the authority are not accepted\n\
+             3:27: listen[1].tls.acme.names: `*.a.example`: authorities give certificates with a star for records of DNS (dns-01) alone\n\
+             3:42: listen[1].tls.acme.names: `b c` is neither a host nor an address\n\
+             3:62: listen[1].tls.acme.directory: `http://a` must begin with https:// (RFC 8555)\n\
+             3:86: listen[1].tls.acme.challenge: `dns-01` is neither \"http-01\" nor \"tls-alpn-01\"\n\
+             3:106: listen[1].tls.acme.contact: `nobody` is no address of mail\n\
+             4:8: listen[1].tls.acme.ca: cannot read `/nonexistent/none.pem`: No such file or directory (os error 2)\n\
+             4:61: listen[1].tls.acme.external_account: `id` is missing\n\
+             4:69: listen[1].tls.acme.external_account.key: must be in base64url\n\
+             4:76: listen[1].tls.acme.email: unknown key\n"
+        );
+        let acme = |more: &str| {
+            let table =
+                format!("{{ acme = {{ names = \"a.example\", accept_terms = true{more} }} }}");
+            listen(&table)
+        };
+        for (text, expected) in [
+            (
+                acme(", challenge = \"http-01\""),
+                "every listener is encrypted",
+            ),
+            (
+                acme("") + &acme(", contact = \"a@b\""),
+                "another `acme` asks for a certificate of a.example in another way",
+            ),
+            (
+                listen("{ acme = { names = \"::1\", accept_terms = true } }"),
+                "tls-alpn-01 is for hosts, and ::1 is an address",
+            ),
+            (
+                listen("{ acme = { names = [], accept_terms = true } }"),
+                "must be from 1 to 100",
+            ),
+            (
+                listen("{ acme = { accept_terms = true }, cert = \"a\" }"),
+                "cert: unknown key",
+            ),
+        ] {
+            let problems = check(&text).unwrap_err();
+            assert!(problems.contains(expected), "{expected}: {problems}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What orders certificates, as something that a program may do without: that of packed sites holds none of it.
+
+use std::io;
+use std::sync::Arc;
+
+use plimsoll_certificates::{Keeper, Surroundings};
+use plimsoll_server::config::{Compiler, ServerPlan};
+
+/// Keeps certificates current until it is dropped.
+pub(super) trait KeepCertificates {
+    /// Keeps what `plan` asks for from now on, and nothing else; to be called too when certificates have changed.
+    ///
+    /// - `at_once`: what has failed is tried again now.
+    fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()>;
+}
+
+/// Makes one that answers where the listeners of the compiler's plans do.
+pub(super) type MakeKeeper = fn(&Compiler) -> Box<dyn KeepCertificates>;
+
+impl KeepCertificates for Keeper {
+    fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()> {
+        Self::keep(self, &plan.acme, &plan.ocsp, at_once)
+    }
+}
+
+pub(super) fn keeper(compiler: &Compiler) -> Box<dyn KeepCertificates> {
+    Box::new(Keeper::new(Surroundings {
+        challenges: compiler.challenges.clone(),
+        counters: Arc::clone(&compiler.counters),
+        notices: compiler.notices.clone(),
+    }))
+}
