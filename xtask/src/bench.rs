@@ -95,7 +95,10 @@ impl<'a> Bench<'a> {
             peers::install(root, &bench.peers, &plan.programs())?;
         }
         for build in &plan.build {
-            let mut command = step::cargo(&["build", "--release", "--locked"]);
+            let mut command = step::cargo(&["build", "--locked"]);
+            if !build.iter().any(|argument| argument == "--profile") {
+                command.arg("--release");
+            }
             step::run(root, command.args(build))?;
         }
         bench.check_programs()?;

@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub(super) pin: String,
     /// What operands request.
     pub(super) url: String,
-    /// Arguments of the release builds that it needs.
+    /// Arguments of the builds that it needs, as releases unless they name a profile.
     pub(super) build: Vec<Vec<String>>,
     /// What answers.
     pub(super) server: Server,
