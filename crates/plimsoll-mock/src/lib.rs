@@ -52,6 +52,8 @@ pub mod plan;
 
 pub mod config;
 
+pub mod edit;
+
 pub mod import;
 
 pub mod sharing;

@@ -134,6 +134,25 @@ pub fn load(file: &Path) -> Result<MockPlan, Vec<FileProblem>> {
     open(file).map(|file| file.plan)
 }
 
+/// The same, as if one of the files had another text already.
+pub fn load_as_if(file: &Path, changed: &Path, text: &str) -> Result<MockPlan, Vec<FileProblem>> {
+    let states = States::default();
+    let compiled = if is_same(file, changed) {
+        compile_file(file, text, None, &states)
+    } else {
+        let own = read(file).map_err(|problem| vec![problem])?;
+        compile_file(file, &own, Some((changed, text)), &states)
+    };
+    compiled.map(|file| file.plan)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
 /// The same, and where the file wants to be served.
 pub fn open(file: &Path) -> Result<MockFile, Vec<FileProblem>> {
     open_with(file, &States::default())
@@ -149,10 +168,20 @@ pub(crate) fn open_with(file: &Path, states: &States) -> Result<MockFile, Vec<Fi
         return imported.compile(file, states);
     }
     let text = read(file).map_err(|problem| vec![problem])?;
-    if !root::is_set(&text) {
-        return root::compile(file, &text, states);
+    compile_file(file, &text, None, states)
+}
+
+/// - `changed`: a set of rules with the text that stands for it.
+fn compile_file(
+    file: &Path,
+    text: &str,
+    changed: Option<(&Path, &str)>,
+    states: &States,
+) -> Result<MockFile, Vec<FileProblem>> {
+    if !root::is_set(text) {
+        return root::compile(file, text, changed, states);
     }
-    compile_text(file, &text, &directory_of(file), states)
+    compile_text(file, text, &directory_of(file), states)
 }
 
 /// A set of rules that stands alone.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
 use super::set::Gathered;
-use super::{FileProblem, MockFile, directory_of, read, set};
+use super::{FileProblem, MockFile, directory_of, is_same, read, set};
 use crate::folder::Folder;
 use crate::plan::{BODY_LIMIT, MockPlan};
 use crate::rules::{RuleSet, Strategy};
@@ -48,9 +48,11 @@ pub(super) fn is_set(text: &str) -> bool {
     of_set.iter().any(|key| root.has(key)) && !of_root.iter().any(|key| root.has(key))
 }
 
+/// - `changed`: a set of rules with the text that stands for it.
 pub(super) fn compile(
     file: &Path,
     text: &str,
+    changed: Option<(&Path, &str)>,
     states: &States,
 ) -> Result<MockFile, Vec<FileProblem>> {
     let mut document = Document::parse(text);
@@ -92,7 +94,8 @@ pub(super) fn compile(
     let mut sets: Vec<RuleSet> = Vec::new();
     for path in &service.sets {
         files.push(path.clone());
-        match read(path) {
+        let changed = changed.filter(|(set, _)| is_same(set, path));
+        match changed.map_or_else(|| read(path), |(_, text)| Ok(text.to_owned())) {
             Err(problem) => problems.push(problem),
             Ok(text) => {
                 let compiled =

@@ -8,6 +8,8 @@ mod import;
 
 mod match_test;
 
+mod set_rule;
+
 mod starter;
 
 mod validate;
@@ -75,6 +77,14 @@ enum MockCommand {
     Validate(validate::Args),
     MatchTest(match_test::Args),
     Get(get::Args),
+    /// Changes files of rules
+    #[command(subcommand)]
+    Set(SetCommand),
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SetCommand {
+    Rule(set_rule::Args),
 }
 
 /// The file that is taken if none is given.
@@ -86,6 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Some(MockCommand::Validate(args)) => return validate::run(args),
         Some(MockCommand::MatchTest(args)) => return match_test::run(args),
         Some(MockCommand::Get(args)) => return get::run(args),
+        Some(MockCommand::Set(SetCommand::Rule(args))) => return set_rule::run(args),
         None => {}
     }
     if args.init {

@@ -265,3 +265,51 @@ fn a_document_answers_and_becomes_a_table() {
     let said = plimsoll(&["mock", "match-test", "/pets/1", &out, "--json"]).exits(0);
     assert!(said.stdout.contains("\"openapi\""), "{said}");
 }
+
+#[test]
+fn a_rule_is_set_from_the_command_line() {
+    let files = MaterialFiles::new();
+    let rules = "# Of a shop.\n[[rules]]\nid = \"a\" # the first\nwhen.request.url_path = \"/a\"\nrespond.text = \"old\"\n";
+    let set = files.write("rules.toml", rules);
+    files.write(
+        "apimock.toml",
+        "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \".\"\n",
+    );
+    let root = set.with_file_name("apimock.toml");
+    let root = root.to_string_lossy();
+    let run = |arguments: &[&str]| plimsoll(&[&["mock", "set", "rule", &root], arguments].concat());
+    let said = run(&[
+        "--rule",
+        "a",
+        "--json",
+        "{\"b\":1}",
+        "--status",
+        "201",
+        "--dry-run",
+    ])
+    .exits(0);
+    assert_eq!(
+        said.stdout,
+        format!(
+            "{}: rules[1] would change\n- respond.text = \"old\"\n+ respond.status = 201\n+ respond.json = '{{\"b\":1}}'\n",
+            set.display()
+        )
+    );
+    assert_eq!(fs::read_to_string(&set).unwrap(), rules);
+    run(&["--rule", "1", "--text", "new"]).exits(0);
+    let changed = rules.replace("old", "new");
+    assert_eq!(fs::read_to_string(&set).unwrap(), changed);
+    run(&["--path", "/b", "--delay", "1ms", "--status", "204"]).exits(0);
+    let added = "\n[[rules]]\nwhen.request.url_path = \"/b\"\nrespond.status = 204\nrespond.delay = \"1ms\"\n";
+    assert_eq!(fs::read_to_string(&set).unwrap(), changed.clone() + added);
+    // What would be a mistake is told with its place, and not written.
+    let said = run(&["--rule", "a", "--status", "99"]).exits(1);
+    assert!(said.stderr.contains("respond.status"), "{said}");
+    assert!(said.stderr.contains("rules.toml:"), "{said}");
+    run(&["--rule", "c", "--status", "200"]).exits(2);
+    run(&["--rule", "a"]).exits(2);
+    run(&["--rule", "a", "--rule-set", "2", "--status", "200"]).exits(2);
+    assert_eq!(fs::read_to_string(&set).unwrap(), changed + added);
+    let left: Vec<_> = fs::read_dir(set.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}

@@ -1,0 +1,235 @@
+//! `plimsoll mock set rule`: a rule of a file, changed without touching what stands around it.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use plimsoll_mock::RuleSet;
+use plimsoll_mock::config;
+use plimsoll_mock::edit::{RuleChange, RuleContent, WhichRule, changed};
+
+use super::{FILE, failed, open};
+use crate::exit::Exit;
+use crate::flags::Problems;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Changes a rule of a file, or adds one, unless the file had mistakes then; comments stay.
+///
+/// A running mock answers by it at once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file of rules, or the one that names it
+    #[arg(default_value = FILE)]
+    file: PathBuf,
+
+    /// Which of the files of rules that it names, from 1 [default: the only one]
+    #[arg(long, value_name = "N")]
+    rule_set: Option<usize>,
+
+    /// The rule, by its number from 1 or its id; a new one behind the others unless given
+    #[arg(long, value_name = "N or ID")]
+    rule: Option<String>,
+
+    /// Its id from now on
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    /// The path that it asks for
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+
+    /// The method that it asks for
+    #[arg(short, long, value_name = "METHOD")]
+    method: Option<String>,
+
+    /// Header field that it asks for, repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+
+    /// The status that it answers with
+    #[arg(long, value_name = "STATUS")]
+    status: Option<u16>,
+
+    /// The text that it answers with
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+
+    /// The JSON that it answers with
+    #[arg(long, value_name = "JSON", conflicts_with = "text")]
+    json: Option<String>,
+
+    /// The file that it answers with
+    #[arg(long = "file", value_name = "FILE", conflicts_with_all = ["text", "json"])]
+    content_file: Option<String>,
+
+    /// How long it waits before it answers
+    #[arg(long, value_name = "TIME")]
+    delay: Option<String>,
+
+    /// Only say what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let change = args.change()?;
+    let plan = open(&args.file)?.plan;
+    let set = args.set(&plan.sets.iter().map(|set| &**set).collect::<Vec<_>>())?;
+    let cannot = |verb: &str, error: &io::Error| {
+        Problem::new(format!("cannot {verb} {}: {error}", set.display())).could_not_run()
+    };
+    let before = fs::read_to_string(&set).map_err(|error| cannot("read", &error))?;
+    let (after, number) = changed(&before, &args.which(), &change)
+        .map_err(|error| Problem::new(format!("{}: {error}", set.display())).usage())?;
+    config::load_as_if(&args.file, &set, &after)
+        .map_err(|problems| failed(Exit::Objective, &problems))?;
+    if !args.dry_run {
+        write(&set, &before, &after)
+            .map_err(|error| cannot("write", &error))?
+            .ok_or_else(|| {
+                let message = format!(
+                    "{} was changed meanwhile; nothing is written",
+                    set.display()
+                );
+                Failed {
+                    exit: Exit::Objective,
+                    problems: vec![Problem::new(message)],
+                }
+            })?;
+    }
+    let verb = match (args.dry_run, &args.rule) {
+        _ if before == after => "is so already",
+        (true, Some(_)) => "would change",
+        (true, None) => "would be added",
+        (false, Some(_)) => "changed",
+        (false, None) => "added",
+    };
+    let told = format!("{}: rules[{number}] {verb}\n", set.display());
+    terminal::print((told + &difference(&before, &after)).trim_end())
+        .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}
+
+impl Args {
+    fn change(&self) -> Result<RuleChange, Failed> {
+        let mut problems = Problems::default();
+        let mut headers = Vec::new();
+        for header in &self.headers {
+            match header.split_once(':') {
+                Some((name, value)) if !name.trim().is_empty() => {
+                    headers.push((name.trim().to_owned(), value.trim().to_owned()));
+                }
+                _ => problems.add(
+                    "--header",
+                    format!("`{header}` is not a field such as `accept: text/html`"),
+                ),
+            }
+        }
+        let text = self.text.clone().map(RuleContent::Text);
+        let json = self.json.clone().map(RuleContent::Json);
+        let file = self.content_file.clone().map(RuleContent::File);
+        let change = RuleChange {
+            id: self.id.clone(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            headers,
+            status: self.status,
+            content: text.or(json).or(file),
+            delay: self.delay.clone(),
+        };
+        if self.headers.is_empty() && change == RuleChange::default() {
+            problems.add("set rule", "needs something to set, such as `--status 503`");
+        }
+        problems.unless_any(Some(change))
+    }
+
+    fn which(&self) -> WhichRule {
+        let Some(rule) = &self.rule else {
+            return WhichRule::New;
+        };
+        // As `get --why` and the page name rules without an id.
+        let number = rule
+            .strip_prefix("rules[")
+            .and_then(|it| it.strip_suffix(']'));
+        match number.unwrap_or(rule).parse() {
+            Ok(number) => WhichRule::Number(number),
+            Err(_) => WhichRule::Id(rule.clone()),
+        }
+    }
+
+    /// The file of rules that is meant.
+    fn set(&self, sets: &[&RuleSet]) -> Result<PathBuf, Failed> {
+        let number = match (self.rule_set, sets) {
+            (Some(number), _) => number,
+            (None, [_]) => 1,
+            (None, []) => {
+                let message = format!("{} names no file of rules", self.file.display());
+                return Err(Problem::new(message).usage());
+            }
+            (None, many) => {
+                let names: Vec<_> = many
+                    .iter()
+                    .map(|it| it.file.display().to_string())
+                    .collect();
+                let message = format!("says which of {} is meant", names.join(", "));
+                return Err(Problem::with("--rule-set", message).usage());
+            }
+        };
+        let set = number.checked_sub(1).and_then(|index| sets.get(index));
+        let set = set.ok_or_else(|| {
+            let message = format!("there are {} files of rules, not {number}", sets.len());
+            Problem::with("--rule-set", message).usage()
+        })?;
+        Ok(set.file.clone())
+    }
+}
+
+/// Puts `after` in the place of `before`; nothing if something else is there by now.
+fn write(file: &Path, before: &str, after: &str) -> io::Result<Option<()>> {
+    // A link stays one.
+    let file = file.canonicalize()?;
+    let mut beside = file.clone().into_os_string();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let mut new = File::create(&beside)?;
+    let written = new
+        .write_all(after.as_bytes())
+        .and_then(|()| new.set_permissions(fs::metadata(&file)?.permissions()))
+        .and_then(|()| new.sync_all())
+        .and_then(|()| fs::read_to_string(&file))
+        .and_then(|now| {
+            if now != before {
+                return Ok(None);
+            }
+            fs::rename(&beside, &file).map(Some)
+        });
+    if !matches!(written, Ok(Some(()))) {
+        // What is to be told is why it was not written.
+        fs::remove_file(&beside).ok();
+    }
+    written
+}
+
+/// The lines that are others, as `diff` shows them; those between the first and the last one too.
+fn difference(before: &str, after: &str) -> String {
+    let old: Vec<&str> = before.lines().collect();
+    let new: Vec<&str> = after.lines().collect();
+    let is_same = |(old, new): &(&&str, &&str)| old == new;
+    let head = old.iter().zip(&new).take_while(is_same).count();
+    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let tail = tail.take_while(is_same).count();
+    let mut text = String::new();
+    let mut line = |sign: char, line: &str| {
+        writeln!(text, "{sign} {line}").expect("texts take everything");
+    };
+    for gone in &old_rest[..old_rest.len() - tail] {
+        line('-', gone);
+    }
+    for come in &new_rest[..new_rest.len() - tail] {
+        line('+', come);
+    }
+    text
+}
