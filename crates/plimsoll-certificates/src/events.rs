@@ -71,7 +71,7 @@ impl From<CertificateEvent<'_>> for Notice {
                     Some(until) => format!("the one that is there holds until {}", date(until)),
                     None => "there is none, so clients are turned away".to_owned(),
                 };
-                let minutes = again.as_secs().div_ceil(60);
+                let minutes = minutes(again);
                 let message = format!("no certificate could be had: {reason}; {held}");
                 Self {
                     hint: Some(format!(
@@ -104,5 +104,24 @@ impl From<CertificateEvent<'_>> for Notice {
                 Self::new(Severity::Warning, message).about(plan.file.display().to_string())
             }
         }
+    }
+}
+
+/// To the nearest whole one: pauses are a tenth longer or shorter than they are meant to be.
+fn minutes(pause: Duration) -> u64 {
+    ((pause.as_secs() + 30) / 60).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::pause;
+
+    #[test]
+    fn a_pause_is_told_as_it_is_meant() {
+        for chance in [0.0, 0.3, 0.5, 0.7, 1.0] {
+            assert_eq!(minutes(pause(1, chance)), 2);
+        }
+        assert_eq!(minutes(Duration::ZERO), 1);
     }
 }
