@@ -55,7 +55,7 @@ fn answers_become_json() {
     assert_eq!(say.answer_to_json(b"").unwrap(), "{}");
     let error = say.answer_to_json(b"\x0a\x09hi").unwrap_err().to_string();
     assert!(
-        error.starts_with("the message is not a plimsoll.test.Line: "),
+        error.starts_with("the answer is not a plimsoll.test.Line: "),
         "{error}"
     );
 }
