@@ -42,6 +42,23 @@ impl Problems {
             .ok()
     }
 
+    /// Header fields, each of the form `Name: value`.
+    pub(crate) fn header_fields(&mut self, flag: &str, texts: &[String]) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        for text in texts {
+            match text
+                .split_once(':')
+                .map(|(name, value)| (name.trim(), value.trim()))
+            {
+                Some((name, value)) if !name.is_empty() => {
+                    fields.push((name.to_owned(), value.to_owned()));
+                }
+                _ => self.add(flag, format!("`{text}` is not of the form `Name: value`")),
+            }
+        }
+        fields
+    }
+
     /// The content of a file that `flag` names.
     pub(crate) fn file(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
         self.value(flag, Self::read(path))

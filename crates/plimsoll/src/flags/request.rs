@@ -237,15 +237,7 @@ impl RequestArgs {
     }
 
     fn headers(&self, closes: bool, problems: &mut Problems) -> Vec<(String, String)> {
-        let mut headers = Vec::new();
-        for text in &self.headers {
-            match text.split_once(':') {
-                Some((name, value)) => {
-                    headers.push((name.trim().to_owned(), value.trim().to_owned()));
-                }
-                None => problems.add("-H", format!("`{text}` is not of the form `Name: value`")),
-            }
-        }
+        let mut headers = problems.header_fields("-H", &self.headers);
         let is_given = |name: &str, headers: &[(String, String)]| {
             let mut headers = headers.iter();
             headers.any(|(given, _)| given.eq_ignore_ascii_case(name))

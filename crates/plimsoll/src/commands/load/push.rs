@@ -103,15 +103,7 @@ impl Destination {
             }
             return destinations;
         }
-        let mut headers = Vec::new();
-        for text in &output.push_header {
-            if let Some((name, value)) = text.split_once(':') {
-                headers.push((name.trim().to_owned(), value.trim().to_owned()));
-            } else {
-                let message = format!("`{text}` is not of the form `Name: value`");
-                problems.add("--push-header", message);
-            }
-        }
+        let headers = problems.header_fields("--push-header", &output.push_header);
         for (protocol, url) in [
             (Protocol::Otlp, &output.otlp),
             (Protocol::RemoteWrite, &output.prometheus_remote_write),

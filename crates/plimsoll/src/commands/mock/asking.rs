@@ -57,24 +57,17 @@ impl Asking {
         let mut problems = Problems::default();
         let body = match (&self.data, &self.data_file) {
             (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(file)) => problems.file_or_stdin("--data-file", file),
+            (None, Some(file)) => problems.file_or_stdin("-D", file),
             (None, None) => None,
         };
         let method = self.method.as_deref();
         let method = method.unwrap_or(if body.is_some() { "POST" } else { "GET" });
         let mut request = KeptRequest::made(method, &self.target);
-        for header in &self.headers {
-            match header.split_once(':') {
-                Some((name, value)) if !name.trim().is_empty() => {
-                    let field = (name.trim().to_owned(), value.trim().as_bytes().to_vec());
-                    request.fields.push(field);
-                }
-                _ => problems.add(
-                    "--header",
-                    format!("`{header}` is not a field such as `accept: text/html`"),
-                ),
-            }
-        }
+        let fields = problems.header_fields("-H", &self.headers);
+        let fields = fields
+            .into_iter()
+            .map(|(name, value)| (name, value.into_bytes()));
+        request.fields.extend(fields);
         request.body = body.unwrap_or_default().into();
         problems.unless_any(Some(request))
     }

@@ -115,18 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 impl Args {
     fn change(&self) -> Result<RuleChange, Failed> {
         let mut problems = Problems::default();
-        let mut headers = Vec::new();
-        for header in &self.headers {
-            match header.split_once(':') {
-                Some((name, value)) if !name.trim().is_empty() => {
-                    headers.push((name.trim().to_owned(), value.trim().to_owned()));
-                }
-                _ => problems.add(
-                    "--header",
-                    format!("`{header}` is not a field such as `accept: text/html`"),
-                ),
-            }
-        }
+        let headers = problems.header_fields("-H", &self.headers);
         let text = self.text.clone().map(RuleContent::Text);
         let json = self.json.clone().map(RuleContent::Json);
         let file = self.content_file.clone().map(RuleContent::File);

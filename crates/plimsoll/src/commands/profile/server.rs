@@ -33,7 +33,7 @@ pub(super) struct ServerArgs {
 impl ServerArgs {
     /// The server at `url`, if one is given.
     pub(super) fn compile(&self, url: Option<&str>, problems: &mut Problems) -> Option<Server> {
-        let fields = fields(&self.headers, "-H", problems);
+        let fields = problems.header_fields("-H", &self.headers);
         let text = url?;
         let url = Url::parse(text)
             .ok()
@@ -69,20 +69,4 @@ impl ServerArgs {
         };
         problems.value(flag, settings.compile())
     }
-}
-
-/// Header fields, of `Name: value`.
-pub(super) fn fields(
-    texts: &[String],
-    flag: &str,
-    problems: &mut Problems,
-) -> Vec<(String, String)> {
-    let mut fields = Vec::new();
-    for text in texts {
-        match text.split_once(':') {
-            Some((name, value)) => fields.push((name.trim().to_owned(), value.trim().to_owned())),
-            None => problems.add(flag, format!("`{text}` is not of the form `Name: value`")),
-        }
-    }
-    fields
 }

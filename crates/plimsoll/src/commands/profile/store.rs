@@ -8,7 +8,6 @@ use plimsoll_lab::profile::{Profile, pprof, store};
 use plimsoll_model::GrpcStatus;
 
 use crate::commands::load;
-use crate::commands::profile::server::fields;
 use crate::flags::{Problems, RequestParts, connection_variables};
 use crate::grpc::{self, Caller};
 use crate::problem::{Failed, Problem};
@@ -57,7 +56,7 @@ impl StoreArgs {
                 ),
             }
         }
-        let fields = fields(&self.push_header, "--push-header", problems);
+        let fields = problems.header_fields("--push-header", &self.push_header);
         let url = self.push.clone()?;
         let of_method = problems.value("--push", grpc::url(&url, &store::METHOD))?;
         let endpoint = problems.value("--push", Endpoint::parse(&of_method))?;
