@@ -257,14 +257,17 @@ pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Ports that nobody listens on.
-pub(crate) fn free_ports() -> Result<[u16; 3], Failure> {
-    let bind = || TcpListener::bind(("127.0.0.1", 0));
-    let port = |listener: TcpListener| listener.local_addr().map(|address| address.port());
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Failure> {
+    let cannot = |error| format!("no free port: {error}");
+    let mut ports = [0; N];
     // Each is held until all are known, so they differ.
-    let listeners = bind().and_then(|first| Ok([first, bind()?, bind()?]));
-    let ports = listeners
-        .and_then(|[first, second, third]| Ok([port(first)?, port(second)?, port(third)?]));
-    ports.map_err(|error| format!("no free port: {error}").into())
+    let mut listeners = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(cannot)?;
+        *port = listener.local_addr().map_err(cannot)?.port();
+        listeners.push(listener);
+    }
+    Ok(ports)
 }
 
 /// Replaces what stands between the two marks of `name`, or appends it with its marks.

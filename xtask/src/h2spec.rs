@@ -4,10 +4,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::bench::target_directory;
 use crate::packages::{self, OPENSSL};
+use crate::server::Server;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
@@ -59,17 +60,6 @@ fn installed(root: &Path, target: &Path) -> Result<PathBuf, Failure> {
     Ok(folder.join("h2spec"))
 }
 
-/// A server that is stopped with the value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 fn try_both(root: &Path, target: &Path, directory: &Path, h2spec: &Path) -> Outcome {
     let certificate = [
         "req",
@@ -95,7 +85,7 @@ fn try_both(root: &Path, target: &Path, directory: &Path, h2spec: &Path) -> Outc
     fs::write(&file, CONFIGURATION).map_err(|error| error.to_string())?;
     let mut command = Command::new(target.join("debug/plimsoll"));
     command.arg("up").arg(&file).stdout(Stdio::piped());
-    let mut server = Server(command.spawn().map_err(|error| error.to_string())?);
+    let mut server = Server::start(&mut command)?;
     let stdout = server.0.stdout.take().ok_or("the server has no output")?;
     let ports: Vec<String> = BufReader::new(stdout)
         .lines()

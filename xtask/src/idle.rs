@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::bench::{free_ports, target_directory};
 use crate::packages;
+use crate::server::Server;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
@@ -92,7 +93,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 }
 
 fn compare(program: &Path, directory: &Path, connections: u64) -> Outcome {
-    let [port, other, _] = free_ports()?;
+    let [port, other] = free_ports()?;
     let write = |name: &str, text: &str, port: u16| {
         let text = text
             .replace("{port}", &port.to_string())
@@ -126,22 +127,10 @@ fn compare(program: &Path, directory: &Path, connections: u64) -> Outcome {
     Ok(())
 }
 
-/// A server that is stopped with the value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 /// Bytes of memory for each of so many idle connections.
 fn measure(name: &str, mut command: Command, port: u16, connections: u64) -> Result<u64, Failure> {
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
-    let child = command.spawn();
-    let server = Server(child.map_err(|error| format!("cannot start {name}: {error}"))?);
+    let server = Server::start(&mut command)?;
     let is_listening = || TcpStream::connect(("127.0.0.1", port)).is_ok();
     if !(0..LOOKS).any(|_| is_listening() || wait()) {
         return Err(format!("{name} does not listen").into());

@@ -17,6 +17,7 @@ mod h2spec;
 mod idle;
 mod packages;
 mod planted;
+mod server;
 mod smuggling;
 mod sources;
 mod step;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::bench::target_directory;
+use crate::bench::{free_ports, target_directory};
 use crate::packages::{self, NGINX};
+use crate::server::Server;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
 fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>, Failure> {
     let mut columns = Vec::new();
     let mut add = |name: String, command: &mut Command, port: u16| {
-        let _server = Server::start(command)?;
+        let _server = Server::start(command.stdout(Stdio::null()))?;
         columns.push((name, answers(plimsoll, port)?));
         Ok::<_, Failure>(())
     };
@@ -51,7 +51,7 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         fs::write(&file, text).map_err(|error| error.to_string())?;
         Ok::<_, Failure>(file)
     };
-    let port = free_port()?;
+    let [port] = free_ports()?;
     let file = write("plimsoll.toml", PLIMSOLL, port)?;
     add(
         "plimsoll".to_owned(),
@@ -59,13 +59,13 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         port,
     )?;
     if let Some(program) = packages::find("nginx", &[]) {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let file = write("nginx.conf", NGINX_CONF, port)?;
         let mut command = Command::new(program);
         add("nginx".to_owned(), command.arg("-c").arg(file), port)?;
     }
     if let Some(program) = packages::find("node", &[]) {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let file = write("server.js", NODE, port)?;
         let version = step::output(root, Command::new(&program).arg("--version"))?;
         let mut command = Command::new(program);
@@ -73,7 +73,7 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         add(name, command.arg(file).arg(port.to_string()), port)?;
     }
     if let Some(program) = packages::find("go", &[PathBuf::from("/usr/local/go/bin")]) {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let file = write("server.go", GO, port)?;
         let version = step::output(root, Command::new(&program).args(["env", "GOVERSION"]))?;
         let built = directory.join("server");
@@ -83,33 +83,6 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         add(name, Command::new(built).arg(port.to_string()), port)?;
     }
     Ok(columns)
-}
-
-/// A server that is stopped with the value.
-struct Server(Child);
-
-impl Server {
-    fn start(command: &mut Command) -> Result<Self, Failure> {
-        println!("$ {}", step::shown(command));
-        let child = command.stdout(Stdio::null()).spawn();
-        Ok(Self(child.map_err(|error| error.to_string())?))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn free_port() -> Result<u16, Failure> {
-    let listener = TcpListener::bind(("127.0.0.1", 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    Ok(address
-        .map_err(|error| format!("no free port: {error}"))?
-        .port())
 }
 
 /// Asks until the server is there, and then for all cases.

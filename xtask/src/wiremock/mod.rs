@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::bench::{self, free_ports, target_directory};
 use crate::packages;
+use crate::server::Server;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
@@ -32,17 +33,6 @@ pub(crate) fn run(root: &Path) -> Outcome {
     outcome
 }
 
-/// A server that is stopped with the value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 fn on_both(root: &Path, target: &Path, directory: &Path, jar: &Path) -> Outcome {
     let program = root.join("xtask/src/wiremock/WireMockClient.java");
     let client = |port: &str, admin: &str| {
@@ -58,7 +48,7 @@ fn on_both(root: &Path, target: &Path, directory: &Path, jar: &Path) -> Outcome 
 }
 
 fn theirs(directory: &Path, jar: &Path) -> Result<(Server, String), Failure> {
-    let [port, ..] = free_ports()?;
+    let [port] = free_ports()?;
     let mut command = Command::new("java");
     command
         .arg("-jar")
@@ -68,7 +58,7 @@ fn theirs(directory: &Path, jar: &Path) -> Result<(Server, String), Failure> {
     command
         .args(["--bind-address", "127.0.0.1", "--port", &port.to_string()])
         .stdout(Stdio::null());
-    let mut server = Server(command.spawn().map_err(|error| error.to_string())?);
+    let mut server = Server::start(&mut command)?;
     for _ in 0..300 {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok((server, port.to_string()));
@@ -88,7 +78,7 @@ fn ours(target: &Path, directory: &Path) -> Result<(Server, [String; 2]), Failur
     command
         .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
         .stdout(Stdio::piped());
-    let mut server = Server(command.spawn().map_err(|error| error.to_string())?);
+    let mut server = Server::start(&mut command)?;
     let stdout = server.0.stdout.take().ok_or("the server has no output")?;
     let ports: Vec<String> = BufReader::new(stdout)
         .lines()
