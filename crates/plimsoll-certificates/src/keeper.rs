@@ -52,7 +52,7 @@ pub(crate) struct Wanted {
 }
 
 /// How long it sleeps at a time: the system's date may be set.
-pub(crate) const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 
 impl Keeper {
     /// One that has nothing to keep yet, and no thread.
@@ -125,7 +125,12 @@ struct Keeping {
 
 impl Keeping {
     async fn run(mut self, mut asked: watch::Receiver<Wanted>) {
-        loop {
+        asked.mark_changed();
+        while let Ok(has_changed) = asked.has_changed() {
+            if has_changed {
+                let wanted = asked.borrow_and_update().clone();
+                self.adopt(wanted);
+            }
             let now = SystemClock.wall();
             let next = self.kept.iter_mut().min_by_key(|kept| kept.due);
             match next {
@@ -138,24 +143,7 @@ impl Keeping {
                     };
                     self.note(&plan, ordered);
                 }
-                next => {
-                    let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
-                    let sleep = next.map_or(LONGEST_SLEEP, |next| until(next.due));
-                    tokio::select! {
-                        () = tokio::time::sleep(sleep.min(LONGEST_SLEEP)) => {}
-                        changed = asked.changed() => match changed {
-                            Ok(()) => {
-                                let wanted = asked.borrow_and_update().clone();
-                                self.adopt(wanted);
-                            }
-                            Err(_) => return,
-                        },
-                    }
-                }
-            }
-            if asked.has_changed().unwrap_or(false) {
-                let wanted = asked.borrow_and_update().clone();
-                self.adopt(wanted);
+                next => until_due(next.map(|next| next.due), &mut asked).await,
             }
         }
     }
@@ -235,6 +223,21 @@ impl Keeping {
 
     fn tell(&self, event: CertificateEvent<'_>) {
         self.surroundings.notices.tell(&event.into());
+    }
+}
+
+/// Until something is due, or until something else or nothing is wanted any more.
+pub(crate) async fn until_due(due: Option<SystemTime>, asked: &mut watch::Receiver<Wanted>) {
+    let now = SystemClock.wall();
+    let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
+    let sleep = due.map_or(LONGEST_SLEEP, until).min(LONGEST_SLEEP);
+    tokio::select! {
+        () = tokio::time::sleep(sleep) => {}
+        changed = asked.changed() => {
+            if changed.is_ok() {
+                asked.mark_changed();
+            }
+        }
     }
 }
 

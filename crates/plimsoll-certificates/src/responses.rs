@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::events::CertificateEvent;
 use crate::figures::OcspFigures;
-use crate::keeper::{LONGEST_SLEEP, Surroundings, Wanted, ended, with_causes};
+use crate::keeper::{Surroundings, Wanted, ended, until_due, with_causes};
 use crate::schedule::{pause, refresh};
 use crate::store::{StoreError, Written};
 
@@ -79,14 +79,10 @@ impl Fetching {
 
     pub(crate) async fn run(mut self, mut asked: watch::Receiver<Wanted>) {
         asked.mark_changed();
-        loop {
-            match asked.has_changed() {
-                Err(_) => return,
-                Ok(true) => {
-                    let wanted = asked.borrow_and_update().clone();
-                    self.adopt(wanted);
-                }
-                Ok(false) => {}
+        while let Ok(has_changed) = asked.has_changed() {
+            if has_changed {
+                let wanted = asked.borrow_and_update().clone();
+                self.adopt(wanted);
             }
             let now = SystemClock.wall();
             match self.all.iter().min_by_key(|it| it.due) {
@@ -98,17 +94,7 @@ impl Fetching {
                     };
                     self.note(&plan, fetched);
                 }
-                next => {
-                    let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
-                    let sleep = next.map_or(LONGEST_SLEEP, |next| until(next.due));
-                    tokio::select! {
-                        () = tokio::time::sleep(sleep.min(LONGEST_SLEEP)) => {}
-                        changed = asked.changed() => match changed {
-                            Ok(()) => asked.mark_changed(),
-                            Err(_) => return,
-                        },
-                    }
-                }
+                next => until_due(next.map(|next| next.due), &mut asked).await,
             }
         }
     }
