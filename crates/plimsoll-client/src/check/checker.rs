@@ -1,24 +1,21 @@
 //! One exchange at a time, judged.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use http::HeaderMap;
 use plimsoll_model::{
     Checked, CheckedCall, Clock, Exchange, Failure, FailureKind, GrpcStatus, Phase, Phases,
     Protocol, Retry, TlsSession, Verdict,
 };
-use plimsoll_wire::h1::{ResponseHead, ResponseSink};
-use plimsoll_wire::h2;
-use plimsoll_wire::h2::hpack::Fields;
 
-use crate::check::{CheckPlan, Facts, GrpcCheck, Observer, SharedConnections};
-use crate::grpc::{GrpcFault, GrpcReading, messages};
-use crate::{
-    Completed, Connection, Connector, Http1, Http2, Http3, Http3Connection, Http3Parts, Incomplete,
-    Learning, ReadBuffer, Request, ResponseParts, Session, SessionPlan, Stream, require_http2,
-};
+use crate::check::observing::{Observing, read_answer};
+use crate::check::open::{Http, Open, not_encoded};
+use crate::check::{CheckPlan, Facts, Observer, SharedConnections};
+use crate::grpc::GrpcReading;
+use crate::{Connector, Http3Connection, Learning, ReadBuffer, Request, Session, SessionPlan};
+
+/// How often a check is begun on connections that their server leaves.
+const MOST_ATTEMPTS: u32 = 4;
 
 /// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
 pub async fn check(plan: &Arc<CheckPlan>, connector: &Connector, clock: &impl Clock) -> Checked {
@@ -71,19 +68,6 @@ pub struct Outcome {
     pub reused: bool,
     certificate_days: Option<i64>,
     call: Option<CheckedCall>,
-}
-
-#[derive(Debug)]
-struct Open {
-    http: Http,
-    peer: Option<SocketAddr>,
-}
-
-#[derive(Debug)]
-enum Http {
-    One(Http1<Stream>),
-    Two(Box<Http2<Stream>>),
-    Three(Http3),
 }
 
 impl Checker {
@@ -496,165 +480,6 @@ impl Checker {
     }
 }
 
-impl Open {
-    fn new(plan: &CheckPlan, connection: Connection, now: Instant) -> Result<Self, Failure> {
-        let peer = connection.peer;
-        let http = if plan.request.http2().is_some() {
-            require_http2(&connection, &plan.endpoint)?;
-            let mut settings = h2::Settings {
-                streams: 1,
-                ..h2::Settings::default()
-            };
-            settings.limits.body_bytes = plan.limits.body_bytes;
-            Http::Two(Box::new(Http2::new(connection.stream, settings, now)))
-        } else {
-            Http::One(Http1::new(connection.stream, plan.limits, now))
-        };
-        Ok(Self { http, peer })
-    }
-
-    /// Whether the peer has left it open while it was idle.
-    fn is_fresh(&mut self, buffer: &ReadBuffer, clock: &impl Clock) -> bool {
-        match &mut self.http {
-            Http::One(http) => http.is_fresh(),
-            Http::Two(http) => http.is_fresh(buffer, clock),
-            Http::Three(http) => !http.is_retired(),
-        }
-    }
-
-    /// Ends the connection; QUIC does so by a packet, where the others leave it to the kernel.
-    async fn close(self) {
-        if let Http::Three(http) = self.http {
-            http.close();
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-impl Http {
-    /// Sends `request` and reads its response to the end.
-    async fn exchange<K: ResponseSink + ResponseParts + Http3Parts>(
-        &mut self,
-        request: &Request,
-        begun: Instant,
-        deadline: Instant,
-        buffer: &ReadBuffer,
-        sink: &mut K,
-        clock: &impl Clock,
-    ) -> Result<Completed, Incomplete> {
-        match (self, request.http2(), request.http3()) {
-            (Self::Three(http), _, Some(request)) => {
-                http.exchange(&request, begun, deadline, sink, clock).await
-            }
-            (Self::Two(http), Some(request), _) => {
-                http.exchange(request, begun, deadline, buffer, sink, clock)
-                    .await
-            }
-            (Self::One(http), ..) => {
-                http.exchange(request, begun, deadline, buffer, sink, clock)
-                    .await
-            }
-            (Self::Two(_) | Self::Three(_), ..) => Err(Incomplete {
-                failure: Failure::new(Phase::Send, FailureKind::Protocol)
-                    .because("the request was not encoded for the protocol of its connection"),
-                phases: Phases::default(),
-                bytes_sent: 0,
-                bytes_received: 0,
-                done: begun,
-            }),
-        }
-    }
-}
-
-/// What the messages of a response, and its status, say.
-fn read_answer(
-    grpc: &GrpcCheck,
-    reading: &GrpcReading,
-    observer: &Observer,
-) -> Result<CheckedCall, Failure> {
-    let answer = reading
-        .finish(!grpc.is_server_streaming)
-        .map_err(|fault| fault.failure())?;
-    if observer.size() > observer.body().len() as u64 {
-        let cause = format!("the answer has more than {} bytes", Observer::BODY_BYTES);
-        return Err(Failure::new(Phase::Receive, FailureKind::TooLarge).because(cause));
-    }
-    let undecoded =
-        |cause: String| Failure::new(Phase::Receive, FailureKind::Decode).because(cause);
-    // Something else than gRPC may stand behind a status of HTTP that is none of success.
-    let messages = match answer.messages {
-        0 => Vec::new(),
-        _ => messages(observer.body()).map_err(|error| GrpcFault::Framing(error).failure())?,
-    };
-    let json = messages.iter().map(|message| (grpc.to_json)(message));
-    let json = json.collect::<Result<Vec<_>, _>>().map_err(undecoded)?;
-    Ok(CheckedCall {
-        status: answer.status,
-        message: answer.message(),
-        messages: json.len() as u64,
-        json: match json.as_slice() {
-            [one] if !grpc.is_server_streaming => one.clone(),
-            [] if !grpc.is_server_streaming => String::new(),
-            all => format!("[{}]", all.join(",")),
-        },
-    })
-}
-
-/// Shows a response of any protocol to the observer.
-struct Observing<'a> {
-    observer: &'a mut Observer,
-    grpc: Option<&'a mut GrpcReading>,
-}
-
-impl ResponseParts for Observing<'_> {
-    fn wants_fields(&self) -> bool {
-        self.grpc.is_some() || self.observer.needs_fields()
-    }
-
-    fn head(&mut self, head: &h2::ResponseHead<'_>) {
-        self.observer.http2_head(head);
-        if let Some(grpc) = &mut self.grpc {
-            grpc.head(head);
-        }
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.observer.content(piece);
-        if let Some(grpc) = &mut self.grpc {
-            grpc.content(piece);
-        }
-    }
-
-    fn trailers(&mut self, fields: &Fields) {
-        if let Some(grpc) = &mut self.grpc {
-            grpc.trailers(fields);
-        }
-    }
-}
-
-impl Http3Parts for Observing<'_> {
-    fn head(&mut self, _status: u16, fields: &HeaderMap) {
-        self.observer.http3_head(fields);
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.observer.content(piece);
-    }
-}
-
-impl ResponseSink for Observing<'_> {
-    fn head(&mut self, head: &ResponseHead<'_>) {
-        ResponseSink::head(self.observer, head);
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.observer.content(piece);
-    }
-}
-
-/// How often a check is begun on connections that their server leaves.
-const MOST_ATTEMPTS: u32 = 4;
-
 /// Whether the failure says that the connection was left, and the request can be sent on another.
 fn was_left(failure: &Failure, request: &Request) -> bool {
     match failure.retry {
@@ -662,11 +487,6 @@ fn was_left(failure: &Failure, request: &Request) -> bool {
         Retry::IfReused => request.is_idempotent(),
         Retry::Never => false,
     }
-}
-
-fn not_encoded() -> Failure {
-    Failure::new(Phase::Send, FailureKind::Protocol)
-        .because("the request was not encoded for the protocol of its connection")
 }
 
 fn add_phases(all: &mut Phases, more: &Phases) {

@@ -17,6 +17,10 @@ mod plan;
 
 mod shared;
 
+mod open;
+
+mod observing;
+
 mod checker;
 
 pub use crate::check::checker::{Checker, Outcome, Reuse, check};

@@ -1,0 +1,117 @@
+//! What a load came to.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::TrialError;
+use super::sides::{Side, Sides};
+use crate::counts;
+use crate::matrix::plan::Limited;
+use crate::matrix::usage::{Usage, Watched, saturated};
+
+/// What a load came to, seen from all sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Whose output it was counted from.
+    pub source: String,
+    /// Complete responses.
+    pub ok: u64,
+    /// Requests without one, and whatever else the tool calls an error.
+    pub errors: u64,
+    /// Complete responses per second.
+    pub requests_per_second: f64,
+    /// Mean latency in microseconds, if the tool tells; of an open loop from the intended start.
+    pub mean_us: Option<f64>,
+    /// Median latency.
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// What the target used.
+    pub target: Option<Usage>,
+    /// What the generator used.
+    pub generator: Option<Usage>,
+    /// What each upstream used.
+    pub upstreams: Vec<Usage>,
+    /// Who was at the limit: names of sides, or `machine`; empty if nobody was.
+    pub saturated: Vec<String>,
+}
+
+impl Figures {
+    /// Reads what the tool printed and puts it beside what the sides used.
+    pub(super) fn read(
+        output: &str,
+        length: Duration,
+        sides: &Sides<'_>,
+        generator: Option<Usage>,
+    ) -> Result<Self, TrialError> {
+        let tally = counts::read(output).map_err(|error| TrialError::Failed(error.to_string()))?;
+        if tally.ok == 0 {
+            return Err(TrialError::Failed(format!(
+                "no request was answered ({} failed)",
+                tally.failed
+            )));
+        }
+        let told = OwnSummary::of(output);
+        let usage = |side: &Side| side.watched.as_ref().and_then(Watched::usage);
+        let target = sides.target.as_ref().and_then(usage);
+        let upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
+        let used: Vec<&Usage> = generator.iter().chain(&target).chain(&upstreams).collect();
+        let shared = sides
+            .size
+            .cpus
+            .filter(|_| sides.size.limited == Limited::Both);
+        let cores = shared.unwrap_or(sides.machine_cores as f64);
+        let mut saturated = saturated(&used, cores);
+        if told.saturated && !saturated.iter().any(|name| name == "generator") {
+            saturated.insert(0, "generator".to_owned());
+        }
+        Ok(Self {
+            source: tally.source.to_owned(),
+            ok: tally.ok,
+            errors: told.errors.unwrap_or(tally.failed),
+            requests_per_second: tally
+                .requests_per_second
+                .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
+            mean_us: told.latency("mean_us").or(tally.mean_us),
+            p50_us: told.latency("p50_us").or(tally.p50_us),
+            p99_us: told.latency("p99_us").or(tally.p99_us),
+            target,
+            generator,
+            upstreams,
+            saturated,
+        })
+    }
+}
+
+/// What `plimsoll load --json` tells beyond the tally of every tool.
+#[derive(Debug, Default)]
+struct OwnSummary {
+    errors: Option<u64>,
+    saturated: bool,
+    /// From the intended start, if there was one.
+    latency: Option<serde_json::Value>,
+}
+
+impl OwnSummary {
+    fn of(output: &str) -> Self {
+        let Ok(document) = serde_json::from_str::<serde_json::Value>(output.trim()) else {
+            return Self::default();
+        };
+        let saturated = document.pointer("/generator/saturated");
+        Self {
+            errors: document
+                .pointer("/counts/errors")
+                .and_then(serde_json::Value::as_u64),
+            saturated: saturated.is_some_and(serde_json::Value::is_object),
+            latency: document
+                .pointer("/latency/from_intended")
+                .filter(|latency| latency.is_object())
+                .cloned(),
+        }
+    }
+
+    fn latency(&self, name: &str) -> Option<f64> {
+        self.latency.as_ref()?.get(name)?.as_f64()
+    }
+}

@@ -1,0 +1,119 @@
+//! What exchanges came to.
+
+use plimsoll_model::{Counts, FailureCount, JudgedThreshold};
+use serde::{Deserialize, Serialize};
+
+use super::{is_zero, microseconds, rounded};
+
+/// How many exchanges came to what; `started` is always `ok + failed + aborted`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsDocument {
+    /// Exchanges begun in the window.
+    pub started: u64,
+    /// Those with a complete response, whatever its status.
+    pub ok: u64,
+    /// Those without one.
+    pub failed: u64,
+    /// Those still under way when the grace period ended.
+    pub aborted: u64,
+    /// Of `ok`: a status that `--fail-status` names.
+    pub failed_status: u64,
+    /// Of `ok`: a response that did not meet `--expect`.
+    pub unmet: u64,
+    /// Arrivals that were given up because nothing was free.
+    pub dropped: u64,
+    /// Arrivals that were due but not begun when the run ended.
+    pub missed: u64,
+    /// Streams of events that broke after they had been opened; zero where there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub broken: u64,
+    /// Failures, failed statuses, unmet expectations, drops and broken streams together.
+    pub errors: u64,
+    /// Exchanges completed during the warm-up, in none of the others.
+    pub warm_up: u64,
+}
+
+impl CountsDocument {
+    pub(super) fn of(counts: &Counts) -> Self {
+        Self {
+            started: counts.started,
+            ok: counts.ok,
+            failed: counts.failed,
+            aborted: counts.aborted,
+            failed_status: counts.failed_status,
+            unmet: counts.unmet,
+            dropped: counts.dropped,
+            missed: counts.missed,
+            broken: counts.broken,
+            errors: counts.errors(),
+            warm_up: counts.warm_up,
+        }
+    }
+}
+
+/// Failures of one kind in one phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureDocument {
+    /// The phase that was under way.
+    pub phase: String,
+    /// What happened.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+    /// Who is at fault in the first one: `ours`, `theirs`, `network`, `config`.
+    pub side: String,
+    /// Whether the first one could be sent again: `never`, `safe`, `if-reused`.
+    pub retry: String,
+    /// The message behind the first one.
+    pub cause: Option<String>,
+}
+
+impl FailureDocument {
+    pub(crate) fn of(failure: &FailureCount) -> Self {
+        Self {
+            phase: failure.phase.name().to_owned(),
+            kind: failure.kind.name().to_owned(),
+            count: failure.count,
+            side: failure.example.side.name().to_owned(),
+            retry: failure.example.retry.name().to_owned(),
+            cause: failure.example.cause.clone(),
+        }
+    }
+}
+
+/// What a threshold came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdDocument {
+    /// What was asked for, as it was written.
+    pub threshold: String,
+    /// `met`, `breached` or `no-data`.
+    pub verdict: String,
+    /// The value of the run, or of the worst stretch; `null` if there was nothing to tell it from.
+    pub value: Option<f64>,
+    /// What it was compared with.
+    pub limit: f64,
+    /// The unit of both: `us`, `count`, `per_second`, `ratio`, `bytes`, `bytes_per_second`,
+    /// `percent`.
+    pub unit: String,
+    /// How far the value is within the limit, in percent of the limit; negative beyond it.
+    pub margin_percent: Option<f64>,
+    /// Of a threshold over a stretch: the end of the worst one, since the start of the run.
+    pub at_us: Option<f64>,
+    /// Whether its breach ended the run.
+    pub ended_run: bool,
+}
+
+impl ThresholdDocument {
+    pub(super) fn of(judged: &JudgedThreshold) -> Self {
+        Self {
+            threshold: judged.threshold.text().to_owned(),
+            verdict: judged.verdict().name().to_owned(),
+            value: judged.value,
+            limit: judged.threshold.limit(),
+            unit: judged.threshold.unit().name().to_owned(),
+            margin_percent: judged.margin_percent().map(rounded),
+            at_us: judged.at.map(microseconds),
+            ended_run: judged.ended_run,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Messages of WebSockets, events of streams and calls of gRPC.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::{EventFigures, GrpcFigures, GrpcStatusCount};
+use serde::{Deserialize, Serialize};
+
+use super::{FailureDocument, TimesDocument, rounded};
+
+/// Messages of WebSockets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesDocument {
+    /// Handed to the transport as a whole.
+    pub sent: u64,
+    /// Complete; those that nobody waited for are among them.
+    pub received: u64,
+}
+
+/// What came on streams of server-sent events in the measured window, after they had been opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventsDocument {
+    /// Streams opened.
+    pub opened: u64,
+    /// Those that their servers ended in an orderly way.
+    pub ended: u64,
+    /// Those that broke.
+    pub broken: u64,
+    /// Those that were left because the run was over.
+    pub left: u64,
+    /// Why they broke, by kind and phase, most frequent first.
+    pub failures: Vec<FailureDocument>,
+    /// Complete events.
+    pub received: u64,
+    /// The same per second of the window.
+    pub received_per_second: f64,
+    /// From one event of a stream to the next, and from its opening to the first.
+    pub gaps: TimesDocument,
+}
+
+impl EventsDocument {
+    pub(super) fn of(events: &EventFigures, per_second: f64) -> Self {
+        Self {
+            opened: events.opened,
+            ended: events.ended,
+            broken: events.broken,
+            left: events.left,
+            failures: events.failures.iter().map(FailureDocument::of).collect(),
+            received: events.received,
+            received_per_second: rounded(per_second),
+            gaps: TimesDocument::of(&events.gaps),
+        }
+    }
+}
+
+/// What calls of gRPC came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GrpcDocument {
+    /// Calls by the name of their status.
+    pub statuses: BTreeMap<String, u64>,
+    /// What the server said first to each status that is not `OK`, where it said anything.
+    pub messages: BTreeMap<String, String>,
+    /// Messages of all complete responses.
+    pub messages_received: u64,
+}
+
+impl GrpcDocument {
+    pub(super) fn of(grpc: &GrpcFigures) -> Self {
+        let name = |counted: &GrpcStatusCount| counted.status.name().to_owned();
+        let statuses = grpc.statuses.iter();
+        let said = statuses.clone().filter_map(|counted| {
+            let example = counted.example.clone()?;
+            Some((name(counted), example))
+        });
+        Self {
+            messages: said.collect(),
+            statuses: statuses
+                .map(|counted| (name(counted), counted.count))
+                .collect(),
+            messages_received: grpc.messages_received,
+        }
+    }
+}

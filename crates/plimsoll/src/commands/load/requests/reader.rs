@@ -1,0 +1,232 @@
+//! A command line or a file, read into requests.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_client::{Endpoint, EndpointError};
+use plimsoll_formats::{FileRequest, Format, Part, RequestFile, Template, parse};
+use plimsoll_load::Feeder;
+
+use super::{DescribedRequest, fill, missing_variable, tell, text_of};
+use crate::flags::Problems;
+use crate::problem::Problem;
+
+/// What requests are made of, and what was wrong with them.
+pub(super) struct Reader<'a> {
+    pub(super) flag: &'static str,
+    /// What a path without a host stands behind.
+    pub(super) base: Option<Endpoint>,
+    pub(super) feeders: &'a [Feeder],
+    pub(super) variables: HashMap<String, Template>,
+    pub(super) problems: &'a mut Problems,
+}
+
+impl Reader<'_> {
+    /// The one request of a command line; its URL has places if there is something for them.
+    pub(super) fn command_line(
+        &mut self,
+        url: &str,
+        has_places: bool,
+    ) -> Option<Vec<DescribedRequest>> {
+        let template = if has_places {
+            self.problems.value("URL", Template::parse(url))?
+        } else {
+            Template::literal(url)
+        };
+        let (endpoint, target, is_websocket) = self.url("URL", &template)?;
+        Some(vec![DescribedRequest {
+            place: "request".to_owned(),
+            endpoint,
+            target,
+            file: None,
+            weight: 1,
+            is_websocket,
+        }])
+    }
+
+    pub(super) fn file(&mut self, path: &Path, format: Option<Format>) -> Option<RequestFile> {
+        let text = text_of(path, self.flag, self.problems)?;
+        let format = format.unwrap_or_else(|| Format::detect(&path.to_string_lossy(), &text));
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut read = |name: &str| {
+            let path: PathBuf = folder.join(name);
+            Problems::read(&path)
+        };
+        match parse(format, &text, &mut read) {
+            Ok(file) => Some(file),
+            Err(remarks) => {
+                tell(&remarks, self.flag, path, self.problems);
+                None
+            }
+        }
+    }
+
+    /// Takes the URL that a file gives for its paths, unless it has no host itself.
+    pub(super) fn offer(&mut self, base: &str) {
+        if !base.starts_with('/') {
+            self.base = self.problems.value(self.flag, Endpoint::parse(base));
+        }
+    }
+
+    /// Takes the values that a file gives; those of the command line stay.
+    pub(super) fn learn(&mut self, given: Vec<(String, Template)>) {
+        let flags: Vec<String> = self.variables.keys().cloned().collect();
+        for (name, value) in given {
+            if !flags.contains(&name) {
+                self.variables.insert(name, value);
+            }
+        }
+    }
+
+    pub(super) fn request(
+        &mut self,
+        path: &Path,
+        mut request: FileRequest,
+    ) -> Option<DescribedRequest> {
+        let place = format!("{}: {}{}", self.flag, path.display(), request.place);
+        let url = self.fill(&place, &request.url)?;
+        let (endpoint, target, is_websocket) = self.url(&place, &url)?;
+        if is_websocket && (request.body.is_some() || request.method.is_some()) {
+            let message = "a WebSocket has no method and no body; give its message by -d";
+            self.problems.add(&place, message);
+        }
+        let mut headers = Vec::new();
+        for (name, value) in &request.headers {
+            headers.push((name.clone(), self.fill(&place, value)?));
+        }
+        request.headers = headers;
+        if let Some(body) = &request.body {
+            request.body = Some(self.fill(&place, body)?);
+        }
+        Some(DescribedRequest {
+            place,
+            endpoint,
+            target,
+            weight: request.weight,
+            is_websocket,
+            file: Some(request),
+        })
+    }
+
+    fn fill(&mut self, place: &str, template: &Template) -> Option<Template> {
+        match fill(template, &self.variables, self.feeders) {
+            Ok(filled) => Some(filled),
+            Err(missing) => {
+                self.problems
+                    .push(missing_variable(place, &missing, self.feeders));
+                None
+            }
+        }
+    }
+
+    /// Where a request goes, its path where that is not always the same, and whether it is that of a
+    /// WebSocket.
+    fn url(&mut self, place: &str, url: &Template) -> Option<(Endpoint, Option<Template>, bool)> {
+        let url = self.fill(place, url)?;
+        let mut with_base = Template::default();
+        let is_path = matches!(url.parts(), [Part::Text(text), ..] if text.starts_with(b"/") && !text.starts_with(b"//"));
+        if is_path {
+            let Some(base) = &self.base else {
+                self.problems.push(
+                    Problem::with(place, format!("`{url}` has no host"))
+                        .hint("give the URL that it stands behind on the command line"),
+                );
+                return None;
+            };
+            with_base.push_text(base.to_string().trim_end_matches('/').as_bytes());
+        }
+        with_base.push(url);
+        if let Some(text) = with_base.as_text() {
+            let text = String::from_utf8_lossy(text);
+            let (text, is_websocket) = as_http(&text);
+            let endpoint = self.problems.value(place, Endpoint::parse(&text))?;
+            return Some((endpoint, None, is_websocket));
+        }
+        match split_site(&with_base) {
+            None => {
+                self.problems.push(
+                    Problem::with(place, format!("the host of `{with_base}` has a place for a value"))
+                        .hint("a host is the same for every exchange: write a request for each, or give it by --var"),
+                );
+                None
+            }
+            Some((site, target)) => {
+                let (site, is_websocket) = as_http(&site);
+                let site: Result<_, EndpointError> = Endpoint::parse(&site);
+                let site = self.problems.value(place, site)?;
+                Some((site, Some(target), is_websocket))
+            }
+        }
+    }
+}
+
+/// The URL with the scheme that its connections have, and whether it is that of a WebSocket
+/// (RFC 6455, section 3).
+fn as_http(url: &str) -> (Cow<'_, str>, bool) {
+    match url.trim().split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => {
+            (format!("http://{rest}").into(), true)
+        }
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => {
+            (format!("https://{rest}").into(), true)
+        }
+        _ => (url.into(), false),
+    }
+}
+
+/// Splits a URL behind its host, which must stand before the first place for a value.
+fn split_site(url: &Template) -> Option<(String, Template)> {
+    let (first, rest) = url.parts().split_first()?;
+    let Part::Text(first) = first else {
+        return None;
+    };
+    let first = String::from_utf8_lossy(first);
+    let authority = first.find("://").map_or(0, |position| position + 3);
+    let end = first
+        .bytes()
+        .enumerate()
+        .skip(authority)
+        .find(|(_, byte)| matches!(byte, b'/' | b'?' | b'#'))
+        .map(|(position, _)| position)?;
+    let (site, path) = first.split_at(end);
+    let mut target = Template::literal(if path.starts_with('/') { "" } else { "/" });
+    // A fragment is not sent.
+    let whole = std::iter::once(Part::Text(path.as_bytes().to_vec())).chain(rest.iter().cloned());
+    for part in whole {
+        match part {
+            Part::Text(text) => {
+                let before = text.split(|byte| *byte == b'#').next().unwrap_or_default();
+                target.push_text(before);
+                if before.len() < text.len() {
+                    break;
+                }
+            }
+            place => target.push(Template::from(place)),
+        }
+    }
+    Some((site.to_owned(), target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_split_behind_its_host() {
+        let split = |text: &str| {
+            let template = Template::parse(text).unwrap();
+            split_site(&template).map(|(site, target)| (site, target.to_string()))
+        };
+        let whole = |site: &str, target: &str| Some((site.to_owned(), target.to_owned()));
+        assert_eq!(
+            split("http://h:1/a/{{b}}?c#d{{e}}"),
+            whole("http://h:1", "/a/{{b}}?c")
+        );
+        assert_eq!(split("h/{{b}}"), whole("h", "/{{b}}"));
+        assert_eq!(split("http://h?{{b}}"), whole("http://h", "/?{{b}}"));
+        assert_eq!(split("http://{{h}}/"), None);
+        assert_eq!(split("http://h{{port}}/"), None);
+        assert_eq!(split("{{url}}"), None);
+    }
+}
