@@ -55,8 +55,13 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         full: arguments.full,
     };
     if arguments.dry {
-        for run in plans.iter().flat_map(|plan| &plan.run) {
-            println!("$ {}", step::shown(&bench.command(run)));
+        for plan in &plans {
+            for run in &plan.run {
+                println!(
+                    "$ {}",
+                    step::shown(&bench.command(run, &bench.out(plan, run)))
+                );
+            }
         }
         return Ok(());
     }
@@ -72,10 +77,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     for plan in &plans {
         for run in &plan.run {
             // What cannot be run leaves its cells empty, with the reason; the others stand.
-            let result = bench.run(run).map_err(|Failure(message)| message);
-            if let Err(message) = &result {
+            let result = bench.run(run, &bench.out(plan, run));
+            let result = result.map_err(|Failure(message)| {
                 eprintln!("{}: {message}", run.name);
-            }
+                bench.without_paths(&message)
+            });
             found.insert((plan.name.clone(), run.name.clone()), result);
         }
     }
@@ -103,10 +109,15 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn command(&self, run: &Run) -> Command {
+    /// Where a run leaves its files.
+    fn out(&self, plan: &Plan, run: &Run) -> PathBuf {
+        self.out.join(&plan.name).join(&run.name)
+    }
+
+    fn command(&self, run: &Run, out: &Path) -> Command {
         let more = if self.full { &run.full } else { &run.quick };
         let words = run.command.iter().chain(more);
-        let words: Vec<String> = words.map(|word| self.filled(word, &run.name)).collect();
+        let words: Vec<String> = words.map(|word| self.filled(word, out)).collect();
         match run.kind {
             Kind::Json | Kind::Profile => {
                 let mut command = Command::new(&words[0]);
@@ -122,18 +133,27 @@ impl Bench<'_> {
         }
     }
 
-    fn filled(&self, word: &str, run: &str) -> String {
+    fn filled(&self, word: &str, out: &Path) -> String {
         word.replace(
             "{plimsoll}",
             &self.release.join("plimsoll").to_string_lossy(),
         )
         .replace("{dir}", &self.folder.to_string_lossy())
-        .replace("{out}", &self.out.join(run).to_string_lossy())
+        .replace("{out}", &out.to_string_lossy())
+    }
+
+    /// The message as readers of another machine can use it.
+    fn without_paths(&self, message: &str) -> String {
+        let release = format!("{}/", self.release.display());
+        message
+            .replace(&*self.out.to_string_lossy(), "result")
+            .replace(&*self.folder.to_string_lossy(), "examples/sources")
+            .replace(&release, "")
     }
 
     /// Runs it and returns the document that it has printed, or that criterion has left.
-    fn run(&self, run: &Run) -> Result<Value, Failure> {
-        let mut command = self.command(run);
+    fn run(&self, run: &Run, out: &Path) -> Result<Value, Failure> {
+        let mut command = self.command(run, out);
         match run.kind {
             Kind::Json => {
                 println!("$ {}", step::shown(&command));
@@ -144,7 +164,7 @@ impl Bench<'_> {
             Kind::Profile => {
                 println!("$ {}", step::shown(&command));
                 step::output(self.root, &mut command)?;
-                let file = self.out.join(&run.name).join("profile.folded");
+                let file = out.join("profile.folded");
                 let folded = fs::read_to_string(&file)
                     .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
                 shares(&folded, run)
@@ -179,7 +199,10 @@ fn shares(folded: &str, run: &Run) -> Result<Value, Failure> {
         let within = stacks
             .iter()
             .filter(|(stack, _)| stack.contains(&run.within.as_str()) && stack.contains(&function));
-        within.map(|(_, count)| count).sum()
+        // The sum of nothing would be -0.
+        within
+            .map(|(_, count)| count)
+            .fold(0.0, |sum, count| sum + count)
     };
     let all = count(&run.within);
     if all <= 0.0 {
@@ -191,23 +214,39 @@ fn shares(folded: &str, run: &Run) -> Result<Value, Failure> {
     Ok(Value::Object(run.shares.iter().map(share).collect()))
 }
 
-/// The mean of every benchmark that criterion has estimates of, in nanoseconds, by its folder's name.
+/// The mean of every benchmark of ours that criterion has estimates of, in nanoseconds, by the names of its folders: those of peers have
+/// the peer's behind the benchmark's.
 fn estimates(criterion: &Path) -> Result<Value, Failure> {
-    let cannot = |error: &dyn std::fmt::Display| {
-        Failure(format!("cannot read {}: {error}", criterion.display()))
-    };
     let mut means = serde_json::Map::new();
-    for group in fs::read_dir(criterion).map_err(|error| cannot(&error))? {
-        let group = group.map_err(|error| cannot(&error))?;
-        let file = group.path().join("plimsoll/new/estimates.json");
-        let Ok(json) = fs::read(&file) else { continue };
+    add_estimates(criterion, "", &mut means)?;
+    Ok(Value::Object(means))
+}
+
+fn add_estimates(folder: &Path, name: &str, means: &mut serde_json::Map<String, Value>) -> Outcome {
+    let cannot = |error: &dyn std::fmt::Display| {
+        Failure(format!("cannot read {}: {error}", folder.display()))
+    };
+    if let Ok(json) = fs::read(folder.join("new/estimates.json")) {
         let estimates: Value = serde_json::from_slice(&json).map_err(|error| cannot(&error))?;
         if let Some(mean) = estimates.pointer("/mean/point_estimate") {
-            let name = group.file_name().to_string_lossy().into_owned();
-            means.insert(name, mean.clone());
+            let name = name.strip_suffix("_plimsoll").unwrap_or(name);
+            means.insert(name.to_owned(), mean.clone());
+        }
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(|error| cannot(&error))? {
+        let entry = entry.map_err(|error| cannot(&error))?;
+        if entry.path().is_dir() {
+            let part = entry.file_name();
+            let part = part.to_string_lossy();
+            let name = match name {
+                "" => part.into_owned(),
+                name => format!("{name}_{part}"),
+            };
+            add_estimates(&entry.path(), &name, means)?;
         }
     }
-    Ok(Value::Object(means))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -229,6 +268,35 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_one_name_leave_their_files_apart() {
+        let bench = Bench {
+            root: Path::new("/home/somebody/plimsoll"),
+            folder: "/home/somebody/plimsoll/examples/sources".into(),
+            release: "/home/somebody/plimsoll/target/release".into(),
+            criterion: PathBuf::new(),
+            out: "/home/somebody/plimsoll/target/sources-1".into(),
+            full: false,
+        };
+        let plan = |name| {
+            Plan::read(&root().join("examples/sources"), name)
+                .unwrap_or_else(|Failure(message)| panic!("{message}"))
+        };
+        let mut outs = Vec::new();
+        for plan in PLANS.map(plan) {
+            for run in &plan.run {
+                let out = bench.out(&plan, run);
+                let shown = step::shown(&bench.command(run, &out));
+                assert!(!bench.without_paths(&shown).contains("somebody"), "{shown}");
+                outs.push(out);
+            }
+        }
+        let all = outs.len();
+        outs.sort();
+        outs.dedup();
+        assert_eq!(outs.len(), all);
+    }
+
+    #[test]
     fn shares_are_of_the_samples_within_a_function() {
         let run: Run = toml::from_str(
             "name = \"x\"\nkind = \"profile\"\ncommand = []\nwithin = \"answer\"\nshares = { read = \"read\", none = \"hash\" }",
@@ -237,18 +305,25 @@ mod tests {
         let folded = "main;answer;read 30\nmain;answer;write 10\nother;read 60\n";
         let shares = shares(folded, &run).unwrap_or_else(|Failure(message)| panic!("{message}"));
         assert_eq!(shares, serde_json::json!({ "read": 0.75, "none": 0.0 }));
+        assert!(shares["none"].as_f64().is_some_and(f64::is_sign_positive));
         assert!(super::shares("main;read 5\n", &run).is_err());
     }
 
     #[test]
     fn estimates_are_found_by_their_folders() {
         let folder = std::env::temp_dir().join(format!("plimsoll-xtask-{}", std::process::id()));
-        let group = folder.join("http_check_single_1c/plimsoll/new");
-        fs::create_dir_all(&group).expect("a temporary folder can be made");
-        let json = r#"{"mean":{"point_estimate":37000.0}}"#;
-        fs::write(group.join("estimates.json"), json).expect("and written to");
+        for (name, mean) in [
+            ("http_check_single_1c/plimsoll", 37000.0),
+            ("routing_find_matched_exact/last_rule_hit/100", 60.5),
+        ] {
+            let new = folder.join(name).join("new");
+            fs::create_dir_all(&new).expect("a temporary folder can be made");
+            let json = format!(r#"{{"mean":{{"point_estimate":{mean}}}}}"#);
+            fs::write(new.join("estimates.json"), json).expect("and written to");
+        }
         let found = estimates(&folder).unwrap_or_else(|Failure(message)| panic!("{message}"));
         fs::remove_dir_all(&folder).expect("and removed");
         assert_eq!(found["http_check_single_1c"], 37000.0);
+        assert_eq!(found["routing_find_matched_exact_last_rule_hit_100"], 60.5);
     }
 }

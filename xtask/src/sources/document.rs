@@ -216,7 +216,8 @@ fn time(micros: f64) -> String {
         micros if micros >= 1e4 => format!("{:.1} ms", micros / 1e3),
         micros if micros >= 1e3 => format!("{:.2} ms", micros / 1e3),
         micros if micros >= 100.0 => format!("{micros:.0} µs"),
-        micros => format!("{micros:.1} µs"),
+        micros if micros >= 1.0 => format!("{micros:.1} µs"),
+        micros => format!("{:.0} ns", micros * 1e3),
     }
 }
 
