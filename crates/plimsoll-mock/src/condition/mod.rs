@@ -21,6 +21,9 @@ pub mod xpath;
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_schema::JsonSchema;
+use serde_json_path::JsonPath;
+
 use crate::asked::{Asked, values};
 
 use self::call::CallTest;
@@ -28,8 +31,6 @@ use self::equal_json::EqualJson;
 use self::equal_xml::EqualXml;
 use self::field::FieldTest;
 use self::graphql::OperationTest;
-use jsonschema::Validator;
-use serde_json_path::JsonPath;
 
 use crate::rules::Lookup;
 use crate::states::Scenario;
@@ -69,7 +70,7 @@ pub enum Condition {
     /// Of the values at a path of RFC 9535 in the content, which must be JSON: of any, and with a negated operator of all.
     JsonPath(Box<JsonPath>, JsonTest),
     /// The content is JSON that a schema, of the file of that name, accepts.
-    Schema(String, Arc<Validator>),
+    Schema(String, Arc<JsonSchema>),
     /// Of what an expression finds in the content, which must be XML.
     XPath(Box<XPath>, FieldTest),
     /// The content is XML equal to this.
@@ -165,9 +166,9 @@ impl Condition {
             },
             Self::Schema(_, schema) => match asked.json() {
                 None => NO_JSON.to_owned(),
-                Some(json) => match schema.iter_errors(json).next() {
+                Some(json) => match schema.mistakes(json, 1).first() {
                     None => "content that it accepts".to_owned(),
-                    Some(error) => cut(&format!("at `{}`: {error}", error.instance_path())),
+                    Some(it) => cut(&format!("at `{}`: {}", it.pointer, it.message)),
                 },
             },
             Self::XPath(path, _) => match asked.xml() {

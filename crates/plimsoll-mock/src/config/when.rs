@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_schema::JsonSchema;
 use serde_json_path::JsonPath;
 
 use super::set::Context;
@@ -295,11 +296,11 @@ fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
     let json = json.and_then(|json| serde_json::from_str(&json).map_err(|error| error.to_string()));
     let json: serde_json::Value =
         value.check(json.map_err(|error| format!("{name} is no JSON: {error}")))?;
-    let validator = jsonschema::validator_for(&json)
-        .map_err(|error| format!("{name} is no JSON Schema: {error}"));
+    let schema =
+        JsonSchema::new(&json).map_err(|error| format!("{name} is no JSON Schema: {error}"));
     Some(Condition::Schema(
         given.to_owned(),
-        Arc::new(value.check(validator)?),
+        Arc::new(value.check(schema)?),
     ))
 }
 

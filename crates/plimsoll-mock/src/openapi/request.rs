@@ -1,11 +1,11 @@
 //! Whether a request is one that an operation allows.
 
 use http::StatusCode;
-use jsonschema::{Draft, Validator};
 use plimsoll_formats::openapi::{
     Credential, ListStyle, Operation, Parameter, ParameterPlace, RequestBody, property_kind,
 };
 use plimsoll_formats::{Place, Remark};
+use plimsoll_schema::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::Refusal;
@@ -21,20 +21,16 @@ const LONGEST_MESSAGE: usize = 300;
 #[derive(Debug)]
 pub(super) struct RequestCheck {
     /// By the numbers of parameters.
-    parameters: Vec<Option<Validator>>,
+    parameters: Vec<Option<JsonSchema>>,
     /// By the numbers of media types.
-    content: Vec<Option<Validator>>,
+    content: Vec<Option<JsonSchema>>,
 }
 
 impl RequestCheck {
     /// Compiles the schemas of an operation; those that are none are noted.
     pub(super) fn new(operation: &Operation, left_out: &mut Vec<Remark>) -> Self {
-        let mut compile = |what: &str, schema: &Option<Value>| {
-            let compiled = jsonschema::options()
-                .with_draft(Draft::Draft202012)
-                .should_validate_formats(true)
-                .build(schema.as_ref()?);
-            match compiled {
+        let mut compile =
+            |what: &str, schema: &Option<Value>| match JsonSchema::of_openapi(schema.as_ref()?) {
                 Ok(validator) => Some(validator),
                 Err(error) => {
                     let method = operation.method.to_ascii_lowercase();
@@ -45,8 +41,7 @@ impl RequestCheck {
                     left_out.push(Remark::new(Place::Key(key), message));
                     None
                 }
-            }
-        };
+            };
         let parameters = operation.parameters.iter();
         let parameters =
             parameters.map(|it| compile(&format!("parameters.{}", it.name), &it.schema));
@@ -243,12 +238,14 @@ fn typed(kind: Option<&str>, text: &str) -> Value {
     value.unwrap_or_else(|| Value::from(text))
 }
 
-fn judge(validator: Option<&Validator>, at: &Value, value: &Value, errors: &mut Vec<Value>) {
-    let Some(validator) = validator else { return };
-    for found in validator.iter_errors(value).take(MOST_ERRORS) {
-        let pointer = found.instance_path().to_string();
-        errors.push(error(at, &pointer, &found.to_string()));
-    }
+fn judge(schema: Option<&JsonSchema>, at: &Value, value: &Value, errors: &mut Vec<Value>) {
+    let Some(schema) = schema else { return };
+    let mistakes = schema.mistakes(value, MOST_ERRORS);
+    errors.extend(
+        mistakes
+            .iter()
+            .map(|it| error(at, &it.pointer, &it.message)),
+    );
 }
 
 /// A mistake as it is told: what it is in, the pointer (RFC 6901) into that, and what it is.

@@ -1,0 +1,109 @@
+//! [JSON Schema](https://json-schema.org): schemas, compiled once, that values are judged by.
+//!
+//! The library beneath is generic over what holds a value, so whoever calls it has all of its keywords compiled into themselves. This crate
+//! calls it for everybody, is optimised for size, and has not one generic function: what is compiled as many times is a minute of
+//! a release build.
+
+#![forbid(unsafe_code)]
+
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+
+/// A schema that values are judged by.
+#[derive(Debug)]
+pub struct JsonSchema(Box<Validator>);
+
+/// Why a document is no schema.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct JsonSchemaError(String);
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where, as a JSON pointer (RFC 6901) into the value.
+    pub pointer: String,
+    /// What, in words.
+    pub message: String,
+}
+
+impl JsonSchema {
+    /// A schema by the draft that its `$schema` names, or by draft 2020-12.
+    ///
+    /// References to other documents are not followed.
+    pub fn new(schema: &Value) -> Result<Self, JsonSchemaError> {
+        let compiled = jsonschema::validator_for(schema);
+        Self::of(compiled.map_err(|error| error.to_string()))
+    }
+
+    /// A schema of an OpenAPI document, by draft 2020-12 and with the formats of texts.
+    pub fn of_openapi(schema: &Value) -> Result<Self, JsonSchemaError> {
+        let options = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true);
+        Self::of(options.build(schema).map_err(|error| error.to_string()))
+    }
+
+    fn of(compiled: Result<Validator, String>) -> Result<Self, JsonSchemaError> {
+        let compiled = compiled.map_err(JsonSchemaError)?;
+        Ok(Self(Box::new(compiled)))
+    }
+
+    /// Whether there is nothing wrong with `value`.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.0.is_valid(value)
+    }
+
+    /// What is wrong with `value`: the first `most` mistakes.
+    pub fn mistakes(&self, value: &Value, most: usize) -> Vec<Mistake> {
+        let mistakes = self.0.iter_errors(value).take(most);
+        let mistakes = mistakes.map(|error| Mistake {
+            pointer: error.instance_path().to_string(),
+            message: error.to_string(),
+        });
+        mistakes.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_judged_with_the_place_of_each_mistake() {
+        let schema = json!({ "required": ["id"], "properties": { "id": { "type": "integer" }, "name": { "maxLength": 2 } } });
+        let schema = JsonSchema::new(&schema).unwrap();
+        assert!(schema.is_valid(&json!({ "id": 1 })));
+        let wrong = json!({ "id": "1", "name": "long" });
+        assert!(!schema.is_valid(&wrong));
+        let mistakes = schema.mistakes(&wrong, 9);
+        let pointers: Vec<_> = mistakes.iter().map(|it| it.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/id", "/name"]);
+        assert_eq!(schema.mistakes(&wrong, 1), mistakes[..1]);
+    }
+
+    #[test]
+    fn formats_count_in_openapi_documents_alone() {
+        let schema = json!({ "type": "string", "format": "date" });
+        let value = json!("tomorrow");
+        assert!(JsonSchema::new(&schema).unwrap().is_valid(&value));
+        assert!(!JsonSchema::of_openapi(&schema).unwrap().is_valid(&value));
+    }
+
+    #[test]
+    fn a_draft_is_the_one_that_is_named() {
+        // Draft 4 has a flag where later ones have a number.
+        let minimum = json!({ "$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": true });
+        let schema = JsonSchema::new(&minimum).unwrap();
+        assert!(!schema.is_valid(&json!(1)));
+        assert!(schema.is_valid(&json!(2)));
+    }
+
+    #[test]
+    fn what_is_no_schema_is_told() {
+        let error = JsonSchema::new(&json!({ "type": "strange" })).unwrap_err();
+        assert!(error.to_string().contains("strange"), "{error}");
+    }
+}
