@@ -51,6 +51,10 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
+    /// HTTP/3 too, at the UDP port of the same number; needs TLS.
+    #[arg(long)]
+    http3: bool,
+
     /// Listen here too, in the clear, and send every client to the same place by TLS.
     #[arg(long, value_name = "ADDR")]
     https_redirect: Option<SocketAddr>,
@@ -124,6 +128,11 @@ impl ServingArgs {
                 .map(|address| (*address, own.clone()))
                 .collect(),
         };
+        let is_encrypted = |files: &Option<_>| self.tls || files.is_some();
+        if self.http3 && !listen.iter().any(|(_, files)| is_encrypted(files)) {
+            let problem = Problem::with("--http3", "there is no TLS, which it runs over");
+            return Err(problem.hint("give --cert and --key, or --tls").usage());
+        }
         let to_tls = self.to_tls(&listen)?;
         for (address, files) in listen {
             header(&mut text, "[[listen]]");
@@ -135,6 +144,9 @@ impl ServingArgs {
                 let (cert, key) = (quoted_path(cert), quoted_path(key));
                 let tls = format!("[{{ cert = {cert}, key = {key} }}]");
                 line(&mut text, "tls", &tls);
+            }
+            if self.http3 && is_encrypted(&files) {
+                line(&mut text, "http3", "true");
             }
             if self.security_headers {
                 line(&mut text, "security_headers", "true");

@@ -216,6 +216,31 @@ fn clients_are_sent_to_tls() {
 }
 
 #[test]
+fn every_serving_command_speaks_http3_over_tls() {
+    let files = site();
+    let public = files.path("public");
+    let public = public.to_string_lossy();
+    for serving in ["serve", "mock"] {
+        let arguments = ["--tls", "--http3", "--listen", "127.0.0.1:0"];
+        let served = Served::start(&[&[serving, &*public], &arguments[..]].concat());
+        let checked = plimsoll(&["check", "--http3", "-k", "--json", &served.url]);
+        let checked = checked.exits(0).json();
+        assert_eq!(checked["exchange"]["protocol"], "HTTP/3", "{checked}");
+        assert_eq!(checked["exchange"]["status"], 200, "{checked}");
+        let told = plimsoll(&[
+            "check",
+            "-k",
+            "--expect",
+            "header.alt-svc contains h3",
+            &served.url,
+        ]);
+        told.exits(0);
+        let said = plimsoll(&[serving, &*public, "--http3"]).exits(2);
+        assert!(said.stderr.contains("--http3: there is no TLS"), "{said}");
+    }
+}
+
+#[test]
 fn the_command_line_means_a_configuration() {
     let files = site();
     let public = files.path("public");
