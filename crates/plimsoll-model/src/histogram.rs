@@ -7,10 +7,15 @@ use std::time::Duration;
 ///
 /// Source: G. Tene, HdrHistogram; the buckets are those of the `hdrhistogram` crate, so a V2 log can
 /// be written without loss.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Histogram {
     inner: hdrhistogram::Histogram<u64>,
 }
+
+const MAX_NANOS: u64 = Histogram::MAX.as_secs() * 1_000_000_000;
+
+/// Why counting does not fail.
+const GROWS: &str = "a histogram grows as far as an hour";
 
 /// One occupied bucket of a [`Histogram`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +30,10 @@ impl Histogram {
     /// The longest duration told apart; longer ones are counted as this one.
     pub const MAX: Duration = Duration::from_hours(1);
 
-    /// An empty histogram.
+    /// An empty histogram, whose memory grows with the longest value: 16 KiB at first, 264 KiB at [`MAX`](Self::MAX).
     pub fn new() -> Self {
-        let max = u64::try_from(Self::MAX.as_nanos()).expect("an hour in nanoseconds fits 64 bits");
         Self {
-            inner: hdrhistogram::Histogram::new_with_bounds(1, max, 3)
-                .expect("the bounds are constant and valid"),
+            inner: hdrhistogram::Histogram::new(3).expect("three figures are allowed"),
         }
     }
 
@@ -49,22 +52,19 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, duration: Duration) {
-        self.inner
-            .saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.inner.record(bounded_nanos(duration)).expect(GROWS);
     }
 
     /// Counts every value of `bucket`.
     pub fn record_bucket(&mut self, bucket: Bucket) {
-        let nanos = u64::try_from(bucket.up_to.as_nanos()).unwrap_or(u64::MAX);
-        self.inner.saturating_record_n(nanos, bucket.count);
+        let nanos = bounded_nanos(bucket.up_to);
+        self.inner.record_n(nanos, bucket.count).expect(GROWS);
     }
 
     /// Adds every value of `other`; the order of merging does not matter.
     pub fn merge(&mut self, other: &Self) {
         if !other.is_empty() {
-            self.inner
-                .add(&other.inner)
-                .expect("all histograms have the same bounds");
+            self.inner.add(&other.inner).expect(GROWS);
         }
     }
 
@@ -153,6 +153,12 @@ impl Histogram {
     }
 }
 
+#[inline]
+fn bounded_nanos(duration: Duration) -> u64 {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(MAX_NANOS);
+    nanos.min(MAX_NANOS)
+}
+
 /// The smallest number of the E6 series that is no less than `duration`.
 fn preferred(duration: Duration) -> Duration {
     const SERIES: [u64; 6] = [10, 15, 22, 33, 47, 68];
@@ -163,6 +169,13 @@ fn preferred(duration: Duration) -> Duration {
     let tenths = nanos.saturating_mul(10);
     let step = steps.find(|step| *step >= tenths).unwrap_or(u64::MAX);
     Duration::from_nanos(step.div_ceil(10))
+}
+
+/// The same counts, whatever memory there is for more.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets().eq(other.buckets())
+    }
 }
 
 impl Default for Histogram {
@@ -207,6 +220,21 @@ mod tests {
         histogram.record(Duration::from_secs(10_000));
         assert_eq!(histogram.len(), 1);
         assert!(histogram.max().is_some_and(|max| max >= Histogram::MAX));
+    }
+
+    #[test]
+    fn histograms_that_grew_for_others_are_equal_and_add_up() {
+        let mut grown = of(&[3_000_000_000]);
+        grown.clear();
+        grown.record(Duration::from_nanos(5));
+        let small = of(&[5]);
+        assert_eq!(grown, small);
+        assert_eq!(small, grown);
+        assert_ne!(small, of(&[6]));
+        for (mut sum, other) in [(grown.clone(), &small), (small.clone(), &grown)] {
+            sum.merge(other);
+            assert_eq!(sum, of(&[5, 5]));
+        }
     }
 
     #[test]
