@@ -2,7 +2,11 @@
 //!
 //! Pure and seeded: the same samples and the same seed give the same interval.
 
+mod tails;
+
 use std::fmt;
+
+use self::tails::{normal_tail, student_quantile};
 
 /// The median: the middle value, or the mean of the two middle ones.
 ///
@@ -82,7 +86,7 @@ impl Default for Bootstrap {
 pub struct RatioEstimate {
     /// Median of ours divided by the median of the peer's.
     pub ratio: f64,
-    /// Percentile interval of that ratio.
+    /// Expanded percentile interval of that ratio.
     pub interval: Interval,
     /// How the resamples were drawn.
     pub pairing: Pairing,
@@ -141,7 +145,7 @@ impl fmt::Display for BadSettings {
     }
 }
 
-/// Ratio of the medians of `ours` and `peer` with a bootstrap percentile interval.
+/// Ratio of the medians of `ours` and `peer` with an expanded bootstrap percentile interval.
 ///
 /// - `ours`, `peer`: values above zero, both in the same unit; the ratio has none.
 /// - [`Pairing::Blocks`]: index i of both sides is one block, and blocks are what is drawn.
@@ -150,8 +154,13 @@ impl fmt::Display for BadSettings {
 /// range covers the true median with probability 1 − 2^(1−n) at most ([`coverage_limit`]), whatever
 /// the nominal level.
 ///
+/// Resamples of few trials vary less than further trials would, so the percentiles are taken further out, as far as
+/// Student's quantile is beyond the normal one: of comparisons by 8 trials whose noise is normal, a plain interval of 99 %
+/// calls 1.7 % that show nothing, an expanded one 0.7 %; with 60 trials the two are nearly the same.
+///
 /// Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993): percentile interval,
-/// section 13.3, with the order statistics of section 12.5; resampling pairs, section 7.3.
+/// section 13.3, with the order statistics of section 12.5; resampling pairs, section 7.3. Hesterberg, "What Teachers
+/// Should Know About the Bootstrap" (2015): expanded percentile interval.
 pub fn ratio_of_medians(
     ours: &[f64],
     peer: &[f64],
@@ -171,7 +180,8 @@ pub fn ratio_of_medians(
     if let Some(&value) = ours.iter().chain(peer).find(|&&value| !usable(value)) {
         return Err(RatioError::NotPositive { value });
     }
-    let tail = tail_rank(bootstrap).ok_or(RatioError::Settings(BadSettings {
+    let trials = ours.len().min(peer.len());
+    let tail = tail_rank(bootstrap, trials).ok_or(RatioError::Settings(BadSettings {
         level: bootstrap.level,
         resamples: bootstrap.resamples,
     }))?;
@@ -198,19 +208,33 @@ pub fn coverage_limit(trials: usize) -> f64 {
     (1.0 - 2.0 * 0.5_f64.powi(power)).max(0.0)
 }
 
-/// Rank, counted from either end, of the bounds: ⌊(B + 1)·α/2⌋.
-fn tail_rank(bootstrap: &Bootstrap) -> Option<usize> {
+/// Rank of the bounds, counted from either end: ⌊(B + 1)·α′/2⌋, and 1 at least.
+///
+/// α′ is α as expanded for so few trials: α′/2 = Φ(−√(n/(n − 1)) · t), with the quantile t of Student's distribution of n − 1
+/// degrees of freedom that α/2 lie beyond.
+fn tail_rank(bootstrap: &Bootstrap, trials: usize) -> Option<usize> {
     if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
         return None;
     }
-    let rank = (bootstrap.resamples as f64 + 1.0) * (1.0 - bootstrap.level) / 2.0;
+    let tail = (1.0 - bootstrap.level) / 2.0;
+    let draws = bootstrap.resamples as f64 + 1.0;
+    // The sum undoes a rounding error.
+    if draws * tail + 1e-9 < 1.0 {
+        return None;
+    }
+    let expanded = if trials < 2 {
+        0.0
+    } else {
+        let trials = trials as f64;
+        normal_tail((trials / (trials - 1.0)).sqrt() * student_quantile(tail, trials - 1.0))
+    };
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a positive rank below the number of resamples; the sum undoes a rounding error"
+        reason = "a positive rank below the number of resamples"
     )]
-    let rank = (rank + 1e-9).floor() as usize;
-    (rank >= 1).then_some(rank)
+    let rank = (draws * expanded + 1e-9).floor() as usize;
+    Some(rank.max(1))
 }
 
 fn resampled_ratios(
