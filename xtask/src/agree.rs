@@ -27,8 +27,9 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3)]
     seconds: u32,
 
-    /// Connections
-    #[arg(long, default_value_t = 8)]
+    /// Connections; of many, whose answers come at the same tick, the last ones wait for the generator's work on the
+    /// others, which is another for each generator
+    #[arg(long, default_value_t = 2)]
     connections: u32,
 }
 
