@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3)]
     seconds: u32,
 
-    /// Connections; of many, whose answers come at the same tick, the last ones wait for the generator's work on the
-    /// others, which is another for each generator
+    /// Connections; the answers of many come at the same tick, so that the last of them wait for what the generator
+    /// itself does with the others
     #[arg(long, default_value_t = 2)]
     connections: u32,
 }
