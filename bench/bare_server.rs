@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        plimsoll_wire::keep_from_pacing(&socket2::SockRef::from(&listener));
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! The floor of an HTTP/1.1 client's cost: `epoll_floor -c CONNECTIONS -z SECONDS URL`.
+//! The floor of an HTTP/1.1 client's cost: `epoll_floor -c CONNECTIONS -z SECONDS http://ADDRESS:PORT/PATH`.
 //!
 //! One thread, edge-triggered readiness, one write and one read per request and nothing else: no
 //! parsing beyond the first response, no latency, no timer per request. What a real client costs
@@ -9,27 +9,28 @@
 
 use std::error::Error;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
+use plimsoll_wire::{SystemClock, keep_from_pacing};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use socket2::{Domain, SockRef, Socket, Type};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ["-c", connections, "-z", seconds, url] =
         arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]
     else {
-        return Err("usage: epoll_floor -c CONNECTIONS -z SECONDS URL".into());
+        return Err("usage: epoll_floor -c CONNECTIONS -z SECONDS http://ADDRESS:PORT/PATH".into());
     };
     let connections: usize = connections.parse()?;
     let length = Duration::from_secs_f64(seconds.trim_end_matches('s').parse()?);
     let (authority, path) = url
         .strip_prefix("http://")
         .and_then(|rest| rest.split_once('/'))
-        .ok_or("the URL must be http://HOST:PORT/…")?;
+        .ok_or("the URL must be http://ADDRESS:PORT/PATH")?;
     let request = format!("GET /{path} HTTP/1.1\r\nhost: {authority}\r\n\r\n");
 
     let clock = SystemClock;
@@ -52,10 +53,14 @@ fn drive(
     length: Duration,
 ) -> Result<u64, Box<dyn Error>> {
     let expected = response_length(authority, request)?;
+    let address: SocketAddr = authority.parse()?;
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut streams = Vec::with_capacity(connections);
     for index in 0..connections {
-        let stream = TcpStream::connect(authority)?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        keep_from_pacing(&SockRef::from(&socket));
+        socket.connect(&address.into())?;
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         epoll::add(

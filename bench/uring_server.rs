@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err(USAGE.into()),
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.parse()?))?;
+    plimsoll_wire::keep_from_pacing(&socket2::SockRef::from(&listener));
     let ring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()

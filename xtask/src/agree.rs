@@ -303,38 +303,64 @@ fn compare(
     serde_json::from_str(&json).map_err(|error| format!("plimsoll compare: {error}").into())
 }
 
+/// What is compared, by its name in the document and whether every tool prints it: h2load has no percentiles.
+const METRICS: [(&str, bool); 3] = [("rps", true), ("p50_us", false), ("p99_us", false)];
+
 /// Ours beside each other tool's.
 fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
     let pairs = document.get("pairs").and_then(Value::as_array);
+    let pairs = pairs.ok_or("plimsoll compare has compared nothing")?;
     let mut lines = Vec::new();
-    for pair in pairs.ok_or("plimsoll compare has compared nothing")? {
-        let peer = pair["peer"].as_u64().unwrap_or_default();
-        let label = document.pointer(&format!("/operands/{peer}/label"));
-        let label = label.and_then(Value::as_str).unwrap_or("another");
-        for name in ["rps", "p50_us", "p99_us"] {
-            let metrics = pair["metrics"].as_array();
-            let found = metrics.and_then(|metrics| {
-                metrics
-                    .iter()
-                    .find(|metric| metric["metric"] == name)?
-                    .get("ratio")?
-                    .as_f64()
-            });
-            let ratio = match found {
-                Some(ratio) => ratio,
-                // It prints no percentiles.
-                None if label == "h2load" && name != "rps" => continue,
-                None => return Err(format!("{label} tells no {name}").into()),
-            };
-            let agrees = (ratio - 1.0).abs() <= WITHIN;
-            let mark = if agrees { "agrees" } else { "APART" };
-            lines.push(Line {
-                text: format!("plimsoll / {label:<6} {name:<7} {ratio:.3}  {mark}"),
-                agrees,
-            });
+    for (metric, is_everyones) in METRICS {
+        let mut ratios = Vec::new();
+        for pair in pairs {
+            let peer = pair["peer"].as_u64().unwrap_or_default();
+            let label = document.pointer(&format!("/operands/{peer}/label"));
+            let label = label.and_then(Value::as_str).unwrap_or("another");
+            match ratio(pair, metric) {
+                Some(ratio) => ratios.push((label, ratio)),
+                None if !is_everyones && label == "h2load" => {}
+                None => return Err(format!("{label} tells no {metric}").into()),
+            }
         }
+        lines.extend(judged(metric, &ratios));
     }
     Ok(lines)
+}
+
+/// Ours over the peer's.
+fn ratio(pair: &Value, metric: &str) -> Option<f64> {
+    let metrics = pair["metrics"].as_array()?;
+    let found = metrics.iter().find(|row| row["metric"] == metric)?;
+    found.get("ratio")?.as_f64()
+}
+
+/// A line for each of `ratios`, which are ours over each peer's.
+///
+/// Where the peers differ from each other by more than what is allowed, nobody can agree with both: there we are to
+/// agree with one of them, or to lie between them.
+fn judged(metric: &str, ratios: &[(&str, f64)]) -> Vec<Line> {
+    let agrees = |ratio: f64| (ratio - 1.0).abs() <= WITHIN;
+    let (least, most) = ratios
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), (_, ratio)| {
+            (least.min(*ratio), most.max(*ratio))
+        });
+    let peers_differ = most > least * (1.0 + WITHIN);
+    let is_among_them =
+        ratios.iter().any(|(_, ratio)| agrees(*ratio)) || (least < 1.0 && most > 1.0);
+    let line = |&(label, ratio): &(&str, f64)| {
+        let (mark, agrees) = match agrees(ratio) {
+            true => ("agrees", true),
+            false if peers_differ && is_among_them => ("apart, as the peers are", true),
+            false => ("APART", false),
+        };
+        Line {
+            text: format!("{metric:<7} plimsoll / {label:<6} {ratio:.3}  {mark}"),
+            agrees,
+        }
+    };
+    ratios.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -375,5 +401,22 @@ mod tests {
         let agree: Vec<bool> = lines.iter().map(|line| line.agrees).collect();
         assert_eq!(agree, [true, true, false]);
         assert!(figures(&serde_json::json!({})).is_err());
+    }
+
+    #[test]
+    fn nobody_has_to_agree_with_peers_that_differ() {
+        let verdict = |ratios: &[f64]| -> Vec<bool> {
+            let ratios: Vec<(&str, f64)> = ratios.iter().map(|ratio| ("peer", *ratio)).collect();
+            let lines = judged("p99_us", &ratios);
+            lines.iter().map(|line| line.agrees).collect()
+        };
+        assert_eq!(verdict(&[0.99, 0.93]), [true, true]);
+        assert_eq!(verdict(&[1.07, 0.94]), [true, true]);
+        // These two agree with each other, and not with us.
+        assert_eq!(verdict(&[0.96, 0.93]), [true, false]);
+        assert_eq!(verdict(&[1.06, 1.07]), [false, false]);
+        // Those differ, and we differ from both on one side.
+        assert_eq!(verdict(&[1.06, 1.30]), [false, false]);
+        assert_eq!(verdict(&[0.93]), [false]);
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn write_conditions(page: &mut String, conditions: &Conditions) {
         "local ports",
         conditions.local_ports.map(plimsoll_model::grouped),
     );
+    add("congestion control", conditions.congestion_control.clone());
     add("generator on", Some(cores(&conditions.pinning.generator)));
     add("target on", Some(cores(&conditions.pinning.target)));
     add(

@@ -62,6 +62,7 @@ impl Before {
             memory_bytes: platform::memory_bytes(),
             limits: platform::limits(),
             local_ports: platform::local_ports(),
+            congestion_control: platform::congestion_control(),
             load_before: self.load,
             steal_percent: steal,
             pinning: facts.pinning,
@@ -117,6 +118,14 @@ fn warnings(conditions: &Conditions) -> Vec<String> {
                  time per request much less"
                     .to_owned(),
             );
+        }
+        if let Some(name) = &conditions.congestion_control
+            && name.starts_with("bbr")
+        {
+            warnings.push(format!(
+                "the system's {name} paces answers even to this machine itself: large ones cost a target \
+                 that keeps it several times as much as with cubic (net.ipv4.tcp_congestion_control)"
+            ));
         }
         if cores < FEW_CORES {
             let plural = if cores == 1 { "core" } else { "cores" };

@@ -27,6 +27,8 @@ pub struct Conditions {
     pub limits: Limits,
     /// Local ports that connections without one of their own may take.
     pub local_ports: Option<u32>,
+    /// What new TCP connections use to control congestion, by the kernel's name.
+    pub congestion_control: Option<String>,
     /// Load averages before the run.
     pub load_before: Option<LoadAverage>,
     /// Share of time that the hypervisor took away during the run, in percent.

@@ -148,6 +148,7 @@ fn make_closed() -> RunSummary {
                 memory_bytes: Some(2 << 30),
             },
             local_ports: Some(28_232),
+            congestion_control: Some("cubic".into()),
             load_before: Some(LoadAverage {
                 one: 0.32,
                 five: 0.41,
@@ -382,6 +383,7 @@ pub(crate) fn empty() -> RunSummary {
         memory_bytes: None,
         limits: plimsoll_model::Limits::default(),
         local_ports: None,
+        congestion_control: None,
         load_before: None,
         steal_percent: None,
         pinning: Pinning::default(),

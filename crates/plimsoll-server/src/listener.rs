@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use plimsoll_wire::steer_by_connection_id;
-use socket2::{Domain, Protocol, Socket, Type};
+use plimsoll_wire::{keep_from_pacing, steer_by_connection_id};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::unix_socket::{self, UnixFile};
 
@@ -122,6 +122,9 @@ fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::R
     )?;
     if transport == Transport::Tcp {
         socket.set_reuse_address(true)?;
+        if address.ip().is_loopback() {
+            keep_from_pacing(&SockRef::from(&socket));
+        }
     }
     if reuses_port {
         socket.set_reuse_port(true)?;

@@ -109,6 +109,9 @@ impl Origin {
         )
         .map_err(listen)?;
         socket.set_reuse_address(true).map_err(listen)?;
+        if address.ip().is_loopback() {
+            plimsoll_wire::keep_from_pacing(&socket2::SockRef::from(&socket));
+        }
         socket.bind(&address.into()).map_err(listen)?;
         // The kernel caps this at its own limit.
         socket.listen(8192).map_err(listen)?;

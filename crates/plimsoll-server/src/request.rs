@@ -194,11 +194,13 @@ impl<'a> Request<'a> {
 
     /// The host without its port; brackets of an IPv6 address stay.
     pub fn host(&self) -> &'a str {
-        let end = match self.authority.rfind(']') {
-            Some(bracket) => bracket + 1,
-            None => self.authority.find(':').unwrap_or(self.authority.len()),
+        let authority = self.authority.as_bytes();
+        let end = match authority.iter().rposition(|byte| *byte == b']') {
+            Some(bracket) => Some(bracket + 1),
+            None => authority.iter().position(|byte| *byte == b':'),
         };
-        self.authority.get(..end).unwrap_or(self.authority)
+        end.and_then(|end| self.authority.get(..end))
+            .unwrap_or(self.authority)
     }
 
     /// The value of the first field of that name, whatever its case.

@@ -4,6 +4,8 @@ mod alarm;
 
 mod clock;
 
+mod pacing;
+
 mod socket;
 
 mod raw_io;
@@ -36,6 +38,7 @@ pub mod network;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
+pub use crate::pacing::keep_from_pacing;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
 pub use crate::raw_io::{poll_recv, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};

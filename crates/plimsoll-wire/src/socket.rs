@@ -7,7 +7,9 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// What a TCP connection is opened with; `TCP_NODELAY` is always on.
+use crate::pacing::keep_from_pacing;
+
+/// What a TCP connection is opened with; `TCP_NODELAY` is always on, and nothing is paced on a loopback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketOptions {
     /// The local address to connect from; the kernel picks the port.
@@ -41,6 +43,9 @@ pub async fn connect_tcp(peer: SocketAddr, options: &SocketOptions) -> io::Resul
                 .with_time(keepalive.idle)
                 .with_interval(keepalive.interval),
         )?;
+    }
+    if peer.ip().is_loopback() {
+        keep_from_pacing(&SockRef::from(&socket));
     }
     if let Some(source) = options.source {
         socket.bind(SocketAddr::new(source, 0))?;

@@ -163,10 +163,13 @@ fn write_conditions(
     };
     let conditions = &first["conditions"];
     let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
+    let congestion = conditions["congestion_control"]
+        .as_str()
+        .map_or(String::new(), |name| format!("; congestion control {name}"));
     writeln!(out, "Conditions:\n")?;
     writeln!(
         out,
-        "- {}, {}, {} cores, {}; operands on core {}, {} on core {}, all over loopback",
+        "- {}, {}, {} cores, {}; operands on core {}, {} on core {}, all over loopback{congestion}",
         date(conditions["started_unix_us"].as_u64().unwrap_or(0)),
         text(&conditions["cpu_model"]),
         conditions["cores"],

@@ -127,6 +127,7 @@ struct Machine<'a> {
     cpu_limit: Option<f64>,
     memory_limit_bytes: Option<u64>,
     local_ports: Option<u32>,
+    congestion_control: Option<&'a str>,
     load_average_before: Option<[f64; 3]>,
     steal_percent: Option<f64>,
     generator_cores: &'a [usize],
@@ -265,6 +266,7 @@ impl<'a> From<&'a plimsoll_model::Conditions> for Machine<'a> {
             cpu_limit: conditions.limits.cpus,
             memory_limit_bytes: conditions.limits.memory_bytes,
             local_ports: conditions.local_ports,
+            congestion_control: conditions.congestion_control.as_deref(),
             load_average_before: conditions
                 .load_before
                 .map(|load| [load.one, load.five, load.fifteen]),

@@ -54,6 +54,12 @@ pub(super) fn limits() -> Limits {
     cgroup::limits(Path::new("/"))
 }
 
+/// tcp(7), `tcp_congestion_control`.
+pub(super) fn congestion_control() -> Option<String> {
+    let path = "/proc/sys/net/ipv4/tcp_congestion_control";
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
 /// ip(7), `ip_local_port_range`: first and last.
 pub(super) fn local_ports() -> Option<u32> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;

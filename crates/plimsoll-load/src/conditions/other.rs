@@ -31,3 +31,7 @@ pub(super) fn limits() -> Limits {
 pub(super) fn local_ports() -> Option<u32> {
     None
 }
+
+pub(super) fn congestion_control() -> Option<String> {
+    None
+}

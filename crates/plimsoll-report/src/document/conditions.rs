@@ -33,6 +33,9 @@ pub struct ConditionsDocument {
     /// Local ports that its connections may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_ports: Option<u32>,
+    /// What new TCP connections use to control congestion, by the kernel's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
     /// Load averages before the run over one, five and fifteen minutes.
     pub load_before: Option<[f64; 3]>,
     /// Share of time that the hypervisor took away during the run.
@@ -62,6 +65,7 @@ impl ConditionsDocument {
             cpu_limit: conditions.limits.cpus.map(rounded),
             memory_limit_bytes: conditions.limits.memory_bytes,
             local_ports: conditions.local_ports,
+            congestion_control: conditions.congestion_control.clone(),
             load_before: conditions
                 .load_before
                 .map(|load| [load.one, load.five, load.fifteen]),

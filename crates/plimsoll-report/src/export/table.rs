@@ -309,6 +309,9 @@ fn conditions(runs: &[RunRecord]) -> Table {
     table.row_if_any("governor", runs, |run| {
         some(&run.summary.conditions.governor)
     });
+    table.row_if_any("congestion control", runs, |run| {
+        some(&run.summary.conditions.congestion_control)
+    });
     table.row_if_any("target", runs, |run| {
         let text = run.summary.conditions.co_located.map(|same| {
             if same {

@@ -596,6 +596,12 @@ fn conditions(page: &mut Page, conditions: &Conditions) {
             .iter()
             .map(|name| format!("governor {name}")),
     );
+    machine.extend(
+        conditions
+            .congestion_control
+            .iter()
+            .map(|name| format!("congestion control {name}")),
+    );
     let mut place: Vec<String> = Vec::new();
     place.extend(conditions.co_located.map(|same| {
         let text = if same {

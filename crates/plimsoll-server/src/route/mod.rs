@@ -38,7 +38,11 @@ pub struct RouteIndex<T> {
 #[derive(Debug, Default)]
 struct Paths {
     exact: HashMap<String, Vec<usize>>,
+    /// None of them empty.
     prefix: HashMap<String, Vec<usize>>,
+    /// The prefix of every path, apart from the others: most servers have only this one, and hashing and comparing
+    /// nothing takes its time too.
+    root: Vec<usize>,
     /// Bytes of the longest prefix, so that no longer one is looked up.
     longest_prefix: usize,
     patterns: Vec<usize>,
@@ -126,7 +130,11 @@ impl<T> RouteIndex<T> {
                 PathCondition::Prefix(prefix) => {
                     let prefix = normalized(prefix.trim_end_matches('/')).into_owned();
                     paths.longest_prefix = paths.longest_prefix.max(prefix.len());
-                    paths.prefix.entry(prefix).or_default().push(number);
+                    if prefix.is_empty() {
+                        paths.root.push(number);
+                    } else {
+                        paths.prefix.entry(prefix).or_default().push(number);
+                    }
                 }
                 PathCondition::Pattern(_) | PathCondition::Regex(_) => paths.patterns.push(number),
             }
@@ -141,15 +149,14 @@ impl<T> RouteIndex<T> {
     /// The route that answers, if there is one.
     pub fn find(&self, asked: &impl Asked) -> Option<&T> {
         let path = normalized(asked.path());
-        let host = asked.host();
         if !self.hosts.is_empty()
-            && let Some(paths) = self.paths_of(host)
+            && let Some(paths) = self.paths_of(asked.host())
             && let Some(found) = self.find_in(paths, &path, asked)
         {
             return Some(found);
         }
         for (suffix, paths) in &self.suffixes {
-            if conditions::ends_with(host, suffix)
+            if conditions::ends_with(asked.host(), suffix)
                 && let Some(found) = self.find_in(paths, &path, asked)
             {
                 return Some(found);
@@ -175,16 +182,18 @@ impl<T> RouteIndex<T> {
         if let Some(found) = paths.exact.get(path).and_then(|numbers| first(numbers)) {
             return Some(found);
         }
-        if !paths.prefix.is_empty() && path.starts_with('/') {
-            let mut prefix = paths.longest_candidate(path.trim_end_matches('/'));
-            loop {
-                if let Some(found) = paths.prefix.get(prefix).and_then(|numbers| first(numbers)) {
-                    return Some(found);
+        if path.starts_with('/') {
+            if !paths.prefix.is_empty() {
+                let mut prefix = paths.longest_candidate(path.trim_end_matches('/'));
+                while !prefix.is_empty() {
+                    if let Some(found) = paths.prefix.get(prefix).and_then(|it| first(it)) {
+                        return Some(found);
+                    }
+                    prefix = prefix.rsplit_once('/').map_or("", |(shorter, _)| shorter);
                 }
-                let Some((shorter, _)) = prefix.rsplit_once('/') else {
-                    break;
-                };
-                prefix = shorter;
+            }
+            if let Some(found) = first(&paths.root) {
+                return Some(found);
             }
         }
         paths

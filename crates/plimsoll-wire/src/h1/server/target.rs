@@ -109,16 +109,18 @@ impl<'a> Authority<'a> {
         let end_of_host = if text.starts_with('[') {
             text.find(']')? + 1
         } else {
-            text.find(':').unwrap_or(text.len())
+            text.bytes()
+                .position(|byte| byte == b':')
+                .unwrap_or(text.len())
         };
         let (host, rest) = text.split_at_checked(end_of_host)?;
         let is_host = match host.strip_prefix('[') {
             Some(address) => address
                 .bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b']')),
-            None => host
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)),
+            None => host.bytes().all(|byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%')
+            }),
         };
         let port = match rest.strip_prefix(':') {
             Some(port) => Some(port),
