@@ -68,6 +68,11 @@ pub(crate) const HAPROXY: Package = Package {
     name: "haproxy",
 };
 
+pub(crate) const STRACE: Package = Package {
+    program: "strace",
+    name: "strace",
+};
+
 pub(crate) const PYTHON: Package = Package {
     program: "python3",
     name: "python3-minimal",

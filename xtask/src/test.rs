@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 10] = [
+const NEEDED: [Package; 11] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
@@ -32,6 +32,7 @@ const NEEDED: [Package; 10] = [
     packages::PEBBLE,
     packages::NGTCP2,
     packages::OPENSSL,
+    packages::STRACE,
 ];
 
 /// Runs the task.

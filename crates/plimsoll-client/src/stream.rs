@@ -95,3 +95,18 @@ impl AsyncWrite for Stream {
         }
     }
 }
+
+/// Whether an answer may lie there though writing failed so: the server may have answered before it
+/// ended the connection, or an alert of TLS. After any other error it waits for the rest.
+pub(crate) fn may_have_answered(error: &io::Error) -> bool {
+    use io::ErrorKind;
+
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::NotConnected
+            | ErrorKind::InvalidData
+    )
+}

@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) use self::deadline::Deadline;
 pub use self::reading::Opened;
 use crate::Request;
+use crate::stream::may_have_answered;
 
 /// Reads in a row before the deadline and the worker's other connections get their turn.
 ///
@@ -199,7 +200,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         {
             match result {
                 Ok(()) => progress.sent_at = Some(clock.now()),
-                Err(error) => progress.write_error = Some(error),
+                Err(error) if may_have_answered(&error) => progress.write_error = Some(error),
+                Err(error) => {
+                    let failure = tls::failure(progress.phase(), &error);
+                    return Poll::Ready(Err(progress.fail(failure, clock.now())));
+                }
             }
         }
         for round in 1.. {

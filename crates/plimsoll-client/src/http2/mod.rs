@@ -24,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::due::Due;
 use self::telling::Telling;
+use crate::stream::may_have_answered;
 use crate::{Completed, Connection, Endpoint, Incomplete, Opening, ReadBuffer};
 
 /// Reads in a row before the deadlines and the worker's other connections get their turn.
@@ -241,7 +242,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             let memory = &mut *buffer.memory();
             let mut read = ReadBuf::new(memory);
             match Pin::new(&mut self.stream).poll_read(context, &mut read) {
-                Poll::Pending => break,
+                Poll::Pending => {
+                    let hopeless = |error: &mut io::Error| !may_have_answered(error);
+                    if let Some(error) = self.write_error.take_if(hopeless) {
+                        self.lose(&error, sink, clock.now());
+                        return Poll::Ready(Driven::Over);
+                    }
+                    break;
+                }
                 Poll::Ready(Err(error)) => {
                     let error = self.write_error.take().unwrap_or(error);
                     self.lose(&error, sink, clock.now());

@@ -44,6 +44,9 @@ mod pebble;
 
 mod sessions;
 
+#[cfg(target_os = "linux")]
+mod shortage;
+
 mod site;
 
 mod sources;
