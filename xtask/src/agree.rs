@@ -27,9 +27,9 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3)]
     seconds: u32,
 
-    /// Connections; the answers of many come at the same tick, so that the last of them wait for what the generator
-    /// itself does with the others
-    #[arg(long, default_value_t = 2)]
+    /// Connections; with few, what a generator takes for itself shows in the rates, and the answers of many come at the
+    /// same tick, so that the last of them wait for what it does with the others
+    #[arg(long, default_value_t = 4)]
     connections: u32,
 }
 

@@ -119,14 +119,6 @@ fn warnings(conditions: &Conditions) -> Vec<String> {
                     .to_owned(),
             );
         }
-        if let Some(name) = &conditions.congestion_control
-            && name.starts_with("bbr")
-        {
-            warnings.push(format!(
-                "the system's {name} paces answers even to this machine itself: large ones cost a target \
-                 that keeps it several times as much as with cubic (net.ipv4.tcp_congestion_control)"
-            ));
-        }
         if cores < FEW_CORES {
             let plural = if cores == 1 { "core" } else { "cores" };
             warnings.push(format!(

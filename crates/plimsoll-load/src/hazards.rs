@@ -24,6 +24,9 @@ const DELAYED_BESIDE: (Duration, Duration) = (Duration::from_millis(22), Duratio
 /// Answers that came as late as that, of all, before one speaks of it.
 const DELAYED_SHARE: f64 = 0.000_2;
 
+/// Responses of that many bytes are sent in parts, with pauses between them where they are paced.
+const PACED_BYTES: u64 = 32 * 1024;
+
 /// Every hazard that `run` shows.
 pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
     [
@@ -40,6 +43,7 @@ pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
             run.conditions.cores,
         ),
         delayed_acknowledgements(&run.latency.from_started),
+        paced(&run.conditions, run.bytes_received, run.counts.ok),
         limits(&run.conditions),
     ]
     .into_iter()
@@ -99,6 +103,17 @@ fn delayed_acknowledgements(latency: &Histogram) -> Option<String> {
     })
 }
 
+fn paced(conditions: &Conditions, received: u64, responses: u64) -> Option<String> {
+    let name = conditions.congestion_control.as_deref()?;
+    let are_large = responses > 0 && received / responses >= PACED_BYTES;
+    (conditions.co_located == Some(true) && name.starts_with("bbr") && are_large).then(|| {
+        format!(
+            "the system's {name} paces large answers even to this machine itself: they cost a target that \
+             keeps it up to three times as much as with cubic (net.ipv4.tcp_congestion_control)"
+        )
+    })
+}
+
 fn limits(conditions: &Conditions) -> Option<String> {
     let cpus = conditions.limits.cpus?;
     (cpus < conditions.cores as f64).then(|| {
@@ -149,10 +164,30 @@ mod tests {
         assert!(!told(true, None, Some(199.0), 2));
     }
 
+    fn conditions() -> Conditions {
+        let before = crate::conditions::Before::observe(std::time::SystemTime::UNIX_EPOCH);
+        before.after(crate::conditions::RunFacts::default())
+    }
+
+    #[test]
+    fn large_answers_that_are_paced_on_the_loopback_are_told() {
+        let mut conditions = conditions();
+        conditions.congestion_control = Some("bbr".into());
+        conditions.co_located = Some(true);
+        assert_eq!(paced(&conditions, 0, 0), None);
+        assert_eq!(paced(&conditions, 140 * 1_000, 1_000), None);
+        let told = paced(&conditions, 1_000 * 102_400, 1_000);
+        assert!(told.is_some_and(|told| told.starts_with("the system's bbr paces")));
+        conditions.congestion_control = Some("cubic".into());
+        assert_eq!(paced(&conditions, 1_000 * 102_400, 1_000), None);
+        conditions.congestion_control = Some("bbr".into());
+        conditions.co_located = Some(false);
+        assert_eq!(paced(&conditions, 1_000 * 102_400, 1_000), None);
+    }
+
     #[test]
     fn a_generator_in_a_smaller_group_than_the_machine_is_told() {
-        let before = crate::conditions::Before::observe(std::time::SystemTime::UNIX_EPOCH);
-        let mut conditions = before.after(crate::conditions::RunFacts::default());
+        let mut conditions = conditions();
         conditions.cores = 4;
         conditions.limits.cpus = Some(1.5);
         let told = limits(&conditions);

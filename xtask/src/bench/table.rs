@@ -200,13 +200,25 @@ fn write_conditions(
         plan.server.name,
         shortened(&plan.server.command)
     )?;
+    let warnings_of = |document: &Value| -> Vec<String> {
+        let warnings = document["conditions"]["warnings"].as_array();
+        warnings.into_iter().flatten().map(text).collect()
+    };
+    let everywhere: Vec<String> = warnings_of(first)
+        .into_iter()
+        .filter(|warning| {
+            let mut others = results.iter();
+            others.all(|(_, document)| warnings_of(document).contains(warning))
+        })
+        .collect();
+    for warning in &everywhere {
+        writeln!(out, "- {warning}")?;
+    }
     for (case, document) in results {
-        for warning in document["conditions"]["warnings"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            writeln!(out, "- {}: {}", case.name, text(warning))?;
+        for warning in warnings_of(document) {
+            if !everywhere.contains(&warning) {
+                writeln!(out, "- {}: {warning}", case.name)?;
+            }
         }
     }
     let command = conditions["command"].as_array().into_iter().flatten();

@@ -50,9 +50,6 @@ fn each_doubt_is_told() {
         ""
     );
     assert!(told(|c| c.cores = 2).starts_with("only 2 cores for generator and target together"));
-    let paced: fn(&mut Conditions) = |c| c.congestion_control = Some("bbr".into());
-    assert!(told(paced).starts_with("the system's bbr paces answers"));
-    assert_eq!(told(|c| c.congestion_control = Some("cubic".into())), "");
     assert!(told(|c| c.steal_percent = Some(3.25)).starts_with("the hypervisor took 3.2 %"));
     assert_eq!(
         told(|c| c.load_before.as_mut().unwrap().one = 4.01),
