@@ -123,16 +123,18 @@ impl Descriptors {
 struct Head {
     #[prost(string, tag = "1")]
     name: String,
-    #[prost(string, tag = "12")]
-    syntax: String,
+    #[prost(string, optional, tag = "12")]
+    syntax: Option<String>,
 }
 
-/// `prost-reflect` would panic at another syntax, such as that of editions.
+/// `prost-reflect` would panic at another syntax, such as that of editions or one that is there and empty.
 fn check_syntax(set: &[u8]) -> Result<(), DescriptorsError> {
     let not_a_set = |_| DescriptorsError::NotASet;
     for file in Set::decode(set).map_err(not_a_set)?.files {
         let Head { name, syntax } = Head::decode(file.as_slice()).map_err(not_a_set)?;
-        if !matches!(syntax.as_str(), "" | "proto2" | "proto3") {
+        if let Some(syntax) = syntax
+            && !matches!(syntax.as_str(), "proto2" | "proto3")
+        {
             return Err(DescriptorsError::Syntax { file: name, syntax });
         }
     }

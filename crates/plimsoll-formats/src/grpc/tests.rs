@@ -206,6 +206,16 @@ fn another_syntax_is_told() {
     );
 }
 
+#[test]
+fn an_empty_syntax_is_told_too() {
+    // A file whose only field is that, as the fuzz target found it.
+    let refused = Descriptors::decode(b"\x0a\x02\x62\x00").unwrap_err();
+    assert!(
+        matches!(&refused, DescriptorsError::Syntax { syntax, .. } if syntax.is_empty()),
+        "{refused}"
+    );
+}
+
 proptest! {
     /// Whatever is changed in a descriptor set, it is refused or can be used.
     #[test]
