@@ -1,10 +1,15 @@
 //! Services and the types of their messages, as a descriptor set holds them.
 
+use std::collections::HashSet;
+
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
 
 use super::method::{Method, MethodName};
 use super::reflection::Set;
+
+/// How deep files may import each other.
+const MOST_IMPORTS: usize = 100;
 
 /// What is known of services and of the types of their messages.
 #[derive(Debug, Clone)]
@@ -25,6 +30,12 @@ pub enum DescriptorsError {
         file: String,
         /// What it says.
         syntax: String,
+    },
+    /// A file imports itself, through others or not, or others too deep.
+    #[error("{file} imports itself, or others more than {MOST_IMPORTS} deep")]
+    Imports {
+        /// Its name.
+        file: String,
     },
     /// Something that they refer to is not among them.
     #[error("the descriptors are not complete: {0}")]
@@ -77,7 +88,9 @@ impl UnknownMethod {
 impl Descriptors {
     /// Reads a `FileDescriptorSet`, which must have all that its files import.
     pub fn decode(set: &[u8]) -> Result<Self, DescriptorsError> {
-        check_syntax(set)?;
+        let heads = heads(set)?;
+        check_syntax(&heads)?;
+        check_imports(&heads)?;
         let pool = DescriptorPool::decode(set).map_err(|error| {
             // The only problem that lies in the bytes and not in what they say.
             if error.to_string().starts_with("failed to decode") {
@@ -123,22 +136,51 @@ impl Descriptors {
 struct Head {
     #[prost(string, tag = "1")]
     name: String,
+    #[prost(string, repeated, tag = "3")]
+    imports: Vec<String>,
     #[prost(string, optional, tag = "12")]
     syntax: Option<String>,
 }
 
-/// `prost-reflect` would panic at another syntax, such as that of editions or one that is there and empty.
-fn check_syntax(set: &[u8]) -> Result<(), DescriptorsError> {
+fn heads(set: &[u8]) -> Result<Vec<Head>, DescriptorsError> {
     let not_a_set = |_| DescriptorsError::NotASet;
-    for file in Set::decode(set).map_err(not_a_set)?.files {
-        let Head { name, syntax } = Head::decode(file.as_slice()).map_err(not_a_set)?;
+    let files = Set::decode(set).map_err(not_a_set)?.files;
+    let heads = files.iter().map(|file| Head::decode(file.as_slice()));
+    heads.collect::<Result<_, _>>().map_err(not_a_set)
+}
+
+/// `prost-reflect` would panic at another syntax, such as that of editions or one that is there and empty.
+fn check_syntax(files: &[Head]) -> Result<(), DescriptorsError> {
+    for Head { name, syntax, .. } in files {
         if let Some(syntax) = syntax
             && !matches!(syntax.as_str(), "proto2" | "proto3")
         {
-            return Err(DescriptorsError::Syntax { file: name, syntax });
+            return Err(DescriptorsError::Syntax {
+                file: name.clone(),
+                syntax: syntax.clone(),
+            });
         }
     }
     Ok(())
+}
+
+/// `prost-reflect` follows imports by recursion: a circle, or a long enough row, would overflow the stack.
+fn check_imports(files: &[Head]) -> Result<(), DescriptorsError> {
+    let mut waiting: Vec<&Head> = files.iter().collect();
+    for _ in 0..MOST_IMPORTS {
+        // Those that import nothing that still waits need not be looked at again; what is not there at all is told
+        // elsewhere.
+        let names: HashSet<&str> = waiting.iter().map(|file| file.name.as_str()).collect();
+        waiting.retain(|file| {
+            let mut imports = file.imports.iter();
+            imports.any(|import| names.contains(import.as_str()))
+        });
+        if waiting.is_empty() {
+            return Ok(());
+        }
+    }
+    let file = waiting[0].name.clone();
+    Err(DescriptorsError::Imports { file })
 }
 
 /// The one that looks most like `text`, unless none does. A package may have been left out.

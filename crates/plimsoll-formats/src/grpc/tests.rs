@@ -216,6 +216,52 @@ fn an_empty_syntax_is_told_too() {
     );
 }
 
+/// A set of files, each by its name and what it imports, publicly.
+fn importing(files: &[(String, Vec<String>)]) -> Vec<u8> {
+    // Lengths of less than 128 are one byte.
+    let field =
+        |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).unwrap()], content].concat();
+    let file = |(name, imports): &(String, Vec<String>)| {
+        let mut file = field(0x0a, name.as_bytes());
+        for (position, import) in (0_u8..).zip(imports) {
+            file.extend(field(0x1a, import.as_bytes()));
+            file.extend([0x50, position]);
+        }
+        field(0x0a, &file)
+    };
+    files.iter().flat_map(file).collect()
+}
+
+#[test]
+fn files_that_import_themselves_or_too_deep_are_told() {
+    let name = |number: usize| format!("{number}.proto");
+    let row = |length: usize| -> Vec<_> {
+        let imports = |number| (0..number).last().map(name).into_iter().collect();
+        (0..length)
+            .map(|number| (name(number), imports(number)))
+            .collect()
+    };
+    Descriptors::decode(&importing(&row(100))).unwrap();
+    for circle in [
+        vec![(name(1), vec![name(1)])],
+        vec![(name(1), vec![name(2)]), (name(2), vec![name(1)])],
+        row(101),
+        row(10_000),
+    ] {
+        let refused = Descriptors::decode(&importing(&circle)).unwrap_err();
+        assert!(
+            matches!(refused, DescriptorsError::Imports { .. }),
+            "{refused}"
+        );
+    }
+    let missing = [(name(1), vec![name(2)])];
+    let refused = Descriptors::decode(&importing(&missing)).unwrap_err();
+    assert!(
+        matches!(refused, DescriptorsError::Incomplete(_)),
+        "{refused}"
+    );
+}
+
 proptest! {
     /// Whatever is changed in a descriptor set, it is refused or can be used.
     #[test]
