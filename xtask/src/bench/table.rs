@@ -306,7 +306,7 @@ mod tests {
                  "interval": {"low": 0.7, "high": 0.95}}
             ]}],
             "conditions": {"started_unix_us": 0, "cpu_model": "a CPU", "cores": 2,
-                "kernel": "Linux 6", "warnings": ["noisy"],
+                "kernel": "Linux 6", "congestion_control": "cubic", "warnings": ["noisy"],
                 "command": ["/x/release/plimsoll", "compare", "/x/release/plimsoll load"]},
         })
     }
@@ -339,6 +339,9 @@ mod tests {
             [[case]]
             name = "64 connections"
             connections = 64
+            [[case]]
+            name = "1 connection"
+            connections = 1
             [[limit]]
             case = "64 connections"
             metric = "cpu_us_per_request"
@@ -369,7 +372,9 @@ mod tests {
     #[test]
     fn the_section_has_figures_limits_and_conditions() {
         let plan = plan();
-        let results = [(&plan.cases[0], document(4.0))];
+        let mut stolen = document(4.0);
+        stolen["conditions"]["warnings"] = json!(["stolen", "noisy"]);
+        let results = [(&plan.cases[0], document(4.0)), (&plan.cases[1], stolen)];
         let limited = limited(&plan, &results).map_err(|error| error.0).unwrap();
         let versions = [("wrk".to_owned(), "wrk 4.1.0".to_owned())];
         let paths = [("/x/release/".to_owned(), "")];
@@ -381,13 +386,17 @@ mod tests {
             "| wrk | 5.00 | 900 | – | – | – | 0.80 [0.70–0.95] |",
             "| 64 connections: cpu_us_per_request at most 0.90 × wrk | 0.80 × wrk | met |",
             "| 64 connections: peak_rss_bytes at most 20.0 MB | 9.0 MB | met |",
-            "- 1970-01-01, a CPU, 2 cores, Linux 6; operands on core 1, nginx on core 0",
+            "- 1970-01-01, a CPU, 2 cores, Linux 6; operands on core 1, nginx on core 0, \
+             all over loopback; congestion control cubic\n",
             "- wrk: wrk 4.1.0",
             "- ours: `plimsoll load`",
-            "- 64 connections: noisy",
+            "\n- noisy\n",
+            "- 1 connection: stolen",
             "plimsoll compare 'plimsoll load'",
         ] {
             assert!(text.contains(expected), "no `{expected}` in\n{text}");
         }
+        // What holds for every case is told once.
+        assert_eq!(text.matches("noisy").count(), 1, "{text}");
     }
 }
