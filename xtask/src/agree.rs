@@ -1,7 +1,7 @@
 //! `cargo xtask agree`: our generator beside wrk, oha and h2load, which know nothing of it.
 //!
 //! Over HTTP/1.1, in the clear and over TLS, and over HTTP/2, all load an origin that answers after a delay of 1 ms, in turns. When their rates and percentiles
-//! agree, and each counts what the server counted, it was the server that was measured.
+//! agree, and each counts what the server counted, it was the server that was measured. Where the peers differ from each other, it is enough to lie among them.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
