@@ -3,6 +3,7 @@
 use crate::h2::MessageError;
 use crate::h2::hpack::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
 use crate::h2::hpack::fields::{FieldKind, NameKind};
+use crate::h2::hpack::repeat::{Effect, Repeat};
 use crate::h2::hpack::static_table::{STATIC_ENTRIES, STATIC_TABLE};
 use crate::h2::hpack::{DEFAULT_TABLE_SIZE, Fields, HpackError, huffman, integer};
 
@@ -38,6 +39,10 @@ pub struct Decoder {
     most_table_size: u32,
     /// The peer has to begin its first block by making the table smaller.
     reduction_due: bool,
+    /// Of blocks whose fields nobody took.
+    repeat: Repeat,
+    /// Of the block that is being decoded.
+    effect: Effect,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -59,6 +64,8 @@ impl Decoder {
             limits,
             most_table_size: table_size,
             reduction_due: table_size < DEFAULT_TABLE_SIZE,
+            repeat: Repeat::default(),
+            effect: Effect::default(),
             name: Vec::new(),
             value: Vec::new(),
         }
@@ -68,14 +75,32 @@ impl Decoder {
     ///
     /// - `keep`: takes the fields, those before a limit only. Without it, a value that nobody needs
     ///   is skipped and not judged; it then counts by its length on the wire.
+    #[inline]
     pub fn decode(
+        &mut self,
+        block: &[u8],
+        keep: Option<&mut Fields>,
+    ) -> Result<Summary, HpackError> {
+        if let Some(fields) = keep {
+            fields.clear();
+            self.repeat.forget();
+            return self.decode_fields(block, Some(fields));
+        }
+        if let Some(summary) = self.repeat.recognise(block) {
+            return Ok(summary);
+        }
+        self.effect = Effect::default();
+        let summary = self.decode_fields(block, None)?;
+        let limit = self.table.limit();
+        self.repeat.learn(block, summary, self.effect, limit);
+        Ok(summary)
+    }
+
+    fn decode_fields(
         &mut self,
         block: &[u8],
         mut keep: Option<&mut Fields>,
     ) -> Result<Summary, HpackError> {
-        if let Some(fields) = keep.as_deref_mut() {
-            fields.clear();
-        }
         let mut summary = Summary::default();
         let mut input = block;
         while let Some(first) = input.first() {
@@ -109,10 +134,25 @@ impl Decoder {
         Ok(summary)
     }
 
+    /// Whether `block` need not be decoded.
+    #[cfg(test)]
+    pub(crate) fn recognises(&self, block: &[u8]) -> bool {
+        self.repeat.recognise(block).is_some()
+    }
+
+    /// The entries of the table, youngest first.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        (0..)
+            .map_while(|index| self.table.field(index))
+            .map(|(name, value)| (name.to_vec(), value.to_vec()))
+            .collect()
+    }
+
     /// An indexed field (RFC 7541, section 6.1).
     #[inline]
     fn indexed(
-        &self,
+        &mut self,
         index: u32,
         summary: &mut Summary,
         keep: Option<&mut Fields>,
@@ -129,6 +169,7 @@ impl Decoder {
         }
         let dynamic = dynamic_index(index).ok_or(HpackError::Index(index))?;
         let kind = self.table.kind(dynamic).ok_or(HpackError::Index(index))?;
+        self.effect.refers = true;
         let length = self.table.length(dynamic).unwrap_or(0);
         if summary.add(kind, length, self.limits)
             && let Some(fields) = keep
@@ -157,6 +198,7 @@ impl Decoder {
             _ => {
                 let dynamic = dynamic_index(index).ok_or(HpackError::Index(index))?;
                 let kind = self.table.name_kind(dynamic);
+                self.effect.refers = true;
                 (
                     Name::Dynamic(dynamic),
                     kind.ok_or(HpackError::Index(index))?,
@@ -181,6 +223,7 @@ impl Decoder {
             fields.push(name.text(&self.table), value);
         }
         if is_indexed {
+            self.effect.inserted += length + ENTRY_OVERHEAD;
             match name {
                 Name::Dynamic(index) => self.table.insert_named(index, value, kind),
                 Name::Static(index) => {
@@ -205,6 +248,7 @@ impl Decoder {
             });
         }
         self.reduction_due = false;
+        self.effect.resizes = true;
         self.table.resize(size as usize);
         Ok(())
     }

@@ -42,6 +42,11 @@ impl DynamicTable {
         }
     }
 
+    /// Bytes that all entries may take.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// The kind of the entry at `index`, 0 for the youngest.
     #[inline]
     pub(crate) fn kind(&self, index: usize) -> Option<FieldKind> {

@@ -11,6 +11,8 @@ mod encoder;
 
 mod fields;
 
+mod repeat;
+
 mod dynamic_table;
 
 mod static_table;

@@ -338,6 +338,77 @@ fn requests() -> impl Strategy<Value = Vec<EncodedRequest>> {
     prop::collection::vec(request, 1..12)
 }
 
+#[test]
+fn a_block_that_keeps_coming_is_recognised_once_the_table_holds_nothing_else() {
+    let mut decoder = Decoder::new(4096, LIMITS);
+    // `:status: 200`, and `server: <60 bytes>` inserted: 98 of the 4096 bytes that there are.
+    let mut block = vec![0x88, 0x40 | 54, 60];
+    block.resize(63, b'n');
+    let others = [vec![0x88], vec![0x88, 0x40 | 54, 1, b'x']];
+    for _ in 0..2 {
+        for time in 1..=45 {
+            assert_eq!(
+                decoder.recognises(&block),
+                time > 42,
+                "before it comes for the {time}th time"
+            );
+            assert_eq!(decoder.decode(&block, None).unwrap().status, Some(200));
+        }
+        for other in &others {
+            decoder.decode(other, None).unwrap();
+            assert!(!decoder.recognises(&block));
+        }
+    }
+    // One that inserts nothing is known at once, whatever entries it names.
+    let named = [0x88, 0xbe];
+    decoder.decode(&named, None).unwrap();
+    assert!(decoder.recognises(&named));
+    // Unless somebody takes the fields, which are not remembered.
+    let mut fields = Fields::default();
+    decoder.decode(&named, Some(&mut fields)).unwrap();
+    assert!(!decoder.recognises(&named));
+    assert_eq!(lines(&fields), [":status: 200", "server: x"]);
+    // One that names an entry and inserts it anew is never the same.
+    let moving = [0x88, 0x7e, 1, b'y'];
+    for _ in 0..500 {
+        decoder.decode(&moving, None).unwrap();
+        assert!(!decoder.recognises(&moving));
+    }
+    // Nor is one that changes the table's size.
+    let resizing = [0x20, 0x88];
+    decoder.decode(&resizing, None).unwrap();
+    assert!(!decoder.recognises(&resizing));
+}
+
+/// A block of response fields: indexed, inserted, passed over, with names of either table.
+fn response_block() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop_oneof![
+        // `server`, `date`, `etag` and `content-length: N`, inserted.
+        (prop::sample::select(vec![54, 33, 34]), 0_u8..127).prop_map(|(name, length)| {
+            let mut field = vec![0x40 | name, length];
+            field.extend(std::iter::repeat_n(b'v', length.into()));
+            field
+        }),
+        (0_u8..10).prop_map(|digit| vec![0x40 | 28, 1, b'0' + digit]),
+        // A new name, inserted.
+        (b'a'..b'e').prop_map(|name| vec![0x40, 1, name, 2, b'o', b'k']),
+        // Passed over.
+        Just(vec![0x0f, 54 - 15, 3, b'a', b'b', b'c']),
+        // Entries of the table, and their names.
+        (62_u8..70).prop_map(|index| vec![0x80 | index]),
+        (0_u8..4).prop_map(|index| vec![0x7f, index, 1, b'x']),
+        // The size of the table.
+        Just(vec![0x3f, 0x61]),
+    ];
+    prop::collection::vec(field, 0..6).prop_map(|fields| {
+        let mut block = fields.concat();
+        // `:status: 200` goes first, but behind a change of the table's size.
+        let resizes = block.starts_with(&[0x3f, 0x61]);
+        block.insert(if resizes { 2 } else { 0 }, 0x88);
+        block
+    })
+}
+
 proptest! {
     /// Whatever tables go through in between, the peer reads what was meant.
     #[test]
@@ -366,6 +437,36 @@ proptest! {
             let block = encoder.encode(&passing);
             decoder.decode(block, Some(&mut fields)).unwrap();
             prop_assert!(fields.iter().eq(passing.headers()));
+        }
+    }
+
+    /// A block that is recognised says and does what it did when it was decoded.
+    #[test]
+    fn recognising_blocks_changes_nothing(
+        pool in prop::collection::vec(response_block(), 1..4),
+        runs in prop::collection::vec((any::<prop::sample::Index>(), 1_usize..80), 1..8),
+    ) {
+        let mut keeping = Decoder::new(4096, LIMITS);
+        let mut skipping = Decoder::new(4096, LIMITS);
+        for (index, times) in runs {
+            let block = index.get(&pool);
+            for _ in 0..times {
+                let kept = keeping.decode(block, Some(&mut Fields::default()));
+                let skipped = skipping.decode(block, None);
+                match (kept, skipped) {
+                    (Ok(kept), Ok(skipped)) => {
+                        prop_assert_eq!(kept.status, skipped.status);
+                        prop_assert_eq!(kept.content_length, skipped.content_length);
+                        prop_assert_eq!(kept.malformed, skipped.malformed);
+                    }
+                    (Err(kept), Err(skipped)) => {
+                        prop_assert_eq!(kept, skipped);
+                        return Ok(());
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+                prop_assert_eq!(keeping.entries(), skipping.entries());
+            }
         }
     }
 
