@@ -17,7 +17,10 @@ fuzz_target!(|data: &[u8]| {
     };
     let found = messages(whole);
     assert_eq!(count(&[whole]), count(&pieces));
-    assert_eq!(count(&[whole]), found.clone().map(|found| found.len() as u64));
+    assert_eq!(
+        count(&[whole]),
+        found.clone().map(|found| found.len() as u64)
+    );
     if let Ok(found) = found {
         assert_eq!(frame(&found).as_deref(), Ok(whole));
     }

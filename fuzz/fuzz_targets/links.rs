@@ -6,7 +6,11 @@ use plimsoll_site::crawl::{Robots, css_links, html_links, sitemap_links};
 
 fuzz_target!(|text: &str| {
     let page = url::Url::parse("http://a.example/d/page.html").expect("it is a URL");
-    for links in [html_links(text, &page), css_links(text, &page), sitemap_links(text, &page)] {
+    for links in [
+        html_links(text, &page),
+        css_links(text, &page),
+        sitemap_links(text, &page),
+    ] {
         for link in links {
             assert!(["http", "https"].contains(&link.scheme()));
         }

@@ -11,7 +11,8 @@ const LEAF: &[u8] = include_bytes!("../certificates/leaf.der");
 const ISSUER: &[u8] = include_bytes!("../certificates/issuer.der");
 
 fuzz_target!(|data: &[u8]| {
-    let question = OcspQuestion::new(&[LEAF.into(), ISSUER.into()]).expect("one has issued the other");
+    let question =
+        OcspQuestion::new(&[LEAF.into(), ISSUER.into()]).expect("one has issued the other");
     let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
     if let Ok(response) = question.answer(data, now) {
         assert_eq!(response.der, data);

@@ -6,7 +6,9 @@ use plimsoll_formats::site::{Dialect, parse_aliases, parse_header_rules, parse_r
 
 fuzz_target!(|text: &str| {
     let lines = text.lines().map(str::trim);
-    let count = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+    let count = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .count();
     for dialect in [Dialect::Netlify, Dialect::Cloudflare] {
         let redirects = parse_redirects(text, dialect);
         assert_eq!(redirects.entries.len() + redirects.remarks.len(), count);

@@ -31,6 +31,8 @@ mod plain;
 
 mod streams;
 
+mod coalescing;
+
 mod quic;
 
 mod websocket;

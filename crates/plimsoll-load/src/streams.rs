@@ -12,6 +12,7 @@ mod taking;
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h2::Settings;
 
 use crate::back_off::BackOff;
+use crate::coalescing::Coalescing;
 use crate::events::{EventStream, Response};
 use crate::pace::{Finished, StreamPacer};
 use crate::plain::{Shared, add_phases};
@@ -45,6 +47,8 @@ pub(crate) struct StreamsUser {
     /// One per endpoint.
     links: Vec<Link>,
     settings: Settings,
+    /// Is told of every answer.
+    coalescing: Option<Arc<Coalescing>>,
     /// What the turn under way brought.
     news: News,
     turn: u64,
@@ -54,6 +58,7 @@ impl StreamsUser {
     /// - `index`: the connection's number in the run; its places are virtual users, which begin at
     ///   different requests.
     /// - `events`: of each place, where streams of events are opened.
+    /// - `coalescing`: the worker's, where wake-ups are coalesced.
     pub(crate) fn new(
         shared: Rc<Shared>,
         recorder: Rc<Recorder>,
@@ -61,6 +66,7 @@ impl StreamsUser {
         index: usize,
         settings: Settings,
         events: Vec<Option<Box<EventStream>>>,
+        coalescing: Option<Arc<Coalescing>>,
     ) -> Self {
         let plan = &shared.plan;
         let now = SystemClock.now();
@@ -78,6 +84,7 @@ impl StreamsUser {
                 .map(|(seed, _)| Link::new(seed))
                 .collect(),
             settings,
+            coalescing,
             news: News::default(),
             turn: 0,
             shared,
@@ -271,6 +278,7 @@ impl StreamsUser {
             recorder,
             places,
             links,
+            coalescing,
             news,
             ..
         } = self;
@@ -286,6 +294,7 @@ impl StreamsUser {
                 endpoint,
                 recorder,
                 places,
+                coalescing: coalescing.as_deref(),
                 news,
                 peer: open.peer,
                 certificate_days: open.certificate_days,

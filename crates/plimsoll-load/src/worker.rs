@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, ReadBuffer};
 use plimsoll_model::Clock;
-use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time};
+use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time, timer_slack};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
 use crate::Ramp;
+use crate::coalescing::Coalescing;
 use crate::collector::Published;
 use crate::events::EventStream;
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
@@ -65,15 +66,21 @@ pub(crate) fn work(setup: Setup) -> Result<Report, RunError> {
     if let Some(core) = setup.plan.cores.get(setup.share.index as usize) {
         cores::pin_thread(*core).map_err(RunError::Pin)?;
     }
-    let runtime = Builder::new_current_thread()
-        .enable_all()
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all();
+    let may_coalesce = Coalescing::is_for(&setup.plan) && timer_slack::give_up_on_this_thread();
+    let coalescing = may_coalesce.then(Arc::<Coalescing>::default);
+    if let Some(coalescing) = coalescing.clone() {
+        builder.on_thread_park(move || coalescing.sleep());
+    }
+    let runtime = builder
         .build_local(LocalOptions::default())
         .map_err(RunError::Runtime)?;
     if setup.ready.send(()).is_err() {
         return Err(RunError::Stopped);
     }
     let run_start = setup.go.recv().map_err(|_| RunError::Stopped)?;
-    runtime.block_on(Worker::new(setup, run_start).drive())
+    runtime.block_on(Worker::new(setup, run_start, coalescing).drive())
 }
 
 struct Worker {
@@ -85,6 +92,8 @@ struct Worker {
     gate: Rc<Gate>,
     open: Option<Rc<OpenPacer>>,
     recorder: Rc<Recorder>,
+    /// Where wake-ups are coalesced.
+    coalescing: Option<Arc<Coalescing>>,
     window_start: Instant,
     /// Moment and processor time at the start of the measured window.
     window_mark: Option<(Instant, Duration)>,
@@ -96,7 +105,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(setup: Setup, run_start: Instant) -> Self {
+    fn new(setup: Setup, run_start: Instant, coalescing: Option<Arc<Coalescing>>) -> Self {
         let plan = Rc::new(setup.plan);
         let share = setup.share;
         let window_start = run_start + plan.warm_up;
@@ -123,6 +132,7 @@ impl Worker {
             share,
             gate,
             open,
+            coalescing,
             window_start,
         }
     }
@@ -206,6 +216,7 @@ impl Worker {
                     index,
                     http2.settings(&plan.limits),
                     events.collect(),
+                    self.coalescing.clone(),
                 );
                 tasks.spawn_local(async move {
                     user.live().await;

@@ -34,6 +34,8 @@ pub mod descriptors;
 
 pub mod process;
 
+pub mod timer_slack;
+
 pub mod network;
 
 pub use crate::alarm::Alarm;

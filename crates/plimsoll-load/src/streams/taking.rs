@@ -11,6 +11,7 @@ use plimsoll_wire::h1::ResponseSink as _;
 use plimsoll_wire::h2::ResponseHead;
 use plimsoll_wire::h2::hpack::Fields;
 
+use crate::coalescing::Coalescing;
 use crate::events::{NEVER, Response};
 use crate::pace::Finished;
 use crate::plain::add_phases;
@@ -39,6 +40,7 @@ pub(super) struct Taking<'a> {
     pub(super) endpoint: usize,
     pub(super) recorder: &'a Recorder,
     pub(super) places: &'a mut [Place],
+    pub(super) coalescing: Option<&'a Coalescing>,
     pub(super) news: &'a mut News,
     pub(super) peer: Option<SocketAddr>,
     pub(super) certificate_days: Option<i64>,
@@ -177,6 +179,9 @@ impl Responses for Taking<'_> {
         match &answer {
             Some(answer) => self.recorder.finish_call(start, &exchange, answer, unmet),
             None => self.recorder.finish_judged(start, &exchange, unmet),
+        }
+        if let Some(coalescing) = self.coalescing {
+            coalescing.heard(exchange.done.saturating_duration_since(exchange.started));
         }
         let finished = Finished {
             done: completed.done,
