@@ -494,3 +494,25 @@ fn add_phases(all: &mut Phases, more: &Phases) {
         all.set(phase, all.get(phase).unwrap_or_default() + duration);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::SystemClock;
+
+    use super::*;
+
+    /// There may be 50,000 at a time, and whoever collects them moves them.
+    #[test]
+    fn a_check_under_way_is_small() {
+        fn size_of_future<F: Future>(_: impl FnOnce(&'static mut Checker) -> F) -> usize {
+            size_of::<F>()
+        }
+        fn unused<T>() -> T {
+            unreachable!("only its type is looked at")
+        }
+        let size = size_of_future(|checker| {
+            checker.check(unused(), unused(), unused::<&'static SystemClock>())
+        });
+        assert!(size <= 1280, "{size} bytes");
+    }
+}

@@ -59,7 +59,7 @@ impl Open {
     }
 
     /// Ends the connection; QUIC does so by a packet, where the others leave it to the kernel.
-    pub(super) async fn close(self) {
+    pub(super) async fn close(self: Box<Self>) {
         if let Http::Three(http) = self.http {
             http.close();
             tokio::task::yield_now().await;
@@ -80,7 +80,8 @@ impl Http {
     ) -> Result<Completed, Incomplete> {
         match (self, request.http2(), request.http3()) {
             (Self::Three(http), _, Some(request)) => {
-                http.exchange(&request, begun, deadline, sink, clock).await
+                // Far larger than the others, and QUIC allocates for each exchange anyway.
+                Box::pin(http.exchange(&request, begun, deadline, sink, clock)).await
             }
             (Self::Two(http), Some(request), _) => {
                 http.exchange(request, begun, deadline, buffer, sink, clock)
