@@ -30,11 +30,13 @@ const LEAST: Duration = Duration::from_micros(20);
 /// Enough for several answers of a server that is fast.
 const MOST: Duration = Duration::from_micros(50);
 
-/// Answers that a trial waits for, and those until the next one.
+/// Answers of a trial.
 const TRIAL: u64 = 256;
+
+/// Answers from one trial to the next.
 const STRETCH: u64 = 8192;
 
-/// As many answers to a wake-up are enough without a sleep.
+/// Where a wake-up brings as many answers without a sleep, there is none.
 const ENOUGH: u64 = 4;
 
 /// How long the worker may sleep, by what it heard. All calls come from its own thread.
