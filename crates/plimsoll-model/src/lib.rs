@@ -43,6 +43,8 @@ mod clock;
 
 mod secret;
 
+mod masking;
+
 pub use crate::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,
@@ -58,6 +60,9 @@ pub use crate::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
 pub use crate::histogram::{Bucket, Histogram};
 pub use crate::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
+};
+pub use crate::masking::{
+    MASK, is_secret_name, masked_arguments, masked_command_line, masked_text,
 };
 pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;

@@ -182,6 +182,10 @@ const LARGEST: u64 = 256 << 20;
 /// Most frames of a stack that are kept, from the outermost on.
 const DEEPEST: usize = 4096;
 
+/// Most samples that one stack counts: 2^40 at 1,000 a second are 35 years. A file of [`LARGEST`] bytes has
+/// fewer than 2^24 stacks, so their sum stays below 2^64.
+const MOST_OF_STACK: u64 = 1 << 40;
+
 /// Why bytes are no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -243,8 +247,6 @@ impl Document {
             let value = sample.value.get(position).copied().unwrap_or(0);
             let value = u64::try_from(value).unwrap_or(0);
             let seen = if is_time { value / period } else { value };
-            // No machine takes more, and so their sum is a number too.
-            let seen = seen.min(u64::from(u32::MAX));
             if seen == 0 {
                 continue;
             }
@@ -261,7 +263,9 @@ impl Document {
                 name.clone_into(&mut thread.name);
             }
             let count = thread.stacks.entry(stack).or_default();
-            *count = count.saturating_add(seen);
+            // Limited after stacks are merged: limited before, a profile that is written and read again loses
+            // what merging had brought beyond the limit.
+            *count = count.saturating_add(seen).min(MOST_OF_STACK);
         }
         Ok(profile)
     }
@@ -376,6 +380,33 @@ mod tests {
 
     use super::*;
     use crate::profile::result::Thread;
+
+    /// Found by fuzzing: two samples of one stack, each at the former limit of 2^32 − 1, came to more than a
+    /// single one could.
+    #[test]
+    fn merged_stacks_survive_being_written_and_read() {
+        let sample = |count: i64| Sample {
+            location_id: vec![1],
+            value: vec![count],
+            ..Sample::default()
+        };
+        let document = Document {
+            sample_type: vec![ValueType { kind: 1, unit: 2 }],
+            sample: vec![sample(i64::from(u32::MAX)), sample(8), sample(i64::MAX)],
+            string_table: ["", "samples", "count"].map(str::to_owned).into(),
+            ..Document::default()
+        };
+        let largest = decode(&document.encode_to_vec()).unwrap();
+        assert_eq!(largest.samples(), MOST_OF_STACK);
+        let document = Document {
+            sample: vec![sample(i64::from(u32::MAX)), sample(8)],
+            ..document
+        };
+        let merged = decode(&document.encode_to_vec()).unwrap();
+        assert_eq!(merged.samples(), u64::from(u32::MAX) + 8);
+        let written = encode(&merged, SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(decode(&written).unwrap().samples(), merged.samples());
+    }
 
     #[test]
     fn stacks_are_locations_from_the_innermost_on() {

@@ -1,0 +1,137 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(arguments: &[&str], expected: &str) {
+    let masked = masked_arguments(arguments.iter().map(|&it| it.to_owned()));
+    assert_eq!(masked.join(" "), expected);
+}
+
+#[test]
+fn credentials_of_flags_are_masked() {
+    check(
+        &["load", "-a", "user:hunter2", "-c", "5"],
+        "load -a … -c 5",
+    );
+    check(&["-auser:hunter2"], "-a…");
+    check(&["--basic-auth=user:hunter2"], "--basic-auth=…");
+    check(&["--bearer", "hunter2"], "--bearer …");
+    check(&["--digest=me:hunter2"], "--digest=…");
+    check(&["curl", "-u", "me:hunter2"], "curl -u …");
+    check(&["curl", "-ume:hunter2"], "curl -u…");
+    check(&["python3", "-u", "server.py"], "python3 -u server.py");
+    check(
+        &["--api-token=abc", "--token-file=abc"],
+        "--api-token=… --token-file=abc",
+    );
+    check(&["--cookies", "http://h/"], "--cookies http://h/");
+}
+
+#[test]
+fn header_fields_are_masked_however_they_are_given() {
+    check(
+        &["-H", "Authorization: Bearer abc", "-H", "accept: text/plain"],
+        "-H Authorization:… -H accept: text/plain",
+    );
+    check(&["-HAuthorization: Bearer abc"], "-HAuthorization:…");
+    check(&["-H=X-Api-Key: abc def"], "-H=X-Api-Key:…");
+    check(&["--header=x-api-key: abc"], "--header=x-api-key:…");
+    check(&["--push-header", "X-Token: abc"], "--push-header X-Token:…");
+}
+
+#[test]
+fn variables_and_bodies_are_masked() {
+    check(
+        &["--var", "token=two words", "--var", "TOKEN", "--var=a=b"],
+        "--var token=… --var TOKEN --var=a=b",
+    );
+    check(&["-d", "password=hunter2"], "-d password=…");
+    check(&["-dpassword=hunter2"], "-dpassword=…");
+    check(
+        &["-d", "user=me&password=hunter2&x=1"],
+        "-d user=me&password=…&x=1",
+    );
+    check(
+        &["-d", r#"{"user": "me", "password": "hun\"ter2", "pin": 4711}"#],
+        r#"-d {"user": "me", "password": "…", "pin": …}"#,
+    );
+    check(
+        &["-d", r#"{"tokens": ["a", {"b": "]"}], "n": 1}"#],
+        r#"-d {"tokens": …, "n": 1}"#,
+    );
+}
+
+#[test]
+fn urls_are_masked() {
+    check(
+        &["-x", "http://me:hunter2@proxy:3128/", "http://127.0.0.1/"],
+        "-x http://…@proxy:3128/ http://127.0.0.1/",
+    );
+    check(
+        &["--otlp=http://tok3n@host/v1"],
+        "--otlp=http://…@host/v1",
+    );
+    check(
+        &["http://host/a?x=1&api_key=abc&y=2#z"],
+        "http://host/a?x=1&api_key=…&y=2#z",
+    );
+    check(&["http://host/a@b"], "http://host/a@b");
+}
+
+#[test]
+fn command_lines_keep_their_form() {
+    let cases = [
+        (
+            "wrk -H 'Authorization: Bearer a b'  -d 5s http://h/",
+            "wrk -H 'Authorization:…'  -d 5s http://h/",
+        ),
+        (
+            r#"curl -u "me:hunter2" -d'password=x y' http://t@h/"#,
+            r#"curl -u "…" -d'password=…' http://…@h/"#,
+        ),
+        ("API_TOKEN=abc ./run --x", "API_TOKEN=… ./run --x"),
+        ("nginx -c /etc/nginx.conf", "nginx -c /etc/nginx.conf"),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(masked_command_line(line), expected);
+    }
+}
+
+#[test]
+fn documents_are_masked() {
+    let plan = "[[load]]\nurl = \"http://u:p@h/?token=a\"\ncommand = \"oha -H 'X-Token: a' {url}\"\npassword = \"x\"\ncookies = true\n";
+    let expected = "[[load]]\nurl = \"http://…@h/?token=…\"\ncommand = \"oha -H 'X-Token: …' {url}\"\npassword = \"…\"\ncookies = true\n";
+    assert_eq!(masked_text(plan), expected);
+    assert_eq!(
+        masked_text("Authorization: Basic abc\r\naccept: */*"),
+        "Authorization: …\r\naccept: */*"
+    );
+}
+
+#[test]
+fn names_of_secrets_are_recognised() {
+    for name in ["Authorization", "set-cookie", "X-API-Key", "clientSecret", "pwd", "sid"] {
+        assert!(is_secret_name(name), "{name}");
+    }
+    for name in ["accept", "key", "id", "author", "design", "content-type"] {
+        assert!(!is_secret_name(name), "{name}");
+    }
+}
+
+proptest! {
+    /// Any text is handled, and masking twice changes nothing more.
+    #[test]
+    fn masking_is_idempotent(text in "[a-z =:&?@/\"'{}\\[\\]…\\\\\n-]{0,60}|(token|password)[=:] ?\\PC{0,20}") {
+        let once = masked_text(&text).into_owned();
+        prop_assert_eq!(masked_text(&once), once.as_str());
+        let line = masked_command_line(&text);
+        prop_assert_eq!(masked_command_line(&line), line);
+    }
+
+    /// No value of a secret name survives in a URL's query.
+    #[test]
+    fn no_query_value_survives(value in "[A-Z0-9]{4,20}") {
+        let url = format!("http://host/path?a=1&access_token={value}&b=2");
+        prop_assert!(!masked_text(&url).contains(&value));
+    }
+}
