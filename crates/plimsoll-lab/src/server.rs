@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_load::Interrupt;
 use plimsoll_load::target::{AttachError, ProcessTree};
-use plimsoll_model::Clock;
+use plimsoll_model::{Clock, masked_arguments, masked_text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::SpawnError;
 use url::Url;
@@ -156,8 +156,8 @@ pub(crate) fn start(
 ) -> Result<Running, ServerError> {
     const ONE_ANSWER: Duration = Duration::from_secs(1);
 
-    let command_line = words.join(" ");
-    let shown = url.to_string();
+    let command_line = masked_arguments(words.to_vec()).join(" ");
+    let shown = masked_text(url.as_str()).into_owned();
     if probe::answers(url, ONE_ANSWER).is_ok() {
         return Err(ServerError::AlreadyThere {
             command: command_line,

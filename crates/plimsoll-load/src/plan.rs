@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme, SessionPlan};
-use plimsoll_model::{ExchangeKind, Protocol, Rate};
+use plimsoll_model::{ExchangeKind, Protocol, Rate, masked_text};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::{h2, sse, ws};
 
@@ -278,10 +278,12 @@ impl RunPlan {
             None => endpoint.path_and_query().to_owned(),
         };
         // Through a proxy the target is a whole URL.
-        if !target.starts_with('/') {
-            return target;
-        }
-        format!("{}{target}", self.site(endpoint))
+        let url = if target.starts_with('/') {
+            format!("{}{target}", self.site(endpoint))
+        } else {
+            target
+        };
+        masked_text(&url).into_owned()
     }
 
     /// Scheme, host and port of `endpoint`.

@@ -29,9 +29,7 @@ const SECRET_PARTS: [&str; 14] = [
 ];
 
 /// Secret only as a whole: as parts they occur in ordinary words (`author`, `design`, `beside`).
-const SECRET_NAMES: [&str; 8] = [
-    "auth", "pass", "pwd", "jwt", "sig", "sid", "pin", "otp",
-];
+const SECRET_NAMES: [&str; 8] = ["auth", "pass", "pwd", "jwt", "sig", "sid", "pin", "otp"];
 
 /// Flags of plimsoll, curl, wget, httpie and siege whose argument is a credential as a whole.
 const CREDENTIAL_FLAGS: [&str; 14] = [
@@ -96,6 +94,7 @@ pub fn masked_command_line(line: &str) -> String {
 /// Any text with [`MASK`] in place of secrets: a URL, a header, a form, JSON, TOML, a message.
 pub fn masked_text(text: &str) -> Cow<'_, str> {
     let mut masked = String::new();
+    let mut quotes = OpenQuotes::default();
     let mut copied = 0;
     let mut at = 0;
     while let Some(separator) = text
@@ -104,7 +103,9 @@ pub fn masked_text(text: &str) -> Cow<'_, str> {
         .map(|offset| at + offset)
     {
         at = separator + 1;
-        let secret = user_information(text, separator).or_else(|| value_of_secret(text, separator));
+        quotes.read_to(text, separator);
+        let secret = user_information(text, separator)
+            .or_else(|| value_of_secret(text, separator, &quotes.open));
         let Some((start, end)) = secret else { continue };
         if start < copied || start == end {
             continue;
@@ -143,7 +144,9 @@ fn masked_word<'a>(previous: &str, word: &'a str) -> Cow<'a, str> {
     let name = flag.trim_end_matches('=');
     let is_path = name.ends_with("-file") || name.ends_with("-path");
     let is_credential = CREDENTIAL_FLAGS.contains(&name)
-        || (SHORT_CREDENTIAL_FLAGS.contains(&name) && value.contains(':') && !value.contains("://"))
+        || (SHORT_CREDENTIAL_FLAGS.contains(&name)
+            && value.contains(':')
+            && !value.contains("://"))
         || (name.starts_with("--") && !is_path && is_secret_name(name));
     if is_credential {
         return Cow::Owned(format!("{flag}{MASK}"));
@@ -183,14 +186,18 @@ fn masked_value(value: &str) -> Cow<'_, str> {
 fn user_information(text: &str, separator: usize) -> Option<(usize, usize)> {
     let authority = text.get(separator..)?.strip_prefix("://")?;
     let end = authority
-        .find(|it: char| matches!(it, '/' | '?' | '#' | '"' | '\'' | '<' | '>') || it.is_whitespace())
+        .find(|it: char| {
+            matches!(it, '/' | '?' | '#' | '"' | '\'' | '<' | '>') || it.is_whitespace()
+        })
         .unwrap_or(authority.len());
     let at = authority.get(..end)?.rfind('@')?;
     Some((separator + 3, separator + 3 + at))
 }
 
 /// The value behind the `:` or `=` at `separator`, if the name before it is secret.
-fn value_of_secret(text: &str, separator: usize) -> Option<(usize, usize)> {
+///
+/// - `quotes`: those that are open at `separator`.
+fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usize, usize)> {
     let before = text.get(..separator)?;
     let trimmed = before.trim_end_matches([' ', '\t']);
     let unquoted = trimmed.strip_suffix(['"', '\'']).unwrap_or(trimmed);
@@ -211,14 +218,13 @@ fn value_of_secret(text: &str, separator: usize) -> Option<(usize, usize)> {
         } else {
             value
                 .find(|it: char| {
-                    it.is_whitespace() || matches!(it, '&' | '#' | ';' | ',' | '}' | ']' | '"' | '\'')
+                    it.is_whitespace()
+                        || matches!(it, '&' | '#' | ';' | ',' | '}' | ']' | '"' | '\'')
                 })
                 .unwrap_or(value.len())
         }
     } else {
         // A header field: to the end of its line or of the quotes around it.
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        let quotes = open_quotes(before.get(line..)?);
         value
             .find(|it: char| it == '\n' || it == '\r' || quotes.contains(&it))
             .unwrap_or(value.len())
@@ -261,16 +267,27 @@ fn to_bracket(value: &str) -> usize {
     value.len()
 }
 
-/// The quotes that are still open at the end of `line`, outermost first.
-fn open_quotes(line: &str) -> Vec<char> {
-    let mut open: Vec<char> = Vec::new();
-    for quote in line.chars().filter(|it| matches!(it, '"' | '\'')) {
-        match open.iter().position(|&it| it == quote) {
-            Some(at) => open.truncate(at),
-            None => open.push(quote),
+/// The quotes that are open at a place of a text; a line break closes all. Read once from left to right, so
+/// that many names in one line cost no more than their length.
+#[derive(Default)]
+struct OpenQuotes {
+    read: usize,
+    /// Outermost first.
+    open: Vec<char>,
+}
+
+impl OpenQuotes {
+    fn read_to(&mut self, text: &str, end: usize) {
+        for it in text.get(self.read..end).unwrap_or_default().chars() {
+            match self.open.iter().position(|&quote| quote == it) {
+                Some(at) => self.open.truncate(at),
+                None if matches!(it, '"' | '\'') => self.open.push(it),
+                None if it == '\n' => self.open.clear(),
+                None => {}
+            }
         }
+        self.read = end;
     }
-    open
 }
 
 fn quoted(word: &str) -> Option<(char, &str)> {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use plimsoll_model::{
     Checked, CheckedCall, Clock, Exchange, Failure, FailureKind, GrpcStatus, Phase, Phases,
-    Protocol, Retry, TlsSession, Verdict,
+    Protocol, Retry, TlsSession, Verdict, masked_text,
 };
 
 use crate::check::observing::{Observing, read_answer};
@@ -184,7 +184,7 @@ impl Checker {
         });
         Checked {
             call: outcome.call.as_deref().cloned(),
-            url: self.plan.endpoint.to_string(),
+            url: masked_text(&self.plan.endpoint.to_string()).into_owned(),
             method: self.plan.request.method().to_owned(),
             at: outcome.at,
             exchange: outcome.exchange.clone(),

@@ -1,6 +1,6 @@
 //! What a comparison found.
 
-use plimsoll_model::Conditions;
+use plimsoll_model::{Conditions, masked_arguments};
 
 use super::metric::{Metric, Verdict};
 use super::order::Turn;
@@ -112,7 +112,7 @@ impl Comparison {
             .iter()
             .map(|operand| OperandResult {
                 label: operand.label.clone(),
-                command: operand.command.words().to_vec(),
+                command: masked_arguments(operand.command.words().to_vec()),
                 trials: Vec::new(),
             })
             .collect();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
 use plimsoll_load::target::ProcessTree;
-use plimsoll_model::{Clock, CpuTime, ResourceSample};
+use plimsoll_model::{Clock, CpuTime, ResourceSample, masked_text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Finished, SpawnError};
 use url::Url;
@@ -278,13 +278,13 @@ impl Generator<'_> {
             return Ok(None);
         };
         let page = probe::fetch(url, ANSWER).map_err(|cause| TrialError::Page {
-            url: url.to_string(),
+            url: masked_text(url.as_str()).into_owned(),
             cause,
         })?;
         match stub_status::requests(&page) {
             Some(requests) => Ok(Some(requests)),
             None => Err(TrialError::NoCount {
-                url: url.to_string(),
+                url: masked_text(url.as_str()).into_owned(),
             }),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use plimsoll_model::Conditions;
+use plimsoll_model::{Conditions, masked_arguments};
 
 use super::bound::{Point, is_harness_bound};
 use super::order::{Cell, cells};
@@ -281,7 +281,12 @@ impl Matrix {
             targets: plan
                 .targets
                 .iter()
-                .map(|target| (target.name.clone(), target.process.words.clone()))
+                .map(|target| {
+                    (
+                        target.name.clone(),
+                        masked_arguments(target.process.words.clone()),
+                    )
+                })
                 .collect(),
             loads: plan.loads.clone(),
             sizes: plan.sizes.clone(),

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::masked_text;
 use serde::{Deserialize, Serialize};
 
 use super::order::Turn;
@@ -60,7 +61,7 @@ impl Store {
         let micros =
             |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let ours = Kept {
-            plan: text.to_owned(),
+            plan: masked_text(text).into_owned(),
             seed: plan.seed,
             repeats: plan.repeats,
             warm_up_us: micros(plan.warm_up),

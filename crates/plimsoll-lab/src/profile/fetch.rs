@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_load::Interrupt;
+use plimsoll_model::masked_text;
 use plimsoll_wire::tls::ClientConfig;
 use url::Url;
 
@@ -72,7 +73,7 @@ pub fn fetch(
         url: asked(&server.url, duration),
         ..server.clone()
     };
-    let shown = server.url.to_string();
+    let shown = masked_text(server.url.as_str()).into_owned();
     let (sender, answer) = sync_channel(1);
     // It ends with its own timeout if nobody waits for it any more.
     thread::spawn(move || {

@@ -9,10 +9,7 @@ fn check(arguments: &[&str], expected: &str) {
 
 #[test]
 fn credentials_of_flags_are_masked() {
-    check(
-        &["load", "-a", "user:hunter2", "-c", "5"],
-        "load -a … -c 5",
-    );
+    check(&["load", "-a", "user:hunter2", "-c", "5"], "load -a … -c 5");
     check(&["-auser:hunter2"], "-a…");
     check(&["--basic-auth=user:hunter2"], "--basic-auth=…");
     check(&["--bearer", "hunter2"], "--bearer …");
@@ -30,13 +27,21 @@ fn credentials_of_flags_are_masked() {
 #[test]
 fn header_fields_are_masked_however_they_are_given() {
     check(
-        &["-H", "Authorization: Bearer abc", "-H", "accept: text/plain"],
+        &[
+            "-H",
+            "Authorization: Bearer abc",
+            "-H",
+            "accept: text/plain",
+        ],
         "-H Authorization:… -H accept: text/plain",
     );
     check(&["-HAuthorization: Bearer abc"], "-HAuthorization:…");
     check(&["-H=X-Api-Key: abc def"], "-H=X-Api-Key:…");
     check(&["--header=x-api-key: abc"], "--header=x-api-key:…");
-    check(&["--push-header", "X-Token: abc"], "--push-header X-Token:…");
+    check(
+        &["--push-header", "X-Token: abc"],
+        "--push-header X-Token:…",
+    );
 }
 
 #[test]
@@ -52,7 +57,10 @@ fn variables_and_bodies_are_masked() {
         "-d user=me&password=…&x=1",
     );
     check(
-        &["-d", r#"{"user": "me", "password": "hun\"ter2", "pin": 4711}"#],
+        &[
+            "-d",
+            r#"{"user": "me", "password": "hun\"ter2", "pin": 4711}"#,
+        ],
         r#"-d {"user": "me", "password": "…", "pin": …}"#,
     );
     check(
@@ -67,10 +75,7 @@ fn urls_are_masked() {
         &["-x", "http://me:hunter2@proxy:3128/", "http://127.0.0.1/"],
         "-x http://…@proxy:3128/ http://127.0.0.1/",
     );
-    check(
-        &["--otlp=http://tok3n@host/v1"],
-        "--otlp=http://…@host/v1",
-    );
+    check(&["--otlp=http://tok3n@host/v1"], "--otlp=http://…@host/v1");
     check(
         &["http://host/a?x=1&api_key=abc&y=2#z"],
         "http://host/a?x=1&api_key=…&y=2#z",
@@ -110,7 +115,14 @@ fn documents_are_masked() {
 
 #[test]
 fn names_of_secrets_are_recognised() {
-    for name in ["Authorization", "set-cookie", "X-API-Key", "clientSecret", "pwd", "sid"] {
+    for name in [
+        "Authorization",
+        "set-cookie",
+        "X-API-Key",
+        "clientSecret",
+        "pwd",
+        "sid",
+    ] {
         assert!(is_secret_name(name), "{name}");
     }
     for name in ["accept", "key", "id", "author", "design", "content-type"] {

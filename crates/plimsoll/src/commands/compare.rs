@@ -9,6 +9,7 @@ use plimsoll_lab::compare::{
     sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html, to_json, to_text,
 };
 use plimsoll_lab::statistics::Bootstrap;
+use plimsoll_model::masked_arguments;
 
 use self::drivers::{Driver, Drivers, split};
 use super::parse_percent;
@@ -287,7 +288,7 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
             ..Bootstrap::default()
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: masked_arguments(std::env::args()),
     })
 }
 

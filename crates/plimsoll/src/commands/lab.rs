@@ -9,7 +9,7 @@ use plimsoll_lab::matrix::{
     compile, run as run_matrix, to_html, to_json, to_text,
 };
 use plimsoll_model::document::ConfigProblem;
-use plimsoll_model::{grouped, parse_duration, three_figures};
+use plimsoll_model::{grouped, masked_arguments, parse_duration, three_figures};
 
 use crate::exit::Exit;
 use crate::flags::Problems;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         plimsoll: own,
         cgroup: args.cgroup.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: masked_arguments(std::env::args()),
     };
     let progress = ProgressLine::new();
     let matrix = run_matrix(&plan, &options, &store, &interrupt, &mut |event| {

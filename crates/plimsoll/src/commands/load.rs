@@ -20,7 +20,7 @@ use clap::{Args as _, FromArgMatches as _};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
-use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict};
+use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments};
 use plimsoll_report::files;
 
 pub(crate) use self::args::Args;
@@ -167,7 +167,7 @@ fn measure(
 pub(crate) fn facts(plan: &plimsoll_load::RunPlan, target: Option<&dyn Target>) -> RunFacts {
     RunFacts {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
-        command: output::masked_command(std::env::args()),
+        command: masked_arguments(std::env::args()),
         pinning: Pinning {
             generator: plan.cores.clone(),
             target: target
