@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle, cost.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -13,6 +13,7 @@ mod agree;
 mod bench;
 mod chaos_table;
 mod ci;
+mod cost;
 mod h2spec;
 mod idle;
 mod packages;
@@ -50,6 +51,8 @@ enum Task {
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling,
+    /// Print CPU and memory per byte of hostile input for each parser and condition
+    Cost,
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
     /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Task::Smuggling => smuggling::run(&root),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
+        Task::Cost => cost::run(&root),
         Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),

@@ -1,5 +1,7 @@
 //! Rows of values for the places of templates, from CSV or JSON.
 
+use std::collections::HashSet;
+
 use plimsoll_model::counted;
 use serde_json::Value;
 
@@ -28,12 +30,12 @@ impl Table {
         if table.cells.is_empty() {
             return Err(vec![Remark::whole("holds no row of values")]);
         }
+        let mut seen = HashSet::new();
         let wrong: Vec<Remark> = table
             .columns
             .iter()
-            .enumerate()
-            .filter_map(|(index, name)| {
-                let message = if table.columns.iter().take(index).any(|other| other == name) {
+            .filter_map(|name| {
+                let message = if !seen.insert(name) {
                     format!("there are two columns `{name}`")
                 } else if is_variable(name) {
                     return None;

@@ -148,13 +148,13 @@ impl Template {
             let (more, after) = after.split_at(braces);
             template.push_text(before.as_bytes());
             template.push_text(more.as_bytes());
-            let line = after.lines().next().unwrap_or_default();
+            // No more than a place may have: a line of many places would be searched to its end for each.
+            let end = after.floor_char_boundary(LONGEST_PLACE + "}}".len());
+            let line = after.get(..end).and_then(|near| near.lines().next());
+            let line = line.unwrap_or_default();
             let Some((place, _)) = line.split_once("}}") else {
                 return Err(TemplateError::Open(line.chars().take(40).collect()));
             };
-            if place.len() > LONGEST_PLACE {
-                return Err(TemplateError::Open(place.chars().take(40).collect()));
-            }
             template.parts.push(parse_place(place.trim())?);
             rest = after.get(place.len() + 2..).unwrap_or_default();
         }

@@ -37,7 +37,7 @@ mod unreachable;
 mod waiting;
 mod websocket_origin;
 
-pub use crate::allocations::{CountingAllocator, allocations_of_this_thread};
+pub use crate::allocations::{CountingAllocator, allocations_of_this_thread, peak_bytes_of};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};

@@ -31,7 +31,8 @@ impl fmt::Display for ConfigProblem {
 #[derive(Debug)]
 pub(super) struct Problems<'i> {
     text: &'i str,
-    found: Vec<ConfigProblem>,
+    /// With the byte each is at; line and column are filled in at the end.
+    found: Vec<(usize, ConfigProblem)>,
 }
 
 impl<'i> Problems<'i> {
@@ -53,24 +54,39 @@ impl<'i> Problems<'i> {
         message: impl ToString,
         hint: Option<String>,
     ) {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let in_line = before.get(line_start..).unwrap_or_default();
-        self.found.push(ConfigProblem {
-            line: before.matches('\n').count() + 1,
-            column: in_line.chars().count() + 1,
+        let problem = ConfigProblem {
+            line: 1,
+            column: 1,
             key: key.to_owned(),
             message: message.to_string(),
             hint,
-        });
+        };
+        self.found.push((span.start, problem));
     }
 
     /// In the order of the file.
     pub(super) fn into_found(mut self) -> Vec<ConfigProblem> {
-        self.found
-            .sort_by_key(|problem| (problem.line, problem.column));
-        self.found.dedup();
-        self.found
+        self.found.sort_by_key(|(at, _)| *at);
+        // One pass over the text: counting lines for each problem would cost problems × text.
+        let mut characters = self.text.char_indices().peekable();
+        let (mut line, mut column) = (1, 1);
+        let mut found = Vec::with_capacity(self.found.len());
+        for (at, problem) in self.found {
+            while let Some((_, passed)) = characters.next_if(|(index, _)| *index < at) {
+                if passed == '\n' {
+                    (line, column) = (line + 1, 1);
+                } else {
+                    column += 1;
+                }
+            }
+            found.push(ConfigProblem {
+                line,
+                column,
+                ..problem
+            });
+        }
+        found.dedup();
+        found
     }
 }
 

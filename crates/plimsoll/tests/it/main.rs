@@ -60,6 +60,8 @@ mod http2;
 
 mod loadtest;
 
+mod masking;
+
 mod http3;
 
 mod grpc;
