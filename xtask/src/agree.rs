@@ -1,6 +1,7 @@
 //! `cargo xtask agree`: our generator beside wrk, oha and h2load, which know nothing of it.
 //!
-//! Over HTTP/1.1, in the clear and over TLS, and over HTTP/2, all load an origin that answers after a delay of 1 ms, in turns. When their rates and percentiles
+//! Over HTTP/1.1, in the clear and over TLS, and over HTTP/2, all load an origin that answers after a delay of 1 ms, in turns; then slow ones, of 100 ms
+//! and 1.5 s, where it matters whether responses that arrive after the end count as throughput. When their rates and percentiles
 //! agree, and each counts what the server counted, it was the server that was measured. Where the peers differ from each other, it is enough to lie among them.
 
 use std::fs;
@@ -42,28 +43,90 @@ struct Scene {
     is_tls: bool,
     is_http2: bool,
     peers: [&'static str; 2],
+    /// The route of the origin, and how long it waits before it responds.
+    path: &'static str,
+    delay: &'static str,
+    /// Of a slow server, whose trials need a length that is no multiple of the delay.
+    slow: Option<Slow>,
 }
 
-const SCENES: [Scene; 3] = [
-    Scene {
-        name: "HTTP/1.1",
-        is_tls: false,
-        is_http2: false,
-        peers: ["wrk", "oha"],
-    },
+/// What replaces the arguments for a slow server.
+#[derive(Clone, Copy)]
+struct Slow {
+    trials: u32,
+    seconds: u32,
+    connections: u32,
+}
+
+const SLOW: Slow = Slow {
+    trials: 3,
+    seconds: 4,
+    connections: 32,
+};
+
+const QUICK: Scene = Scene {
+    name: "HTTP/1.1",
+    is_tls: false,
+    is_http2: false,
+    peers: ["wrk", "oha"],
+    path: "/",
+    delay: "1ms",
+    slow: None,
+};
+
+const SCENES: [Scene; 5] = [
+    QUICK,
     Scene {
         name: "HTTP/1.1 over TLS",
         is_tls: true,
-        is_http2: false,
-        peers: ["wrk", "oha"],
+        ..QUICK
     },
     Scene {
         name: "HTTP/2 over TLS",
         is_tls: true,
         is_http2: true,
         peers: ["h2load", "oha"],
+        ..QUICK
+    },
+    Scene {
+        name: "HTTP/1.1, 100 ms a response",
+        path: "/slow",
+        delay: "100ms",
+        slow: Some(SLOW),
+        ..QUICK
+    },
+    Scene {
+        name: "HTTP/1.1, 1.5 s a response",
+        path: "/slower",
+        delay: "1500ms",
+        slow: Some(SLOW),
+        ..QUICK
     },
 ];
+
+impl Arguments {
+    /// Those of `scene`.
+    fn of(&self, scene: &Scene) -> Slow {
+        scene.slow.unwrap_or(Slow {
+            trials: self.trials,
+            seconds: self.seconds,
+            connections: self.connections,
+        })
+    }
+}
+
+/// The routes of the origin, in the form of its configuration.
+fn routes() -> String {
+    let mut scenes: Vec<&Scene> = SCENES.iter().collect();
+    scenes.dedup_by_key(|scene| scene.path);
+    let route = |scene: &Scene| {
+        format!(
+            "[[route]]\npath = \"{}\"\ndelay = \"{}\"\nrespond = {{ body = \"hello\" }}\n",
+            scene.path, scene.delay
+        )
+    };
+    scenes.into_iter().map(route).collect()
+}
 
 /// Runs the task; fails if a tool does not agree with us.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
@@ -112,8 +175,8 @@ impl Origin {
         let file = target.join(format!("agree-{}.toml", std::process::id()));
         let text = format!(
             "threads = 1\npin = true\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[listen]]\naddress = \"127.0.0.1:{tls_port}\"\n\
-             tls = [{{ self_signed = true }}]\n[[route]]\npath = \"/\"\n\
-             delay = \"1ms\"\nrespond = {{ body = \"hello\" }}\n[admin]\naddress = \"127.0.0.1:{admin}\"\n"
+             tls = [{{ self_signed = true }}]\n{}[admin]\naddress = \"127.0.0.1:{admin}\"\n",
+            routes()
         );
         fs::write(&file, text)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -146,14 +209,14 @@ impl Origin {
 
     fn url(&self, scene: &Scene) -> String {
         if scene.is_tls {
-            format!("https://127.0.0.1:{}/", self.tls_port)
+            format!("https://127.0.0.1:{}{}", self.tls_port, scene.path)
         } else {
-            format!("http://127.0.0.1:{}/", self.port)
+            format!("http://127.0.0.1:{}{}", self.port, scene.path)
         }
     }
 
-    /// How many requests of its route it has answered.
-    fn answered(&self) -> Result<u64, Failure> {
+    /// How many requests of the scene's route it has answered.
+    fn answered(&self, scene: &Scene) -> Result<u64, Failure> {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(("127.0.0.1", self.admin))?;
             stream.write_all(
@@ -164,7 +227,7 @@ impl Origin {
             Ok(text)
         };
         let page = ask().map_err(|error| format!("cannot ask the origin: {error}"))?;
-        Ok(answered(&page))
+        Ok(answered(&page, scene.path))
     }
 }
 
@@ -177,10 +240,11 @@ impl Drop for Origin {
     }
 }
 
-/// The requests of route `/` on a page of counters.
-fn answered(page: &str) -> u64 {
+/// The requests of a route on a page of counters.
+fn answered(page: &str, path: &str) -> u64 {
+    let counter = format!("plimsoll_route_requests_total{{route=\"{path}\"");
     page.lines()
-        .filter(|line| line.starts_with("plimsoll_route_requests_total{route=\"/\""))
+        .filter(|line| line.starts_with(&counter))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
         .sum()
 }
@@ -200,7 +264,11 @@ fn counts(
     scene: &Scene,
     arguments: &Arguments,
 ) -> Result<Vec<Line>, Failure> {
-    let (seconds, connections) = (arguments.seconds, &arguments.connections);
+    let Slow {
+        seconds,
+        connections,
+        ..
+    } = arguments.of(scene);
     let url = origin.url(scene);
     let (c, time) = (connections.to_string(), format!("{seconds}s"));
     let tools = ["plimsoll"].into_iter().chain(scene.peers);
@@ -237,16 +305,16 @@ fn counts(
     });
     let mut lines = Vec::new();
     for (name, words) in commands {
-        let before = origin.answered()?;
+        let before = origin.answered(scene)?;
         let output = Command::new(&words[0])
             .args(&words[1..])
             .output()
             .map_err(|error| format!("cannot run `{name}`: {error}"))?;
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
         let told = told(name, &output).ok_or_else(|| format!("{name} tells no count"))?;
-        let answered = origin.answered()? - before;
+        let answered = origin.answered(scene)? - before;
         // Others leave what is under way at the end; ours waits for it, and counts it.
-        let left = if name == "plimsoll" { 0 } else { *connections };
+        let left = if name == "plimsoll" { 0 } else { connections };
         let agrees = answered.abs_diff(told) <= u64::from(left);
         let mark = if agrees { "agrees" } else { "APART" };
         lines.push(Line {
@@ -288,13 +356,18 @@ fn compare(
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain([peers.to_owned()]);
     let path = std::env::join_paths(directories).map_err(|error| error.to_string())?;
+    let Slow {
+        trials,
+        seconds,
+        connections,
+    } = arguments.of(scene);
     let mut command = Command::new(plimsoll);
     command
         .args(["compare", "--json", "-k", "--pin", "1", "--driver"])
         .arg(format!("plimsoll,{}", scene.peers.join(",")))
-        .args(["--trials", &arguments.trials.to_string()])
-        .args(["--seconds", &arguments.seconds.to_string()])
-        .args(["-c", &arguments.connections.to_string()])
+        .args(["--trials", &trials.to_string()])
+        .args(["--seconds", &seconds.to_string()])
+        .args(["-c", &connections.to_string()])
         .args(scene.is_http2.then_some("--http2"))
         .arg(origin.url(scene))
         .env("PATH", path);
@@ -386,7 +459,16 @@ mod tests {
         let page = "plimsoll_route_requests_total{route=\"/\",status=\"2xx\"} 40\n\
                     plimsoll_route_requests_total{route=\"/\",status=\"5xx\"} 2\n\
                     plimsoll_route_requests_total{route=\"admin\",status=\"2xx\"} 9\n";
-        assert_eq!(answered(page), 42);
+        assert_eq!(answered(page, "/"), 42);
+    }
+
+    #[test]
+    fn the_origin_has_a_route_for_each_delay() {
+        let routes = routes();
+        for (path, delay) in [("/", "1ms"), ("/slow", "100ms"), ("/slower", "1500ms")] {
+            let route = format!("path = \"{path}\"\ndelay = \"{delay}\"\n");
+            assert_eq!(routes.matches(&route).count(), 1, "{routes}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod usl;
 
 mod knee;
 
+mod growth;
+
 mod objective;
 
 mod plan;

@@ -15,6 +15,8 @@ pub(crate) struct Published {
     pub(crate) at: Duration,
     /// Nothing more comes from this worker.
     pub(crate) is_last: bool,
+    /// Nothing was begun any more since the worker handed over before.
+    pub(crate) grace: bool,
     pub(crate) interval: Box<Interval>,
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 struct Pending {
     at: Duration,
+    /// Whether all of it lies in the grace period.
+    grace: bool,
     interval: Interval,
 }
 
@@ -65,6 +69,7 @@ impl Collector {
             worker,
             at,
             is_last,
+            grace,
             mut interval,
         } = published;
         let mut second = at.as_secs().max(1);
@@ -76,6 +81,7 @@ impl Collector {
         if let Some(pending) = self.pending.get_mut(&second) {
             pending.interval.merge(&interval);
             pending.at = pending.at.max(at);
+            pending.grace &= grace;
         } else {
             let mut merged = self.spare.pop().unwrap_or_else(|| {
                 let mut empty = self.total.clone();
@@ -87,6 +93,7 @@ impl Collector {
                 second,
                 Pending {
                     at,
+                    grace,
                     interval: merged,
                 },
             );
@@ -132,7 +139,11 @@ impl Collector {
 }
 
 fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
-    let Pending { at, interval } = pending;
+    let Pending {
+        at,
+        grace,
+        interval,
+    } = pending;
     let counts = &interval.counts;
     let latency = interval.honest_latency();
     let length = at.saturating_sub(last);
@@ -141,6 +152,7 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         length,
         // Workers hand over a moment after a second is full, so its end tells nothing.
         warm_up: last + length / 2 < warm_up,
+        grace: *grace,
         ok: counts.ok + counts.warm_up,
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
@@ -174,6 +186,7 @@ mod tests {
             worker,
             at: Duration::from_millis(millis),
             is_last,
+            grace: false,
             interval: Box::new(interval),
         }
     }

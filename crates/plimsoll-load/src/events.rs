@@ -160,14 +160,14 @@ impl EventStream {
             Stage::Asked | Stage::Other => return false,
         }
         let now = SystemClock.now();
-        let is_counted = self.gate.in_window(now) && !self.gate.is_stopping();
+        let is_counted = self.recorder.is_in_window(now) && !self.gate.is_stopping();
         let length = piece.len() as u64;
         let (sent, received) = http3.map_or((0, length), Http3::take_traffic);
         if http3.is_none() {
             self.counted += length;
         }
         if is_counted {
-            self.recorder.traffic(sent, received);
+            self.recorder.traffic(now, sent, received);
         }
         let mut counted = Counted::default();
         let result = self.decoder.decode(piece, &mut counted);
@@ -278,10 +278,11 @@ impl EventStream {
         done: Instant,
     ) -> Duration {
         let stage = std::mem::replace(&mut self.stage, Stage::Asked);
-        if self.gate.in_window(SystemClock.now()) {
+        let now = SystemClock.now();
+        if self.gate.in_window(now) {
             // Heads, frames and the request, which nobody counted as they came.
             let uncounted = received.saturating_sub(self.counted);
-            self.recorder.traffic(sent, uncounted);
+            self.recorder.traffic(now, sent, uncounted);
             match (&stage, outcome) {
                 (Stage::Broken(failure), _) | (_, Some(Err(failure))) => {
                     self.recorder.stream_broke(failure);

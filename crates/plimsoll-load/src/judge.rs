@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_model::{
     Bucket, Cost, Counts, Histogram, JudgedThreshold, Measured, Metric, ResourceSample, RunSummary,
-    ServerFigures, Threshold, Tick, Trend,
+    ServerFigures, Threshold, Tick, Trend, WindowBytes,
 };
 
 use crate::recorder::Interval;
@@ -102,11 +102,16 @@ impl Judge {
             self.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
         }
         let sum = Sum::of(interval);
+        // The second in which the run ends reaches a little into the grace period.
+        let length = match self.end {
+            Some(end) => tick.length.min(end.saturating_sub(began)),
+            None => tick.length,
+        };
         self.sum.add(&sum);
         if !self.longest.is_zero() {
-            self.remember(tick, interval, sum, before, sample);
+            self.remember(length, interval, sum, before, sample);
         }
-        let since_start = tick.at.saturating_sub(self.warm_up);
+        let since_start = (began + length).saturating_sub(self.warm_up);
         let mut is_over = false;
         for position in 0..self.watched.len() {
             let threshold = &self.watched[position].threshold;
@@ -161,7 +166,7 @@ impl Judge {
 
     fn remember(
         &mut self,
-        tick: &Tick,
+        length: Duration,
         interval: &Interval,
         sum: Sum,
         before: Option<ResourceSample>,
@@ -176,7 +181,7 @@ impl Judge {
             })
             .collect();
         self.seconds.push_back(Second {
-            length: tick.length,
+            length,
             sum,
             times,
             before: before.or(sample),
@@ -245,6 +250,7 @@ struct Sum {
     unexpected: u64,
     bytes_sent: u64,
     bytes_received: u64,
+    bytes_in_window: WindowBytes,
 }
 
 impl Sum {
@@ -262,6 +268,7 @@ impl Sum {
             unexpected: unexpected + interval.counts.failed,
             bytes_sent: interval.bytes_sent,
             bytes_received: interval.bytes_received,
+            bytes_in_window: interval.bytes_in_window,
         }
     }
 
@@ -270,6 +277,7 @@ impl Sum {
         self.unexpected += other.unexpected;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        self.bytes_in_window.merge(&other.bytes_in_window);
     }
 }
 
@@ -311,6 +319,10 @@ impl Measured for SoFar<'_> {
         self.sum.bytes_received
     }
 
+    fn bytes_in_window(&self) -> WindowBytes {
+        self.sum.bytes_in_window
+    }
+
     fn times(&self, trend: Trend) -> Option<&Histogram> {
         self.total.times(trend)
     }
@@ -339,6 +351,10 @@ impl Measured for Stretch {
 
     fn bytes_received(&self) -> u64 {
         self.sum.bytes_received
+    }
+
+    fn bytes_in_window(&self) -> WindowBytes {
+        self.sum.bytes_in_window
     }
 
     fn times(&self, trend: Trend) -> Option<&Histogram> {

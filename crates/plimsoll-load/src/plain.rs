@@ -7,7 +7,7 @@ use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{
     Completed, Connector, Http1, Incomplete, Learning, ReadBuffer, Request, Session, Stream,
 };
-use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol};
+use plimsoll_model::{Clock, Exchange, Phase, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 
 use crate::back_off::BackOff;
@@ -222,6 +222,7 @@ impl VirtualUser for PlainUser {
             self.events = Some(events);
             return finished;
         }
+        let mut was_sent_again = false;
         loop {
             if self
                 .connect(endpoint, &start, recorder, &mut exchange)
@@ -294,11 +295,23 @@ impl VirtualUser for PlainUser {
                     reusable && plan.keep_alive
                 }
                 Err(incomplete) => {
+                    // The server closed an idle connection without saying so, and the request
+                    // crossed that on its way (RFC 9112, section 9.5).
+                    let is_sent_again = !was_sent_again
+                        && open.has_carried
+                        && incomplete.failure.retry == Retry::IfReused
+                        && is_safe(request);
                     let Incomplete { done, failure, .. } = incomplete;
                     add_phases(&mut exchange.phases, &incomplete.phases);
                     exchange.bytes_sent += incomplete.bytes_sent;
                     exchange.bytes_received += incomplete.bytes_received;
                     exchange.done = done;
+                    if is_sent_again {
+                        was_sent_again = true;
+                        connections[endpoint] = None;
+                        recorder.reconnected(&start);
+                        continue;
+                    }
                     exchange.outcome = Err(failure);
                     if !open.has_carried {
                         back_off.lost(start.started);
@@ -334,6 +347,11 @@ impl VirtualUser for PlainUser {
             };
         }
     }
+}
+
+/// Whether the request may be sent twice: its method is safe (RFC 9110, section 9.2.1).
+fn is_safe(request: &Request) -> bool {
+    matches!(request.method(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
 }
 
 /// Notes how long further phases took, on top of what is there.

@@ -224,12 +224,33 @@ pub struct StopRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusSet {
     statuses: BTreeSet<u16>,
+    /// As it was written, unless it is the default.
+    given: Option<String>,
 }
 
 impl StatusSet {
-    /// Parses a list such as `500,503`, `5xx` or `400-499,5xx`.
+    /// The statuses with which servers refuse or fail under load, `429,5xx`: the default where the
+    /// user names none.
+    pub fn overload() -> Self {
+        let statuses = std::iter::once(429).chain(500..600);
+        Self {
+            statuses: statuses.collect(),
+            given: None,
+        }
+    }
+
+    /// The set as the user wrote it; `None` if it is a default.
+    pub fn given(&self) -> Option<&str> {
+        self.given.as_deref()
+    }
+
+    /// Parses a list such as `500,503`, `5xx` or `400-499,5xx`; `none` is the empty set.
     pub fn parse(text: &str) -> Result<Self, StatusSetError> {
+        let given = Some(text.to_owned());
         let mut statuses = BTreeSet::new();
+        if text.trim() == "none" {
+            return Ok(Self { statuses, given });
+        }
         for part in text.split(',').map(str::trim) {
             let wrong = || StatusSetError(part.to_owned());
             let status = |text: &str| match text.as_bytes() {
@@ -254,7 +275,7 @@ impl StatusSet {
                 statuses.insert(status(part)?);
             }
         }
-        Ok(Self { statuses })
+        Ok(Self { statuses, given })
     }
 
     /// Whether the set names `status`.
@@ -265,7 +286,7 @@ impl StatusSet {
 
 /// Not a set of statuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no status; write for example `500`, `5xx` or `400-499`")]
+#[error("`{0}` is not a status; write for example `500`, `5xx`, `400-499` or `none`")]
 pub struct StatusSetError(String);
 
 impl RunPlan {
@@ -346,6 +367,14 @@ mod tests {
         }
         for status in [200, 403, 600, 413] {
             assert!(!set.contains(status), "{status}");
+        }
+        assert_eq!(set.given(), Some("404, 5xx,410-412"));
+        let none = StatusSet::parse("none").unwrap();
+        assert!((100..1000).all(|status| !none.contains(status)));
+        let overload = StatusSet::overload();
+        assert_eq!(overload.given(), None);
+        for (status, is_in) in [(404, false), (429, true), (500, true), (599, true), (200, false)] {
+            assert_eq!(overload.contains(status), is_in, "{status}");
         }
         for wrong in [
             "", "abc", "+4xx", "0412", "5x", "99", "0xx", "10xx", "500-", "1000", "499-400",

@@ -10,6 +10,7 @@ use crate::recorder::Interval;
 pub(crate) struct Progress {
     begun: AtomicU64,
     completed: AtomicU64,
+    responses: AtomicU64,
     ok: AtomicU64,
     errors: AtomicU64,
     latencies: AtomicU64,
@@ -55,11 +56,22 @@ impl Progress {
         self.begun.store(begun + 1, Ordering::Relaxed);
     }
 
-    /// One more exchange came to an end. Only its worker may call this.
+    /// One more exchange ended. Only its worker may call this.
+    ///
+    /// - `has_response`: whether it ended with a complete response.
     #[inline]
-    pub(crate) fn complete(&self) {
+    pub(crate) fn complete(&self, has_response: bool) {
         let completed = self.completed.load(Ordering::Relaxed);
         self.completed.store(completed + 1, Ordering::Relaxed);
+        if has_response {
+            let responses = self.responses.load(Ordering::Relaxed);
+            self.responses.store(responses + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Complete responses, those of the warm-up and of the grace period included.
+    pub(crate) fn responses(&self) -> u64 {
+        self.responses.load(Ordering::Relaxed)
     }
 
     /// Exchanges that came to an end.

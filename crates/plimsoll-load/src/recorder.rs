@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
     Counts, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus,
-    GrpcStatusCount, Histogram, Messages, Phase, Trend,
+    GrpcStatusCount, Histogram, Messages, Phase, Trend, WindowBytes,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -21,6 +21,8 @@ pub(crate) struct Interval {
     pub(crate) unmet: Vec<u64>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    /// Of the exchanges that completed within the measured window.
+    pub(crate) bytes_in_window: WindowBytes,
     pub(crate) connections_opened: u64,
     /// Only over WebSockets.
     pub(crate) messages: Messages,
@@ -55,6 +57,7 @@ impl Interval {
             unmet: vec![0; conditions],
             bytes_sent: 0,
             bytes_received: 0,
+            bytes_in_window: WindowBytes::default(),
             connections_opened: 0,
             messages: Messages::default(),
             events: None,
@@ -94,7 +97,20 @@ impl Interval {
         }
     }
 
-    /// Counts what a response says to a call of gRPC.
+    /// Counts an exchange that ended within the measured window, whenever it began.
+    #[inline]
+    pub(crate) fn record_in_window(&mut self, exchange: &Exchange) {
+        self.bytes_in_window.sent += exchange.bytes_sent;
+        self.bytes_in_window.received += exchange.bytes_received;
+        self.counts.completed_in_window += u64::from(exchange.outcome.is_ok());
+    }
+
+    /// Counts messages of gRPC that arrived within the measured window.
+    pub(crate) fn record_grpc_in_window(&mut self, answer: &GrpcAnswer<'_>) {
+        self.grpc.get_or_insert_default().messages_in_window += answer.messages;
+    }
+
+    /// Counts the outcome of a gRPC call.
     pub(crate) fn record_grpc(&mut self, answer: &GrpcAnswer<'_>) {
         let grpc = self.grpc.get_or_insert_default();
         grpc.messages_received += answer.messages;
@@ -134,6 +150,7 @@ impl Interval {
         }
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        self.bytes_in_window.merge(&other.bytes_in_window);
         self.connections_opened += other.connections_opened;
         self.messages.merge(&other.messages);
         if let Some(theirs) = &other.events {
@@ -164,6 +181,7 @@ impl Interval {
         self.unmet.fill(0);
         self.bytes_sent = 0;
         self.bytes_received = 0;
+        self.bytes_in_window = WindowBytes::default();
         self.connections_opened = 0;
         self.messages = Messages::default();
         if let Some(events) = &mut self.events {
@@ -228,11 +246,13 @@ impl Interval {
 struct GrpcCounts {
     statuses: [(u64, Option<String>); GrpcStatus::COUNT],
     messages_received: u64,
+    messages_in_window: u64,
 }
 
 impl GrpcCounts {
     fn merge(&mut self, other: &Self) {
         self.messages_received += other.messages_received;
+        self.messages_in_window += other.messages_in_window;
         for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {
             mine.0 += theirs.0;
             if mine.1.is_none() {
@@ -253,6 +273,7 @@ impl GrpcCounts {
                 })
                 .collect(),
             messages_received: self.messages_received,
+            messages_in_window: self.messages_in_window,
         }
     }
 }

@@ -34,6 +34,10 @@ const SPARE_DESCRIPTORS: u64 = 64;
 /// Intervals in circulation for each worker.
 const INTERVALS_PER_WORKER: usize = 2;
 
+/// How often a run is looked at while nothing happens, so that the window of one that is interrupted
+/// ends for the costs when it ends for the workers.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Why a run could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -188,8 +192,11 @@ pub fn run(
     loop {
         let now = SystemClock.now();
         costs.mark(now);
-        let patience = costs.next_mark().map_or(Duration::from_hours(1), |at| {
-            at.saturating_duration_since(now)
+        if watch.interrupt.is_over() {
+            costs.end(now);
+        }
+        let patience = costs.next_mark().map_or(LOOK_EVERY, |at| {
+            at.saturating_duration_since(now).min(LOOK_EVERY)
         });
         match crew.published.recv_timeout(patience) {
             Ok(published) => {
@@ -408,7 +415,7 @@ impl Costs {
             ProcessTree::generator().ok(),
             start,
             plan.sample_every,
-            move || (completed(&progress), moment(&progress)),
+            move || (responses(&progress), moment(&progress)),
         );
         let window_start = start + plan.warm_up;
         let mut due = vec![window_start];
@@ -434,13 +441,20 @@ impl Costs {
         }
     }
 
+    /// Ends the window, before its time.
+    fn end(&mut self, now: Instant) {
+        while self.marks.len() < 2 {
+            self.sample(now);
+        }
+    }
+
     fn sample(&mut self, now: Instant) {
         let at = now.saturating_duration_since(self.start);
-        let completed = completed(&self.progress);
+        let responses = responses(&self.progress);
         let generator = self
             .generator
             .as_mut()
-            .and_then(|tree| tree.sample(at, completed).ok());
+            .and_then(|tree| tree.sample(at, responses).ok());
         self.marks.push(Mark {
             target: self.sampler.sample_now(),
             generator,
@@ -449,9 +463,7 @@ impl Costs {
 
     fn finish(mut self) -> Observed {
         // A run that ended before its time, or is bounded by a number, ends the window now.
-        while self.marks.len() < 2 {
-            self.sample(SystemClock.now());
-        }
+        self.end(SystemClock.now());
         let (first, last) = (self.marks[0], self.marks[1]);
         Observed {
             target: first.target.zip(last.target),
@@ -461,8 +473,8 @@ impl Costs {
     }
 }
 
-fn completed(progress: &[Arc<Progress>]) -> u64 {
-    progress.iter().map(|progress| progress.completed()).sum()
+fn responses(progress: &[Arc<Progress>]) -> u64 {
+    progress.iter().map(|progress| progress.responses()).sum()
 }
 
 fn moment(progress: &[Arc<Progress>]) -> Moment {
@@ -514,10 +526,16 @@ fn summarise(
         exchanges: 0,
     };
     let is_open = total.from_intended.is_some();
+    // Rates and costs are those of the same exchanges. Samples are taken a moment after the ends of
+    // the window, so their own counts differ a little.
+    let exchanges = total.counts.completed_in_window;
     let generator = Generator {
-        cost: observed
-            .generator
-            .map_or(no_cost, |(first, last)| Cost::between(&first, &last)),
+        cost: Cost {
+            exchanges,
+            ..observed
+                .generator
+                .map_or(no_cost, |(first, last)| Cost::between(&first, &last))
+        },
         peak_memory_bytes: observed.samples.generator_peak_memory_bytes,
         busiest_worker_percent,
         lag_p99: total.lag.quantile(0.99).unwrap_or_default(),
@@ -534,7 +552,11 @@ fn summarise(
     let server = observed
         .target
         .zip(target)
-        .map(|((first, last), target)| samples.cost(target.name(), &first, &last));
+        .map(|((first, last), target)| {
+            let mut server = samples.cost(target.name(), &first, &last);
+            server.cost.exchanges = exchanges;
+            server
+        });
     RunSummary {
         load: shape(plan),
         window,
@@ -546,6 +568,7 @@ fn summarise(
         thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
+        bytes_in_window: total.bytes_in_window,
         connections_opened: total.connections_opened,
         messages: plan.websocket.as_ref().map(|_| total.messages),
         events: plan.events.map(|_| {
@@ -581,6 +604,7 @@ fn shape(plan: &RunPlan) -> LoadShape {
             .iter()
             .map(|condition| condition.text().to_owned())
             .collect(),
+        fail_status: plan.fail_statuses.given().map(str::to_owned),
         model: match plan.average_rate() {
             None => LoadModel::Closed,
             Some(rate) => LoadModel::Open { rate },

@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_client::grpc::GrpcAnswer;
-use plimsoll_model::{EventFigures, Exchange, Failure, FailureCount, Messages};
+use plimsoll_model::{EventFigures, Exchange, Failure, FailureCount, Messages, WindowBytes};
 
 use crate::pace::{Finished, Pacer, Start};
 use crate::plan::StatusSet;
 use crate::progress::Progress;
 use crate::recorder::Interval;
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 
 /// Makes exchanges, one at a time, whenever it is given leave.
 #[expect(async_fn_in_trait, reason = "a worker's tasks stay on its thread")]
@@ -36,19 +36,40 @@ pub struct Recorder {
     interval: RefCell<Box<Interval>>,
     progress: Arc<Progress>,
     fail_statuses: StatusSet,
+    window_start: Instant,
+    /// When the window ends; open until that is known.
+    window_end: Cell<Option<Instant>>,
 }
 
 impl Recorder {
+    /// - `window_end`: when the measured window ends, if the run is bounded by time.
     pub(crate) fn new(
         interval: Box<Interval>,
         progress: Arc<Progress>,
         fail_statuses: StatusSet,
+        window_start: Instant,
+        window_end: Option<Instant>,
     ) -> Self {
         Self {
             interval: RefCell::new(interval),
             progress,
             fail_statuses,
+            window_start,
+            window_end: Cell::new(window_end),
         }
+    }
+
+    /// Ends the measured window at `now` unless it has ended before.
+    pub(crate) fn end_window(&self, now: Instant) {
+        let end = self.window_end.get();
+        self.window_end
+            .set(Some(end.map_or(now, |end| end.min(now))));
+    }
+
+    /// Whether `now` lies within the measured window.
+    #[inline]
+    pub(crate) fn is_in_window(&self, now: Instant) -> bool {
+        now >= self.window_start && self.window_end.get().is_none_or(|end| now <= end)
     }
 
     #[inline]
@@ -103,8 +124,14 @@ impl Recorder {
         answer: Option<&GrpcAnswer<'_>>,
         unmet: impl Iterator<Item = usize>,
     ) {
-        self.progress.complete();
+        self.progress.complete(exchange.outcome.is_ok());
         let mut interval = self.interval.borrow_mut();
+        if self.is_in_window(exchange.done) {
+            interval.record_in_window(exchange);
+            if let Some(answer) = answer.filter(|_| exchange.outcome.is_ok()) {
+                interval.record_grpc_in_window(answer);
+            }
+        }
         if !start.in_window {
             interval.counts.warm_up += 1;
             return;
@@ -126,6 +153,13 @@ impl Recorder {
             } else if is_unmet {
                 interval.counts.unmet += 1;
             }
+        }
+    }
+
+    /// Counts an exchange whose request is sent again on a fresh connection.
+    pub(crate) fn reconnected(&self, start: &Start) {
+        if start.in_window {
+            self.interval.borrow_mut().counts.reconnects += 1;
         }
     }
 
@@ -162,9 +196,14 @@ impl Recorder {
         });
     }
 
-    /// Counts bytes that are those of no exchange that is yet to be counted.
-    pub(crate) fn traffic(&self, sent: u64, received: u64) {
+    /// Counts bytes that belong to no exchange, at `now`.
+    pub(crate) fn traffic(&self, now: Instant, sent: u64, received: u64) {
         let mut interval = self.interval.borrow_mut();
+        if self.is_in_window(now) {
+            interval
+                .bytes_in_window
+                .merge(&WindowBytes { sent, received });
+        }
         interval.bytes_sent += sent;
         interval.bytes_received += received;
     }

@@ -102,6 +102,8 @@ struct Worker {
     published: u32,
     /// What was handed over so far.
     handed_over: Told,
+    /// Whether nothing more was begun when it last handed over.
+    is_in_grace: bool,
 }
 
 impl Worker {
@@ -118,6 +120,8 @@ impl Worker {
             Box::new(interval),
             setup.progress,
             plan.fail_statuses.clone(),
+            window_start,
+            end,
         );
         Self {
             recorder: Rc::new(recorder),
@@ -128,6 +132,7 @@ impl Worker {
             stop_mark: None,
             published: 0,
             handed_over: Told::default(),
+            is_in_grace: false,
             plan,
             share,
             gate,
@@ -343,6 +348,7 @@ impl Worker {
     fn stop(&mut self, now: Instant) {
         if self.stop_mark.is_none() {
             self.stop_mark = Some((now, cpu_time::of_this_thread()));
+            self.recorder.end_window(now);
             match &self.open {
                 Some(open) => open.stop(now),
                 None => self.gate.stop(),
@@ -389,6 +395,7 @@ impl Worker {
             worker: self.share.index,
             at: now - self.gate.run_start(),
             is_last,
+            grace: std::mem::replace(&mut self.is_in_grace, self.stop_mark.is_some()),
             interval,
         };
         // The collector only goes away when the run has failed elsewhere.

@@ -80,7 +80,7 @@ pub struct ResourceSample {
     pub threads: u64,
     /// Processes in the tree.
     pub processes: u64,
-    /// Exchanges that the generator had completed by then, warm-up included.
+    /// Complete responses that the generator had received by then, warm-up included.
     pub completed: u64,
 }
 

@@ -97,6 +97,9 @@ pub struct GrpcFigures {
     pub statuses: Vec<GrpcStatusCount>,
     /// Messages of all complete responses.
     pub messages_received: u64,
+    /// Messages of the responses that completed within the measured window, from which the rate is
+    /// computed.
+    pub messages_in_window: u64,
 }
 
 impl GrpcFigures {

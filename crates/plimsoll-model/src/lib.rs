@@ -68,7 +68,7 @@ pub use crate::phase::{Phase, Phases};
 pub use crate::secret::Secret;
 pub use crate::summary::{
     Counts, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel, LoadShape,
-    Messages, Moment, RunSummary, Saturation, ServerCost, Tick,
+    Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Tick, WindowBytes,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

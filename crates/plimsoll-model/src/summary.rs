@@ -27,10 +27,12 @@ pub struct RunSummary {
     pub unmet: BTreeMap<String, u64>,
     /// What the thresholds came to, in the order in which they were given.
     pub thresholds: Vec<JudgedThreshold>,
-    /// Bytes handed to the transport.
+    /// Bytes handed to the transport, those of the grace period included.
     pub bytes_sent: u64,
-    /// Bytes taken from the transport.
+    /// Bytes taken from the transport, those of the grace period included.
     pub bytes_received: u64,
+    /// Bytes of the exchanges that completed within the window, from which rates are computed.
+    pub bytes_in_window: WindowBytes,
     /// Connections opened, those of the warm-up included.
     pub connections_opened: u64,
     /// Messages of WebSockets in the measured window; absent where requests were made.
@@ -65,6 +67,35 @@ pub struct Messages {
 }
 
 impl Messages {
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+    }
+}
+
+/// Why a run shows nothing of its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {
+    /// Every exchange failed.
+    NoResponse,
+    /// Every exchange was still under way when the grace period ended.
+    NoneInTime,
+    /// Every response had a status of 400 or above, although neither `--fail-status none` nor a
+    /// condition allows that.
+    OnlyErrorStatuses,
+}
+
+/// Bytes sent and received by the exchanges that completed within the measured window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowBytes {
+    /// Bytes handed to the transport.
+    pub sent: u64,
+    /// Bytes taken from the transport.
+    pub received: u64,
+}
+
+impl WindowBytes {
     /// Adds those of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
@@ -107,20 +138,49 @@ impl EventFigures {
 }
 
 impl RunSummary {
+    /// Responses with a status of 400 or above, whether or not they count as errors.
+    pub fn error_statuses(&self) -> u64 {
+        self.statuses.range(400..).map(|(_, count)| count).sum()
+    }
+
+    /// Why the run shows nothing of the target, if it does not.
+    pub fn shows_nothing(&self) -> Option<Nothing> {
+        let counts = &self.counts;
+        if counts.started == 0 {
+            return None;
+        }
+        if counts.ok == 0 {
+            return Some(if counts.failed > 0 {
+                Nothing::NoResponse
+            } else {
+                Nothing::NoneInTime
+            });
+        }
+        let is_intended = self.load.fail_status.as_deref().map(str::trim) == Some("none")
+            || !self.load.expectations.is_empty();
+        (!is_intended && self.error_statuses() == counts.ok).then_some(Nothing::OnlyErrorStatuses)
+    }
+
     /// Events of streams received per second of the window.
     pub fn events_per_second(&self) -> Option<f64> {
         let events = self.events.as_ref()?;
         Some(per_second(events.received, self.window))
     }
 
-    /// Exchanges with a complete response per second of the window.
+    /// Responses completed within the window, per second of it.
     pub fn requests_per_second(&self) -> f64 {
-        per_second(self.counts.ok, self.window)
+        per_second(self.counts.completed_in_window, self.window)
     }
 
-    /// Bytes received per second of the window.
+    /// Bytes of the exchanges that completed within the window, received per second of it.
     pub fn bytes_received_per_second(&self) -> f64 {
-        per_second(self.bytes_received, self.window)
+        per_second(self.bytes_in_window.received, self.window)
+    }
+
+    /// Messages of gRPC received within the window, per second of it.
+    pub fn grpc_messages_per_second(&self) -> Option<f64> {
+        let grpc = self.grpc.as_ref()?;
+        Some(per_second(grpc.messages_in_window, self.window))
     }
 }
 
@@ -143,6 +203,8 @@ pub struct LoadShape {
     pub method: String,
     /// What every response has to meet, as it was written.
     pub expectations: Vec<String>,
+    /// The statuses that `--fail-status` names, as it was written; absent if it was not given.
+    pub fail_status: Option<String>,
     /// How starts follow from one another.
     pub model: LoadModel,
     /// The protocol that requests were sent over.
@@ -239,8 +301,16 @@ pub struct Counts {
     pub missed: u64,
     /// Streams of events that broke after they had been opened; their openings are among `ok`.
     pub broken: u64,
-    /// Exchanges completed during the warm-up, in none of the other counts.
+    /// Safe requests that were sent again on a fresh connection, because the server had closed the
+    /// reused one without announcing it. Each is counted once in `started` and its outcome.
+    pub reconnects: u64,
+    /// Exchanges begun during the warm-up. Those that completed within the window are also in
+    /// `completed_in_window`; otherwise they are in none of the other counts.
     pub warm_up: u64,
+    /// Complete responses that arrived within the window, whenever their exchanges began. Rates and
+    /// the cost per request are computed from this number; responses that arrive in the grace period
+    /// are in `ok` but not in here.
+    pub completed_in_window: u64,
 }
 
 impl Counts {
@@ -260,7 +330,9 @@ impl Counts {
         self.dropped += other.dropped;
         self.missed += other.missed;
         self.broken += other.broken;
+        self.reconnects += other.reconnects;
         self.warm_up += other.warm_up;
+        self.completed_in_window += other.completed_in_window;
     }
 }
 
@@ -331,6 +403,8 @@ pub struct Tick {
     pub length: Duration,
     /// Whether it belongs to the warm-up.
     pub warm_up: bool,
+    /// Whether it lies in the grace period: no exchange started in it.
+    pub grace: bool,
     /// Complete responses.
     pub ok: u64,
     /// Failures.

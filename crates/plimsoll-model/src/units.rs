@@ -45,6 +45,9 @@ pub enum UnitError {
     },
 }
 
+/// Longer durations are refused, so that none can overflow when it is added to a moment: 100 years.
+const LONGEST_DURATION: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// Parses a duration: numbers with a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`), added up; a bare
 /// number is seconds.
 ///
@@ -88,6 +91,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         };
         let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| out_of_range())?;
         total = total.checked_add(part).ok_or_else(out_of_range)?;
+        if total > LONGEST_DURATION {
+            return Err(out_of_range());
+        }
         rest = tail;
         first = false;
     }

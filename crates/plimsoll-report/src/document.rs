@@ -38,16 +38,22 @@ pub struct SummaryDocument {
     pub interrupted: bool,
     /// Length of the measured window.
     pub window_us: f64,
-    /// Complete responses per second of the window.
+    /// Responses completed within the window, per second of it.
     pub requests_per_second: f64,
-    /// Bytes received per second of the window.
+    /// Bytes received by the exchanges that completed within the window, per second of it.
     pub received_bytes_per_second: f64,
     /// How many exchanges came to what.
     pub counts: CountsDocument,
-    /// Bytes handed to the transport.
+    /// Bytes handed to the transport, those of the grace period included.
     pub sent_bytes: u64,
-    /// Bytes taken from the transport.
+    /// Bytes taken from the transport, those of the grace period included.
     pub received_bytes: u64,
+    /// Bytes sent by the exchanges that completed within the window.
+    #[serde(default)]
+    pub sent_bytes_in_window: u64,
+    /// Bytes received by the exchanges that completed within the window.
+    #[serde(default)]
+    pub received_bytes_in_window: u64,
     /// Connections opened, those of the warm-up included.
     pub connections_opened: u64,
     /// Messages of WebSockets in the measured window, where there were any connections of them.
@@ -95,9 +101,11 @@ impl SummaryDocument {
             window_us: microseconds(run.window),
             requests_per_second: rounded(run.requests_per_second()),
             received_bytes_per_second: rounded(run.bytes_received_per_second()),
-            counts: CountsDocument::of(&run.counts),
+            counts: CountsDocument::of(&run.counts, run.error_statuses()),
             sent_bytes: run.bytes_sent,
             received_bytes: run.bytes_received,
+            sent_bytes_in_window: run.bytes_in_window.sent,
+            received_bytes_in_window: run.bytes_in_window.received,
             connections_opened: run.connections_opened,
             messages: run.messages.map(|messages| MessagesDocument {
                 sent: messages.sent,
@@ -120,7 +128,9 @@ impl SummaryDocument {
                 })
                 .collect(),
             statuses: run.statuses.clone(),
-            grpc: run.grpc.as_ref().map(GrpcDocument::of),
+            grpc: run.grpc.as_ref().map(|grpc| {
+                GrpcDocument::of(grpc, run.grpc_messages_per_second().unwrap_or_default())
+            }),
             failures: run.failures.iter().map(FailureDocument::of).collect(),
             unmet: run.unmet.clone(),
             thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),

@@ -14,7 +14,7 @@ use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
     FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
     Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
-    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
+    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick, WindowBytes,
 };
 
 /// Each kind of run by name.
@@ -52,6 +52,7 @@ fn make_closed() -> RunSummary {
             urls: 1,
             method: "GET".into(),
             expectations: vec!["status == 200".into()],
+            fail_status: None,
             model: LoadModel::Closed,
             protocol: Protocol::Http1,
             exchanges: ExchangeKind::Request,
@@ -68,6 +69,7 @@ fn make_closed() -> RunSummary {
             started: 482_130,
             ok: 482_130,
             warm_up: 47_902,
+            completed_in_window: 482_101,
             ..Counts::default()
         },
         statuses: BTreeMap::from([(200, 482_130)]),
@@ -80,6 +82,10 @@ fn make_closed() -> RunSummary {
         ]),
         bytes_sent: 482_130 * 41,
         bytes_received: 482_130 * 162,
+        bytes_in_window: WindowBytes {
+            sent: 482_101 * 41,
+            received: 482_101 * 162,
+        },
         connections_opened: 64,
         messages: None,
         events: None,
@@ -98,7 +104,7 @@ fn make_closed() -> RunSummary {
                     system: Duration::from_millis(3_220),
                 },
                 window: Duration::from_millis(10_001),
-                exchanges: 482_130,
+                exchanges: 482_101,
             },
             memory: Memory {
                 anonymous_bytes: 4_210_688,
@@ -118,7 +124,7 @@ fn make_closed() -> RunSummary {
                     system: Duration::from_millis(1_590),
                 },
                 window: Duration::from_millis(10_001),
-                exchanges: 482_130,
+                exchanges: 482_101,
             },
             peak_memory_bytes: Some(9_842_688),
             busiest_worker_percent: 22.0,
@@ -186,11 +192,16 @@ pub(crate) fn open() -> RunSummary {
         dropped: 12,
         missed: 28,
         warm_up: 5_000,
+        completed_in_window: 49_957,
         ..Counts::default()
     };
     run.statuses = BTreeMap::from([(200, 49_960)]);
     run.bytes_received = 49_960 * 2_048;
     run.bytes_sent = 49_960 * 97;
+    run.bytes_in_window = WindowBytes {
+        sent: 49_957 * 97,
+        received: 49_957 * 2_048,
+    };
     run.latency = Latency {
         from_started: started,
         from_intended: Some(intended),
@@ -202,7 +213,7 @@ pub(crate) fn open() -> RunSummary {
     for moment in &mut run.moments {
         moment.target = None;
     }
-    run.generator.cost.exchanges = 49_960;
+    run.generator.cost.exchanges = 49_957;
     run.conditions.co_located = Some(false);
     run.conditions.pinning = Pinning::default();
     run
@@ -218,6 +229,7 @@ pub(crate) fn failing() -> RunSummary {
         failed: 1_396,
         failed_status: 320,
         unmet: 17,
+        completed_in_window: 8_604,
         ..Counts::default()
     };
     run.load.duration = None;
@@ -231,6 +243,10 @@ pub(crate) fn failing() -> RunSummary {
     run.phases[Phase::Receive.index()] = distribution(8_604, 2, 0.4);
     run.bytes_received = 8_604 * 162;
     run.bytes_sent = 8_796 * 41;
+    run.bytes_in_window = WindowBytes {
+        sent: run.bytes_sent,
+        received: run.bytes_received,
+    };
     run.window = Duration::from_millis(1_204);
     run.load.expectations = vec!["body contains \"ok\"".into(), "size > 2".into()];
     run.thresholds = thresholds(&[
@@ -298,6 +314,7 @@ pub(crate) fn called() -> RunSummary {
             ),
         ],
         messages_received: 480_926,
+        messages_in_window: 480_912,
     });
     run
 }
@@ -354,6 +371,7 @@ pub(crate) fn empty() -> RunSummary {
     run.statuses.clear();
     run.bytes_sent = 0;
     run.bytes_received = 0;
+    run.bytes_in_window = WindowBytes::default();
     run.connections_opened = 0;
     run.latency.from_started = Histogram::new();
     run.phases = Default::default();
@@ -401,6 +419,7 @@ pub(crate) fn interrupted() -> RunSummary {
     run.load.urls = 12;
     run.counts.ok = 164_480;
     run.counts.aborted = 64;
+    run.counts.completed_in_window = run.counts.ok;
     run.counts.started = run.counts.ok + run.counts.aborted;
     run.statuses = BTreeMap::from([(200, run.counts.ok)]);
     run
@@ -450,6 +469,7 @@ pub(crate) fn tick(second: u64, warm_up: bool) -> Tick {
         at: Duration::from_secs(second),
         length: Duration::from_secs(1),
         warm_up,
+        grace: false,
         ok: 48_000 + second * 100,
         failed: 0,
         other_errors: 0,

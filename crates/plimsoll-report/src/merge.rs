@@ -130,13 +130,18 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
     counts.failed += other.failed;
     counts.aborted += other.aborted;
     counts.failed_status += other.failed_status;
+    counts.error_statuses += other.error_statuses;
     counts.unmet += other.unmet;
     counts.dropped += other.dropped;
     counts.missed += other.missed;
     counts.errors += other.errors;
+    counts.reconnects += other.reconnects;
     counts.warm_up += other.warm_up;
+    counts.completed_in_window += other.completed_in_window;
     sum.sent_bytes += run.sent_bytes;
     sum.received_bytes += run.received_bytes;
+    sum.sent_bytes_in_window += run.sent_bytes_in_window;
+    sum.received_bytes_in_window += run.received_bytes_in_window;
     sum.connections_opened += run.connections_opened;
     if let (Some(sum), Some(messages)) = (&mut sum.messages, &run.messages) {
         sum.sent += messages.sent;
@@ -157,6 +162,7 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
             known.or_insert_with(|| message.clone());
         }
         sum.messages_received += grpc.messages_received;
+        sum.messages_per_second += grpc.messages_per_second;
     }
     for failure in &run.failures {
         let alike = |known: &&mut FailureDocument| {
@@ -207,6 +213,7 @@ fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
             sum.push(tick.clone());
             continue;
         };
+        sum.grace &= tick.grace;
         sum.ok += tick.ok;
         sum.failed += tick.failed;
         sum.other_errors += tick.other_errors;

@@ -46,7 +46,7 @@ const LATE: Duration = Duration::from_millis(20);
 
 const IN_MEMORY: &str = "writing to memory does not fail, and every row has the same columns";
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "at_us",
     "length_us",
     "warm_up",
@@ -65,6 +65,7 @@ const COLUMNS: [&str; 18] = [
     "target_fds",
     "target_threads",
     "target_processes",
+    "grace",
 ];
 
 /// In the order of [`COLUMNS`].
@@ -88,6 +89,7 @@ struct Row {
     fds: Option<u64>,
     threads: Option<u64>,
     processes: Option<u64>,
+    grace: bool,
 }
 
 fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Row {
@@ -114,6 +116,7 @@ fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSamp
         fds: after.map(|sample| sample.fds).filter(|fds| *fds > 0),
         threads: after.map(|sample| sample.threads),
         processes: after.map(|sample| sample.processes),
+        grace: tick.grace,
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
     fn without_a_target_its_columns_are_empty() {
         let csv = series_csv(&fixture::failing());
         for line in csv.lines().skip(1) {
-            assert!(line.ends_with(",,,,,,,"), "{line}");
+            assert!(line.ends_with(",,,,,,,,false"), "{line}");
             assert_eq!(line.split(',').count(), COLUMNS.len());
         }
         assert_eq!(csv.lines().count(), 1 + fixture::failing().ticks.len());

@@ -47,7 +47,7 @@ pub use crate::logic::{Logic, Question, Reply};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};
-pub use crate::token_bucket::TokenBucket;
+pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::waiting::{eventually, until};
 pub use crate::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};

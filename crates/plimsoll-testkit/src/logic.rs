@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri};
 
@@ -35,7 +36,14 @@ impl Question {
             method: method.to_string(),
             target: target.map(ToString::to_string).unwrap_or_default(),
             fields: fields.collect(),
+            after: Duration::ZERO,
         }
+    }
+
+    /// The same, held back for `after`.
+    #[must_use]
+    pub fn after(self, after: Duration) -> Self {
+        Self { after, ..self }
     }
 
     /// Of the head of a request of HTTP/1.
@@ -62,6 +70,8 @@ pub struct Reply {
     pub status: u16,
     /// Names and values.
     pub fields: Vec<(String, String)>,
+    /// How long it is held back; only over HTTP/1.
+    pub after: Duration,
 }
 
 impl Reply {

@@ -1,4 +1,4 @@
-//! A service with a known limit: so many requests a second, and 429 for those beyond.
+//! Services with a known limit: so many requests a second, and 429 for those beyond, or a queue.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -55,6 +55,28 @@ impl Level {
             self.tokens -= 1.0;
         }
         is_there
+    }
+}
+
+/// Lets so many requests pass per second, one by one; the others wait in a queue without a bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeakyBucket {
+    /// Requests that pass in each second.
+    pub per_second: f64,
+}
+
+impl LeakyBucket {
+    /// Answers with 200 when it is a request's turn, by the system's clock.
+    pub fn logic(self) -> Logic {
+        let clock = SystemClock;
+        let free_at = Mutex::new(clock.now());
+        let each = Duration::from_secs_f64(1.0 / self.per_second);
+        Logic::new(move |_| {
+            let now = clock.now();
+            let mut free_at = free_at.lock().expect("no holder panics");
+            *free_at = (*free_at).max(now) + each;
+            Reply::new(200, &[]).after(free_at.saturating_duration_since(now))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};
@@ -41,6 +41,8 @@ pub enum WebSocketAnswer {
     Raw(Vec<u8>),
     /// The transport is closed without a word.
     Vanish,
+    /// Nothing until [`WebSocketOrigin::release`], then the same back.
+    Hold,
     /// Nothing.
     Silence,
 }
@@ -65,6 +67,8 @@ struct Shared {
     pongs: AtomicU64,
     last: Mutex<Option<Message>>,
     is_over: AtomicBool,
+    released: Mutex<bool>,
+    release: Condvar,
 }
 
 impl std::fmt::Debug for Shared {
@@ -102,6 +106,8 @@ impl WebSocketOrigin {
             pongs: AtomicU64::new(0),
             last: Mutex::new(None),
             is_over: AtomicBool::new(false),
+            released: Mutex::new(false),
+            release: Condvar::new(),
         });
         let taken = Arc::clone(&shared);
         thread::spawn(move || {
@@ -126,6 +132,12 @@ impl WebSocketOrigin {
     /// Its URL with `path`, which begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("ws://{}{path}", self.address)
+    }
+
+    /// Answers the messages that are held, now and from now on.
+    pub fn release(&self) {
+        *self.shared.released.lock().expect("no holder panics") = true;
+        self.shared.release.notify_all();
     }
 
     /// Where it listens.
@@ -169,6 +181,7 @@ impl WebSocketOrigin {
 impl Drop for WebSocketOrigin {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
+        self.release();
         // It waits for a connection.
         drop(TcpStream::connect(self.address));
     }
@@ -264,6 +277,12 @@ fn answer(
         WebSocketAnswer::Vanish => {
             socket.get_mut().shutdown(Shutdown::Both)?;
             return Ok(false);
+        }
+        WebSocketAnswer::Hold => {
+            let released = shared.released.lock().expect("no holder panics");
+            let wait = shared.release.wait_while(released, |released| !*released);
+            drop(wait.expect("no holder panics"));
+            socket.send(message)?;
         }
         WebSocketAnswer::Silence => {}
     }

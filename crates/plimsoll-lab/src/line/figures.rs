@@ -56,7 +56,15 @@ pub(super) fn sentence(line: &Line) -> String {
         |held| format!("every window held up to {}/s", rate(held)),
     );
     match found.ended {
-        Ended::Line(_) => up_to,
+        Ended::Line(_) => match (found.confirmed, line.confirm.is_zero()) {
+            (Some(confirmed), _) => format!(
+                "{up_to}; a window of {:?} held at {}/s",
+                line.confirm,
+                rate(confirmed)
+            ),
+            (None, true) => up_to,
+            (None, false) => format!("{up_to}; no window of {:?} held there", line.confirm),
+        },
         Ended::Generator { rate: at } => format!(
             "the generator was the limit at {}/s, so the line is not known; {up_to}",
             rate(at)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counted};
 
+use super::growth::grows;
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
 use super::search::{Asked, Ended, Found, Purpose, Seen};
@@ -31,6 +32,8 @@ pub struct Line {
     pub objectives: Vec<Threshold>,
     /// Length of a window.
     pub window: Duration,
+    /// Length of the window that confirms the line; zero if there is none.
+    pub confirm: Duration,
     /// Load before each window, not counted.
     pub warm_up: Duration,
     /// Whether arrivals came at random rather than evenly.
@@ -66,6 +69,8 @@ pub struct Window {
     pub seen: Seen,
     /// Whether the rate was kept: nearly all that was due was begun.
     pub kept_rate: bool,
+    /// Whether the requests under way grew through the window: the target takes less than it is offered.
+    pub queue_grew: bool,
     /// The value of each objective's figure, in its unit.
     pub values: Vec<Option<f64>>,
     /// Complete responses per second.
@@ -120,7 +125,8 @@ impl Window {
         let is_met = |(objective, value): (&Threshold, &Option<f64>)| {
             value.is_some_and(|value| objective.is_met(value))
         };
-        let held = kept_rate && objectives.iter().zip(&values).all(is_met);
+        let queue_grew = grows(&in_flight_of(run), counts.started);
+        let held = kept_rate && !queue_grew && objectives.iter().zip(&values).all(is_met);
         // Late starts make latency long, but no errors.
         let blames_time = objectives
             .iter()
@@ -137,11 +143,13 @@ impl Window {
             began,
             seen: Seen {
                 held,
-                generator_limited: run.generator.saturated.is_some() && (!kept_rate || blames_time),
+                generator_limited: run.generator.saturated.is_some()
+                    && (!kept_rate || queue_grew || blames_time),
                 connections_full: in_flight
                     .is_some_and(|in_flight| in_flight >= FULL_SHARE * places),
             },
             kept_rate,
+            queue_grew,
             values,
             throughput,
             error_share: if tried == 0 {
@@ -169,6 +177,14 @@ impl Window {
             warnings: run.conditions.warnings.clone(),
         }
     }
+}
+
+/// The requests under way at each sample of the measured window.
+fn in_flight_of(run: &RunSummary) -> Vec<u64> {
+    let from = run.load.warm_up;
+    let moments = run.moments.iter();
+    let moments = moments.filter(|moment| moment.at >= from && moment.at <= from + run.window);
+    moments.map(|moment| moment.in_flight).collect()
 }
 
 impl Line {
@@ -202,6 +218,7 @@ impl Line {
             workers: plan.run.workers,
             objectives: plan.objectives.clone(),
             window: plan.window,
+            confirm: plan.confirm,
             warm_up: plan.warm_up,
             is_poisson: plan.spacing == plimsoll_load::Spacing::Poisson,
             precision: plan.search.precision,

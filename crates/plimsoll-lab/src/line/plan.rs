@@ -6,7 +6,7 @@ use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{OnFull, Pacing, RunPlan, Spacing, StopRule};
 use plimsoll_model::{Rate, Threshold};
 
-use super::search::{Asked, SearchPlan};
+use super::search::{Asked, Purpose, SearchPlan};
 use plimsoll_load::schedule::RateProfile;
 
 /// A search, ready to start.
@@ -20,6 +20,8 @@ pub struct LinePlan {
     pub search: SearchPlan,
     /// Length of a window.
     pub window: Duration,
+    /// Length of the window that confirms the line, if the search makes one.
+    pub confirm: Duration,
     /// Load at the same rate before each window, not counted.
     pub warm_up: Duration,
     /// Whether arrivals are even or at random.
@@ -44,7 +46,12 @@ impl LinePlan {
             workers: self.run.workers.min(asked.connections),
             stop: StopRule {
                 requests: None,
-                duration: Some(self.window),
+                duration: Some(match asked.purpose {
+                    Purpose::Confirm => self.confirm,
+                    Purpose::Bracket | Purpose::Bisect | Purpose::Round | Purpose::Below => {
+                        self.window
+                    }
+                }),
             },
             warm_up: self.warm_up,
             seed: self.run.seed.wrapping_add(number as u64),

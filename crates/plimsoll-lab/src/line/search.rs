@@ -9,6 +9,8 @@
 //!    by what they came to. Between them are windows at rates well below, which give the curve, and
 //!    which tell if the service breaks at less load than it carries; then the search begins anew
 //!    below that rate.
+//! 4. *Confirmation*: a long window at the answer, which has to hold; the answer is lowered until one
+//!    does.
 
 use super::boundary::{Boundary, Tried};
 
@@ -29,6 +31,8 @@ pub struct SearchPlan {
     pub connections: usize,
     /// Connections at most: while they are all in use when a window breaks, they are doubled.
     pub most_connections: usize,
+    /// Whether a long window has to hold at the answer.
+    pub confirms: bool,
 }
 
 /// A window of load to be made.
@@ -53,6 +57,8 @@ pub enum Purpose {
     Round,
     /// For the curve below the line.
     Below,
+    /// A long one at the answer.
+    Confirm,
 }
 
 impl Purpose {
@@ -63,6 +69,7 @@ impl Purpose {
             Self::Bisect => "bisect",
             Self::Round => "round",
             Self::Below => "below",
+            Self::Confirm => "confirm",
         }
     }
 }
@@ -106,6 +113,8 @@ pub struct Found {
     pub ended: Ended,
     /// The highest rate at which, as at every lower one, every window held that counts.
     pub held_up_to: Option<f64>,
+    /// The rate at which a long window held, if one was made and did.
+    pub confirmed: Option<f64>,
     /// Rates at which the service broke although it held at higher ones.
     pub gaps: Vec<f64>,
     /// Connections in the end.
@@ -129,6 +138,7 @@ impl Found {
         Self {
             ended: Ended::Interrupted,
             held_up_to: held.map(|(asked, _)| asked.rate).reduce(f64::max),
+            confirmed: None,
             gaps: Vec::new(),
             connections: windows.last().map_or(0, |(asked, _)| asked.connections),
             connections_full: false,
@@ -147,6 +157,9 @@ const EXTENSIONS: i32 = 3;
 
 /// How often the search begins anew, below a rate that broke or above one that held after all.
 const RESTARTS: usize = 4;
+
+/// Rates that are tried to confirm the line, each lower than the one before.
+const CONFIRMATIONS: usize = 8;
 
 /// The lowest rate is this share of the first one.
 const LOWEST: f64 = 1.0 / 256.0;
@@ -198,9 +211,14 @@ pub fn search<E>(
             }
         }
     };
+    let (mut ended, mut held_up_to, mut confirmed) = (ended, held_up_to, None);
+    if let (Ended::Line(boundary), Some(held), true) = (&mut ended, held_up_to, plan.confirms) {
+        (held_up_to, confirmed) = searcher.confirm(boundary, held)?;
+    }
     Ok(Found {
         ended,
         held_up_to,
+        confirmed,
         gaps,
         connections: searcher.connections,
         connections_full: searcher.full,
@@ -414,6 +432,32 @@ impl<E> Searcher<'_, E> {
         } else {
             Rounds::Boundary(boundary, held)
         })
+    }
+
+    /// Makes a long window at the highest rate that held, and lowers the line until one holds.
+    ///
+    /// A rate is given up for two long windows that break. Returns the highest rate that still holds
+    /// as far as is known, and the one that was confirmed.
+    fn confirm(
+        &mut self,
+        boundary: &mut Boundary,
+        held: f64,
+    ) -> Result<(Option<f64>, Option<f64>), E> {
+        let mut rate = held;
+        for _ in 0..CONFIRMATIONS {
+            let broke = |seen: Seen| !seen.held && !seen.generator_limited;
+            if !broke(self.window(rate, Purpose::Confirm)?)
+                || !broke(self.window(rate, Purpose::Confirm)?)
+            {
+                return Ok((Some(rate), Some(rate)));
+            }
+            // What does not hold for long is above the line.
+            boundary.rate = boundary.rate.min(rate);
+            boundary.low = boundary.low.filter(|low| *low < rate);
+            boundary.high = boundary.high.map(|high| high.min(rate));
+            rate /= 1.0 + self.plan.precision;
+        }
+        Ok((self.highest_held(rate), None))
     }
 
     /// Whether the outermost rate does not bound the line.

@@ -13,7 +13,7 @@ use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{
     Interrupt, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StopRule,
 };
-use plimsoll_testkit::{Origin, Script, Step, TokenBucket};
+use plimsoll_testkit::{LeakyBucket, Origin, Script, Step, TokenBucket};
 use plimsoll_wire::h1::Limits;
 use serde_json::Value;
 
@@ -78,8 +78,10 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
             seed: 7,
             connections: 16,
             most_connections: 16,
+            confirms: false,
         },
         window: Duration::from_millis(500),
+        confirm: Duration::from_secs(2),
         warm_up: Duration::from_millis(150),
         spacing: Spacing::Even,
         facts: RunFacts::default(),
@@ -156,6 +158,37 @@ fn a_limit_of_3000_per_second_is_found_within_three_percent() {
     ] {
         assert!(page.contains(part), "{part}");
     }
+}
+
+/// A queue without a bound keeps an objective on latency for a while at any rate: that it grows gives
+/// the limit away.
+#[test]
+fn a_queue_that_grows_is_a_break() {
+    let bucket = LeakyBucket { per_second: 300.0 };
+    let logic = bucket.logic();
+    let origin = Origin::builder()
+        .script(move |_| Script::new().then(Step::Reply(logic.clone())))
+        .start();
+    let mut plan = plan(&origin.url("/"), &["p99<2s"]);
+    plan.search.first = 250.0;
+    plan.search.rounds = 1;
+    plan.search.connections = 512;
+    plan.search.most_connections = 512;
+    plan.search.confirms = true;
+    plan.window = Duration::from_secs(1);
+    plan.confirm = Duration::from_secs(3);
+    plan.run.sample_every = Duration::from_millis(20);
+    let line = found(&plan);
+    let Ended::Line(boundary) = line.found.ended else {
+        panic!("{}", to_text(&line));
+    };
+    // A window of a second shows a rise from 3 requests on, 1 % of the rate.
+    assert!((boundary.rate / 300.0 - 1.0).abs() < 0.04, "{}", to_text(&line));
+    let confirmed = line.found.confirmed.unwrap();
+    assert!((confirmed / 300.0 - 1.0).abs() < 0.03, "{}", to_text(&line));
+    let broke = line.windows.iter().filter(|window| !window.seen.held);
+    assert!(broke.clone().count() > 0);
+    assert!(broke.clone().all(|window| window.queue_grew || window.missed > 0));
 }
 
 #[test]

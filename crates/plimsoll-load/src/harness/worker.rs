@@ -181,7 +181,7 @@ fn is_unconnected(failure: &Failure) -> bool {
 
 impl Common {
     fn record(&self, outcome: &Outcome) {
-        self.progress.complete();
+        self.progress.complete(outcome.exchange.outcome.is_ok());
         let mut found = self.found.borrow_mut();
         found.record(&outcome.exchange, outcome.verdict);
         self.last.set(self.last.get().max(outcome.exchange.done));

@@ -28,7 +28,7 @@ impl Run {
         let mut interval = Interval::new(0, false);
         let started = SystemClock.now();
         for _ in 0..requests {
-            interval.record(&Exchange {
+            let exchange = Exchange {
                 intended: started,
                 started,
                 done: started + Duration::from_millis(millis),
@@ -38,7 +38,9 @@ impl Run {
                 peer: None,
                 protocol: Protocol::Http1,
                 outcome: Ok(200),
-            });
+            };
+            interval.record(&exchange);
+            interval.record_in_window(&exchange);
         }
         self.total.merge(&interval);
         self.second += 1;
@@ -46,6 +48,7 @@ impl Run {
             at: Duration::from_secs(self.second),
             length: Duration::from_secs(1),
             warm_up: false,
+            grace: false,
             ok: requests,
             failed: 0,
             other_errors: 0,

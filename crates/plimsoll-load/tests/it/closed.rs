@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use plimsoll_load::{Pacing, Ramp, RunPlan, ThinkTime};
-use plimsoll_model::LoadModel;
-use plimsoll_testkit::{HELLO, Origin, Script, eventually};
+use plimsoll_model::{FailureKind, LoadModel, Phase};
+use plimsoll_testkit::{HELLO, Origin, Script, Step, eventually};
 
-use crate::fixture::{go, lasting, millis, plan, requests};
+use crate::fixture::{failures, go, lasting, millis, plan, requests};
 
 #[test]
 fn a_number_of_requests_is_made_exactly() {
@@ -207,6 +207,67 @@ fn a_connection_that_was_closed_while_idle_is_replaced_unnoticed() {
     });
     assert_eq!((summary.counts.ok, summary.counts.failed), (8, 0));
     assert_eq!(origin.connections(), 8);
+}
+
+#[test]
+fn a_server_that_closes_without_announcing_it_costs_a_connection_and_no_failure() {
+    // As tinyproxy does: a complete response that may be kept alive, and then the end.
+    let origin = Origin::scripted(Script::answer_once(HELLO));
+    let summary = go(&RunPlan {
+        stop: requests(40),
+        ..plan(&origin.url("/"))
+    });
+    let counts = &summary.counts;
+    assert_eq!((counts.ok, counts.failed), (40, 0), "{:?}", summary.failures);
+    assert_eq!(origin.connections(), 40);
+    assert!(counts.reconnects <= 38, "{counts:?}");
+}
+
+#[test]
+fn a_request_that_meets_a_closed_connection_is_sent_again_once() {
+    // The head is read before the end, so the generator cannot have seen it coming.
+    let script = |requests: u64| {
+        let answers = (1..requests).fold(Script::new(), |script, _| {
+            script
+                .then(Step::ReadHead)
+                .then(Step::Write(HELLO.to_vec()))
+        });
+        answers.then(Step::ReadHead).then(Step::Reset)
+    };
+    let origin = Origin::builder()
+        .script(move |connection| match connection {
+            0 => script(2),
+            // The fresh connection breaks as well, and nothing has been carried on it.
+            1 => script(1),
+            _ => Script::hello(),
+        })
+        .start();
+    let summary = go(&RunPlan {
+        connections: 1,
+        stop: requests(10),
+        ..plan(&origin.url("/"))
+    });
+    let counts = &summary.counts;
+    assert_eq!((counts.ok, counts.failed, counts.reconnects), (9, 1, 1));
+    assert_eq!(failures(&summary, Phase::Wait, FailureKind::Reset), 1);
+    assert_eq!(origin.connections(), 3);
+
+    // A method that is not safe is not sent twice.
+    let origin = Origin::builder()
+        .script(move |connection| match connection {
+            0 => script(2),
+            _ => Script::hello(),
+        })
+        .start();
+    let url = origin.url("/");
+    let mut plan = RunPlan {
+        connections: 1,
+        stop: requests(10),
+        ..plan(&url)
+    };
+    plan.requests[0].request = crate::fixture::request(&url, "POST", None);
+    let counts = go(&plan).counts;
+    assert_eq!((counts.ok, counts.failed, counts.reconnects), (9, 1, 0));
 }
 
 #[test]

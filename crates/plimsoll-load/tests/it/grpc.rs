@@ -13,7 +13,7 @@ type Fields = &'static [(&'static str, &'static str)];
 const GRPC: Fields = &[("content-type", "application/grpc+proto")];
 const OK: Fields = &[("grpc-status", "0")];
 
-fn calls(url: &str, is_server_streaming: bool) -> RunPlan {
+pub(crate) fn calls(url: &str, is_server_streaming: bool) -> RunPlan {
     let endpoint = Endpoint::parse(url).unwrap();
     let headers = [("te", "trailers"), ("content-type", "application/grpc")];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -28,3 +28,5 @@ mod websocket;
 mod events;
 
 mod harness;
+
+mod throughput;

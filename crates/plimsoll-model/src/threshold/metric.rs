@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use crate::threshold::ThresholdError;
-use crate::{ByteSize, Cost, Counts, DurationText, Histogram, Phase, RunSummary, three_figures};
+use crate::{ByteSize, Cost, Counts, DurationText, Histogram, Phase, RunSummary, WindowBytes, three_figures};
 
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// How long something took.
     Time(Trend),
-    /// Exchanges that came to an end, with or without a response.
+    /// Exchanges that ended, with or without a response; as a rate, the responses completed within
+    /// the measured window per second of it.
     Requests,
     /// Arrivals that were given up because no connection was free.
     Dropped,
@@ -94,6 +95,8 @@ pub trait Measured {
     fn bytes_sent(&self) -> u64;
     /// Bytes taken from the transport.
     fn bytes_received(&self) -> u64;
+    /// Bytes of the exchanges that completed within the measured window.
+    fn bytes_in_window(&self) -> WindowBytes;
     /// How long something took; `None` if that was not recorded.
     fn times(&self, trend: Trend) -> Option<&Histogram>;
     /// What it cost the target, if that was observed.
@@ -140,6 +143,10 @@ impl Measured for RunSummary {
 
     fn bytes_received(&self) -> u64 {
         self.bytes_received
+    }
+
+    fn bytes_in_window(&self) -> WindowBytes {
+        self.bytes_in_window
     }
 
     fn times(&self, trend: Trend) -> Option<&Histogram> {
@@ -297,25 +304,27 @@ impl Metric {
     pub(super) fn value(self, aggregation: Aggregation, measured: &dyn Measured) -> Option<f64> {
         let counts = measured.counts();
         let ended = counts.ok + counts.failed;
-        let per_second = |count: u64| {
+        // A rate divides by the window, so it counts only what ended within it.
+        let per_second = |count: u64, in_window: u64| {
             let length = measured.length().as_secs_f64();
             match aggregation {
-                Aggregation::Rate => (length > 0.0).then(|| count as f64 / length),
+                Aggregation::Rate => (length > 0.0).then(|| in_window as f64 / length),
                 _ => Some(count as f64),
             }
         };
+        let in_window = measured.bytes_in_window();
         let share = |count: u64, of: u64| match aggregation {
             Aggregation::Rate => (of > 0).then(|| count as f64 / of as f64),
             _ => Some(count as f64),
         };
         match self {
             Self::Time(trend) => time(aggregation, measured.times(trend)?),
-            Self::Requests => per_second(ended),
-            Self::Dropped => per_second(counts.dropped),
+            Self::Requests => per_second(ended, counts.completed_in_window),
+            Self::Dropped => per_second(counts.dropped, counts.dropped),
             Self::Failed => share(measured.unexpected(), ended),
             Self::Errors => share(counts.errors(), counts.started + counts.dropped),
-            Self::Received => per_second(measured.bytes_received()),
-            Self::Sent => per_second(measured.bytes_sent()),
+            Self::Received => per_second(measured.bytes_received(), in_window.received),
+            Self::Sent => per_second(measured.bytes_sent(), in_window.sent),
             Self::ServerCpuPerRequest => measured.server()?.cost.cpu_us_per_request(),
             Self::ServerCpu => measured.server()?.cost.cpu_percent(),
             Self::ServerMemory => {

@@ -29,6 +29,7 @@ impl Measured for Second {
             ok: 99,
             failed: 1,
             dropped: 100,
+            completed_in_window: 100,
             ..Counts::default()
         }
     }
@@ -39,6 +40,13 @@ impl Measured for Second {
 
     fn bytes_sent(&self) -> u64 {
         4_000
+    }
+
+    fn bytes_in_window(&self) -> crate::WindowBytes {
+        crate::WindowBytes {
+            sent: self.bytes_sent(),
+            received: self.bytes_received(),
+        }
     }
 
     fn bytes_received(&self) -> u64 {

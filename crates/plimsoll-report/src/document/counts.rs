@@ -16,8 +16,11 @@ pub struct CountsDocument {
     pub failed: u64,
     /// Those still under way when the grace period ended.
     pub aborted: u64,
-    /// Of `ok`: a status that `--fail-status` names.
+    /// Of `ok`: a status that `--fail-status` names, or one of gRPC that is not `OK`.
     pub failed_status: u64,
+    /// Of `ok`: a status of 400 or above, whether or not it counts as an error.
+    #[serde(default)]
+    pub error_statuses: u64,
     /// Of `ok`: a response that did not meet `--expect`.
     pub unmet: u64,
     /// Arrivals that were given up because nothing was free.
@@ -29,24 +32,36 @@ pub struct CountsDocument {
     pub broken: u64,
     /// Failures, failed statuses, unmet expectations, drops and broken streams together.
     pub errors: u64,
-    /// Exchanges completed during the warm-up, in none of the others.
+    /// Safe requests that were sent again on a fresh connection, because the server had closed the
+    /// reused one without announcing it; zero where that did not happen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reconnects: u64,
+    /// Exchanges begun during the warm-up. Those that completed within the window are also in
+    /// `completed_in_window`; otherwise they are in none of the others.
     pub warm_up: u64,
+    /// Complete responses that arrived within the window, whenever their exchanges began: the number
+    /// behind `requests_per_second` and the cost per request. `ok` also has those of the grace period.
+    #[serde(default)]
+    pub completed_in_window: u64,
 }
 
 impl CountsDocument {
-    pub(super) fn of(counts: &Counts) -> Self {
+    pub(super) fn of(counts: &Counts, error_statuses: u64) -> Self {
         Self {
             started: counts.started,
             ok: counts.ok,
             failed: counts.failed,
             aborted: counts.aborted,
             failed_status: counts.failed_status,
+            error_statuses,
             unmet: counts.unmet,
             dropped: counts.dropped,
             missed: counts.missed,
             broken: counts.broken,
             errors: counts.errors(),
+            reconnects: counts.reconnects,
             warm_up: counts.warm_up,
+            completed_in_window: counts.completed_in_window,
         }
     }
 }

@@ -17,6 +17,9 @@ pub struct LoadDocument {
     /// What every response had to meet, as it was written.
     #[serde(default)]
     pub expectations: Vec<String>,
+    /// The statuses that `--fail-status` names, as it was written; null if it was not given.
+    #[serde(default)]
+    pub fail_status: Option<String>,
     /// `closed` or `open`.
     pub model: String,
     /// Arrivals per second of an open loop.
@@ -58,6 +61,7 @@ impl LoadDocument {
             urls: load.urls,
             method: load.method.clone(),
             expectations: load.expectations.clone(),
+            fail_status: load.fail_status.clone(),
             model: model.to_owned(),
             rate_per_second: rate,
             protocol: load.protocol.name().to_owned(),

@@ -61,10 +61,13 @@ pub struct GrpcDocument {
     pub messages: BTreeMap<String, String>,
     /// Messages of all complete responses.
     pub messages_received: u64,
+    /// Messages of the responses that completed within the window, per second of it.
+    #[serde(default)]
+    pub messages_per_second: f64,
 }
 
 impl GrpcDocument {
-    pub(super) fn of(grpc: &GrpcFigures) -> Self {
+    pub(super) fn of(grpc: &GrpcFigures, per_second: f64) -> Self {
         let name = |counted: &GrpcStatusCount| counted.status.name().to_owned();
         let statuses = grpc.statuses.iter();
         let said = statuses.clone().filter_map(|counted| {
@@ -77,6 +80,7 @@ impl GrpcDocument {
                 .map(|counted| (name(counted), counted.count))
                 .collect(),
             messages_received: grpc.messages_received,
+            messages_per_second: rounded(per_second),
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct TickDocument {
     pub length_us: f64,
     /// Whether it belongs to the warm-up.
     pub warm_up: bool,
+    /// Whether it lies in the grace period, in which no exchange starts.
+    #[serde(default)]
+    pub grace: bool,
     /// Complete responses.
     pub ok: u64,
     /// Failures.
@@ -76,6 +79,7 @@ impl TickDocument {
             at_us: microseconds(tick.at),
             length_us: microseconds(tick.length),
             warm_up: tick.warm_up,
+            grace: tick.grace,
             ok: tick.ok,
             failed: tick.failed,
             other_errors: tick.other_errors,

@@ -438,8 +438,8 @@ fn distribution(runs: &[RunRecord]) -> Plot {
 }
 
 fn per_second(tick: &TickDocument, count: u64) -> Option<f64> {
-    // A second that was cut short tells little.
-    (tick.length_us > 200_000.0).then(|| count as f64 / tick.length_us * 1e6)
+    // A second that was cut short says little, and responses of the grace period are no throughput.
+    (tick.length_us > 200_000.0 && !tick.grace).then(|| count as f64 / tick.length_us * 1e6)
 }
 
 fn seconds(value: f64) -> String {

@@ -7,7 +7,7 @@ use super::table::threshold_value;
 use crate::RunRecord;
 use crate::plot::escaped;
 
-/// One suite a run: that it was answered, each expectation, each threshold.
+/// One suite per run: that every request was answered, each expectation, each threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Junit;
 
@@ -75,11 +75,19 @@ const IN_MEMORY: &str = "writing to memory does not fail";
 fn cases(run: &RunRecord) -> Vec<Case> {
     let summary = &run.summary;
     let counts = &summary.counts;
-    let answered = if counts.ok > 0 {
+    // A threshold on errors says how many may be without a response.
+    let is_judged = summary.thresholds.iter().any(|threshold| {
+        let text = &threshold.threshold;
+        ["errors", "http_req_failed", "failed"]
+            .iter()
+            .any(|name| text.trim_start().starts_with(name))
+    });
+    let unanswered = counts.failed + counts.aborted;
+    let answered = if unanswered == 0 || (is_judged && counts.ok > 0) {
         Ok(())
     } else {
         Err(format!(
-            "no complete response to {} requests",
+            "no complete response to {unanswered} of {} requests",
             counts.started
         ))
     };
@@ -87,21 +95,35 @@ fn cases(run: &RunRecord) -> Vec<Case> {
         0 => Ok(()),
         failed => Err(format!("{failed} responses have one")),
     };
+    let is_intended =
+        summary.load.fail_status.as_deref() == Some("none") || !summary.load.expectations.is_empty();
+    let has_good = if counts.ok > 0 && counts.error_statuses == counts.ok && !is_intended {
+        Err(format!("all {} responses have one", counts.ok))
+    } else {
+        Ok(())
+    };
     let mut cases = vec![
         Case {
             class: "plimsoll.load",
-            name: "is answered".to_owned(),
+            name: "every request is answered".to_owned(),
             outcome: answered,
         },
         Case {
+            class: "plimsoll.load",
+            name: "not every response has an error status".to_owned(),
+            outcome: has_good,
+        },
+    ];
+    if summary.grpc.is_some() || summary.load.fail_status.is_some() {
+        cases.push(Case {
             class: "plimsoll.load",
             name: match summary.grpc {
                 Some(_) => "every status is OK and none is in --fail-status".to_owned(),
                 None => "no status is in --fail-status".to_owned(),
             },
             outcome: statuses,
-        },
-    ];
+        });
+    }
     for condition in &summary.load.expectations {
         cases.push(Case {
             class: "plimsoll.expect",

@@ -54,6 +54,14 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
     for (label, value) in times {
         table.row(label, runs, |run| optional(value(honest(run))));
     }
+    table.row_if_any("failed", runs, |run| {
+        let counts = &run.summary.counts;
+        share(counts.failed, counts.started + counts.dropped)
+    });
+    table.row_if_any("error statuses", runs, |run| {
+        let counts = &run.summary.counts;
+        share(counts.error_statuses, counts.ok)
+    });
     table.row("errors", runs, errors);
     table
 }
@@ -206,7 +214,7 @@ fn requests(runs: &[RunRecord]) -> Table {
     let mut table = Table::new(capital(exchanges(runs)));
     table.row("started", runs, |run| grouped(run.summary.counts.started));
     table.row("ok", runs, |run| grouped(run.summary.counts.ok));
-    let counts: [(&str, CountOf); 8] = [
+    let counts: [(&str, CountOf); 10] = [
         ("failed", |counts| counts.failed),
         ("aborted", |counts| counts.aborted),
         ("failed status", |counts| counts.failed_status),
@@ -214,7 +222,9 @@ fn requests(runs: &[RunRecord]) -> Table {
         ("broken", |counts| counts.broken),
         ("dropped", |counts| counts.dropped),
         ("missed", |counts| counts.missed),
+        ("reconnects", |counts| counts.reconnects),
         ("in warm-up", |counts| counts.warm_up),
+        ("completed in window", |counts| counts.completed_in_window),
     ];
     for (label, count) in counts {
         table.row_if_any(label, runs, |run| grouped(count(&run.summary.counts)));
@@ -385,12 +395,17 @@ pub(super) fn saturation(run: &RunRecord) -> Option<String> {
 
 pub(super) fn errors(run: &RunRecord) -> String {
     let counts = &run.summary.counts;
-    match (counts.errors, counts.started + counts.dropped) {
-        (0, _) | (_, 0) => grouped(counts.errors),
-        (errors, all) => format!(
+    share(counts.errors, counts.started + counts.dropped)
+}
+
+/// `12 (1.20 %)`.
+fn share(count: u64, all: u64) -> String {
+    match (count, all) {
+        (0, _) | (_, 0) => grouped(count),
+        (count, all) => format!(
             "{} ({})",
-            grouped(errors),
-            percent(errors as f64 / all as f64 * 100.0)
+            grouped(count),
+            percent(count as f64 / all as f64 * 100.0)
         ),
     }
 }

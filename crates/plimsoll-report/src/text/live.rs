@@ -46,7 +46,11 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
         }
         _ => String::new(),
     };
-    let warm_up = if tick.warm_up { "  warm-up" } else { "" };
+    let warm_up = match (tick.warm_up, tick.grace) {
+        (true, _) => "  warm-up",
+        (false, true) => "  grace",
+        (false, false) => "",
+    };
     let figures = format!(
         "{position:>9}  {:>9} {}{events}  p50 {:>7}  p99 {:>7}{warm_up}",
         rate(per_second),

@@ -2,7 +2,7 @@
 
 use plimsoll_model::{
     Conditions, Cost, EventFigures, Generator, GrpcFigures, Histogram, JudgedThreshold, LoadModel,
-    LoadShape, Phase, Protocol, RunSummary, Saturation, ServerCost, ThresholdVerdict,
+    LoadShape, Nothing, Phase, Protocol, RunSummary, Saturation, ServerCost, ThresholdVerdict,
     three_figures,
 };
 
@@ -55,6 +55,10 @@ fn title(page: &mut Page, run: &RunSummary) {
     if let Some(saturation) = &run.generator.saturated {
         page.line("");
         page.marked("!", Emphasis::Error, &saturated(saturation));
+    }
+    if let Some(why) = run.shows_nothing() {
+        page.line("");
+        page.marked("!", Emphasis::Error, &nothing(run, why));
     }
     if run.interrupted {
         page.line("");
@@ -156,20 +160,75 @@ fn principal(page: &mut Page, run: &RunSummary) {
             optional(honest.max())
         ),
     ));
-    rows.push(("errors", errors(run, page.style())));
+    rows.extend(errors(run, page.style()));
     // Not wrapped: each fits, and escape sequences have no width.
     for (label, text) in rows {
         page.line(&format!("  {label:<15}  {text}"));
     }
 }
 
-fn errors(run: &RunSummary, style: Style) -> String {
-    match run.counts.errors() {
-        0 => "none".to_owned(),
-        errors => {
-            let arrivals = run.counts.started + run.counts.dropped;
-            let text = format!("{} ({})", count(errors), share(errors, arrivals));
-            style.apply(Emphasis::Error, &text)
+/// Failures and error statuses apart, each with its share; everything that counts as an error.
+fn errors(run: &RunSummary, style: Style) -> Vec<(&'static str, String)> {
+    let counts = &run.counts;
+    let all = counts.started + counts.dropped;
+    let (statuses, errors) = (run.error_statuses(), counts.errors());
+    let mut rows = Vec::new();
+    let mut row = |label, number: u64, of: u64, remark: &str| {
+        let text = format!("{} ({})", count(number), share(number, of));
+        let text = style.apply(Emphasis::Error, &text);
+        rows.push((label, format!("{text}{remark}")));
+    };
+    if counts.failed > 0 {
+        row("failed", counts.failed, all, ": no complete response");
+    }
+    if statuses > 0 {
+        row("error statuses", statuses, counts.ok, ": 400 and above");
+    }
+    if counts.aborted > 0 {
+        let remark = ": no response when the grace period ended";
+        row("unfinished", counts.aborted, all, remark);
+    }
+    // Where they are all of one kind, that row says it.
+    let is_said = errors == counts.failed || (counts.failed == 0 && errors == statuses);
+    if errors > 0 && !is_said {
+        row("errors", errors, all, "");
+    }
+    if rows.is_empty() {
+        rows.push(("errors", "none".to_owned()));
+    }
+    rows
+}
+
+/// What is wrong with a run that shows nothing of its target, and what to do.
+fn nothing(run: &RunSummary, nothing: Nothing) -> String {
+    let counts = &run.counts;
+    let cause = || {
+        let failure = run.failures.first()?;
+        let cause = failure.example.cause.as_deref();
+        let cause = cause.map_or(String::new(), |cause| format!(" ({cause})"));
+        Some(format!(": {} during {}{cause}", failure.kind, failure.phase))
+    };
+    match nothing {
+        Nothing::NoResponse => format!(
+            "no request got a complete response{}",
+            cause().unwrap_or_default()
+        ),
+        Nothing::NoneInTime => format!(
+            "no response arrived: the target accepted {}, and {} still waited for a response when \
+             the grace period ended; check that this is the right port and protocol, run longer \
+             (-z), or raise --grace",
+            plural(run.connections_opened, "connection", "connections"),
+            plural(counts.aborted, "request", "requests"),
+        ),
+        Nothing::OnlyErrorStatuses => {
+            let statuses: Vec<String> = run.statuses.keys().map(u16::to_string).collect();
+            format!(
+                "every response had an error status ({}); check the URL and the credentials, or \
+                 allow it with `--fail-status none` or a condition such as `--expect 'status == \
+                 {}'`",
+                statuses.join(", "),
+                statuses.first().map_or("404", String::as_str)
+            )
         }
     }
 }
@@ -281,6 +340,11 @@ fn cpu_percent(cost: &Cost) -> String {
 
 fn requests(page: &mut Page, run: &RunSummary) {
     let counts = &run.counts;
+    // Only where it differs from `ok`: responses of the grace period do not count as throughput.
+    let in_window = match counts.completed_in_window {
+        same if same == counts.ok => 0,
+        other => other,
+    };
     page.heading(run.load.exchanges.plural(), "");
     let rows = [
         ("started", counts.started, ""),
@@ -296,7 +360,8 @@ fn requests(page: &mut Page, run: &RunSummary) {
             counts.failed_status,
             match run.grpc {
                 Some(_) => "of ok: not OK, or named by --fail-status",
-                None => "of ok: named by --fail-status",
+                None if run.load.fail_status.is_some() => "of ok: named by --fail-status",
+                None => "of ok: 429 or 5xx",
             },
         ),
         ("unmet", counts.unmet, "of ok: an --expect did not hold"),
@@ -311,7 +376,21 @@ fn requests(page: &mut Page, run: &RunSummary) {
             counts.missed,
             "due, but not begun when the run ended",
         ),
-        ("in warm-up", counts.warm_up, "in none of the figures"),
+        (
+            "reconnects",
+            counts.reconnects,
+            "sent again: the server closed without announcing it",
+        ),
+        (
+            "in warm-up",
+            counts.warm_up,
+            "begun before the window, in no other count",
+        ),
+        (
+            "in window",
+            in_window,
+            "completed within it: requests/s and costs",
+        ),
     ];
     let always = ["started", "ok", "failed"];
     let shown: Vec<(&str, String, &str)> = rows
@@ -515,11 +594,7 @@ fn calls(page: &mut Page, run: &RunSummary, grpc: &GrpcFigures) {
             page.line(&format!("{:29}{}", "", shortened(&example, WIDTH - 29)));
         }
     }
-    let per_second = if run.window.is_zero() {
-        0.0
-    } else {
-        grpc.messages_received as f64 / run.window.as_secs_f64()
-    };
+    let per_second = run.grpc_messages_per_second().unwrap_or_default();
     page.line(&format!(
         "  {:>15}  messages received, {}/s",
         count(grpc.messages_received),

@@ -104,6 +104,9 @@ impl<S: Io> Connection<'_, S> {
                 while let Some((head, body_length)) = self.read_request().await? {
                     self.read_body(body_length).await?;
                     let reply = logic.reply(&Question::parse(&head));
+                    if !reply.after.is_zero() {
+                        tokio::time::sleep(reply.after).await;
+                    }
                     self.write(&reply.bytes()).await?;
                 }
                 return Ok(Next::Stop);

@@ -22,7 +22,7 @@ use plimsoll_wire::tls::Trust;
 use plimsoll_wire::{SystemClock, descriptors};
 
 use crate::exit::Exit;
-use crate::flags::Problems;
+use crate::flags::{Problems, number};
 use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 
@@ -43,23 +43,27 @@ pub(crate) struct Args {
     url: Option<String>,
 
     /// Hostile connections at a time, at most 2000
-    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(short = 'c', long, value_name = "N",
+          value_parser = number::count::<u32>(number::MOST_CONNECTIONS))]
     connections: Option<u32>,
 
     /// What they send per second, all together, at most 50000; opening a connection counts, too
-    #[arg(short = 'q', long, value_name = "N")]
+    #[arg(short = 'q', long, value_name = "N",
+          value_parser = number::count::<u32>(10_000_000))]
     rate: Option<u32>,
 
     /// What they send in all, at most 1000000
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N",
+          value_parser = number::count::<u64>(number::MOST_REQUESTS))]
     count: Option<u64>,
 
     /// How long, at most 60s
-    #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     duration: Option<Duration>,
 
     /// The process of the server, whose memory and that of its descendants is watched
-    #[arg(long, value_name = "PID", conflicts_with = "spawn")]
+    #[arg(long, value_name = "PID", conflicts_with = "spawn",
+          value_parser = number::count::<u32>(u64::from(u32::MAX)))]
     pid: Option<u32>,
 
     /// A command that starts the server at the URL, and is stopped at the end

@@ -6,13 +6,13 @@ use std::time::Duration;
 use plimsoll_client::check::{CheckPlan, Condition, Expectations, GrpcCheck, check};
 use plimsoll_client::{ConnectPlan, Connector, Endpoint};
 use plimsoll_formats::grpc::Descriptors;
-use plimsoll_model::{Checked, Protocol, Verdict, parse_duration};
+use plimsoll_model::{Checked, Protocol, Verdict};
 use plimsoll_report::{CheckDocument, text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables};
+use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables, number};
 use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -63,7 +63,7 @@ struct JudgeArgs {
     expect: Vec<String>,
 
     /// How long all of it may take, opening the connection included
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 }
 
@@ -151,9 +151,6 @@ fn plan(
     };
     let endpoint = problems.value("URL", Endpoint::parse(&url));
     let conditions = conditions(args, problems);
-    if timeout.is_zero() {
-        problems.add("--timeout", "must be more than zero");
-    }
     let protocol = args.connection.version();
     if args.grpc.grpc.is_some() && args.request.has_digest() {
         problems.add("--digest", "does not go with --grpc");

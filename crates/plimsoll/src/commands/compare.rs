@@ -12,8 +12,10 @@ use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_model::masked_arguments;
 
 use self::drivers::{Driver, Drivers, split};
+use super::load::args::MOST_STREAMS;
 use super::parse_percent;
 use crate::exit::Exit;
+use crate::flags::number;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 use crate::signals;
@@ -37,15 +39,18 @@ pub(crate) struct Args {
     operands: Vec<String>,
 
     /// Measured trials of each operand
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N",
+          value_parser = number::count::<u32>(number::MOST_TRIALS))]
     trials: u32,
 
     /// Length of a trial, for {seconds}
-    #[arg(long, default_value_t = 3, value_name = "S")]
+    #[arg(long, default_value_t = 3, value_name = "S",
+          value_parser = number::count::<u32>(number::MOST_SECONDS))]
     seconds: u32,
 
     /// Connections, for {connections}
-    #[arg(short, long, default_value_t = 50, value_name = "N")]
+    #[arg(short, long, default_value_t = 50, value_name = "N",
+          value_parser = number::count::<u32>(number::MOST_CONNECTIONS))]
     connections: u32,
 
     /// What loads URLs, and with --drive the servers; several, with commas, make an operand of each
@@ -64,7 +69,8 @@ pub(crate) struct Args {
     http2: bool,
 
     /// Requests at a time on each connection of HTTP/2
-    #[arg(long, value_name = "N", requires = "http2", default_value_t = 1)]
+    #[arg(long, value_name = "N", requires = "http2", default_value_t = 1,
+          value_parser = number::count::<u32>(MOST_STREAMS))]
     streams: u32,
 
     /// Have the driver accept any certificate
@@ -72,7 +78,8 @@ pub(crate) struct Args {
     insecure: bool,
 
     /// Rates at which everything is compared, such as 100,500,1000, for {rate}; plimsoll drives
-    #[arg(long, value_name = "RATES", value_delimiter = ',')]
+    #[arg(long, value_name = "RATES", value_delimiter = ',',
+          value_parser = number::count::<u32>(10_000_000))]
     rates: Vec<u32>,
 
     /// Cores that the operands may use, such as 1 or 0,2 or 0-3
@@ -84,7 +91,7 @@ pub(crate) struct Args {
     url: Option<String>,
 
     /// For {port}; without it a free one
-    #[arg(long)]
+    #[arg(long, value_name = "PORT", value_parser = number::count::<u16>(65_535))]
     port: Option<u16>,
 
     /// A server that all trials share; it must stay in the foreground

@@ -12,7 +12,7 @@ use plimsoll_model::document::ConfigProblem;
 use plimsoll_model::{grouped, masked_arguments, parse_duration, three_figures};
 
 use crate::exit::Exit;
-use crate::flags::Problems;
+use crate::flags::{Problems, number};
 use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal::{self, ProgressLine};
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 
     /// Trials of each cell, instead of the plan's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = number::count::<u32>(1_000))]
     repeats: Option<u32>,
 
     /// Load before each window, instead of the plan's

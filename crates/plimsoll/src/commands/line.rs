@@ -10,10 +10,10 @@ use plimsoll_lab::line::{
 use plimsoll_load::Spacing;
 use plimsoll_model::{Rate, Threshold, grouped, parse_duration, parse_rate};
 
-use super::load::args::{Arrivals, Http2Args, RequestsArgs, ServerArgs};
+use super::load::args::{Arrivals, Http2Args, MOST_STREAMS, RequestsArgs, ServerArgs};
 use super::load::{self, Prepared};
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs};
+use crate::flags::{ConnectionArgs, Problems, RequestArgs, number};
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 use crate::signals;
@@ -25,11 +25,11 @@ const FILES: [&str; 3] = ["line.json", "line.txt", "line.html"];
 /// What has to be kept if nothing else is asked for.
 const DEFAULT_OBJECTIVES: [&str; 2] = ["p99<50ms", "errors<0.1%"];
 
+/// Windows that the one at the answer is as long as.
+const CONFIRMATION: u32 = 10;
+
 /// Connections to begin with, and at most, if none are given.
 const DEFAULT_CONNECTIONS: (usize, usize) = (64, 4096);
-
-/// Statuses by which servers refuse what is too much.
-const DEFAULT_FAIL_STATUS: &str = "429,5xx";
 
 /// Finds the load line of a URL: the highest rate at which it keeps its objectives
 ///
@@ -85,16 +85,20 @@ struct SearchArgs {
     objective: Vec<String>,
 
     /// Rate to begin with
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, default_value = "100/s")]
+    #[arg(long, value_name = "RATE", value_parser = number::positive_rate, default_value = "100/s")]
     first: Rate,
 
     /// Highest rate to try
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, default_value = "1M/s")]
+    #[arg(long, value_name = "RATE", value_parser = number::positive_rate, default_value = "1M/s")]
     most: Rate,
 
     /// Length of a window
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "3s")]
     window: Duration,
+
+    /// Length of the window in which the answer has to hold; `0s` for none [default: ten windows]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    confirm: Option<Duration>,
 
     /// Load at the same rate before each window, not counted
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
@@ -102,7 +106,7 @@ struct SearchArgs {
 
     /// Windows at each rate about the line; from 6 on there is a 95 % interval
     #[arg(long, value_name = "N", default_value_t = 6,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+          value_parser = number::count::<u32>(1_000))]
     rounds: u32,
 
     /// How far apart these rates are, such as 2%
@@ -110,11 +114,12 @@ struct SearchArgs {
     precision: f64,
 
     /// Connections [default: 64, doubled up to 4096 while they are the limit]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_CONNECTIONS))]
     connections: Option<usize>,
 
     /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
-    #[arg(short = 'p', long, value_name = "N")]
+    #[arg(short = 'p', long, value_name = "N", value_parser = number::count::<u32>(MOST_STREAMS))]
     streams: Option<u32>,
 
     /// How requests are spaced
@@ -122,20 +127,22 @@ struct SearchArgs {
     arrivals: Arrivals,
 
     /// Worker threads [default: one per core, not counting that of an embedded origin]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
     /// How long one request may take
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 
     /// Condition on every response, repeatable; unmet ones are errors
     #[arg(long, value_name = "CONDITION")]
     expect: Vec<String>,
 
-    /// Statuses that count as errors
-    #[arg(long, value_name = "STATUSES", default_value = DEFAULT_FAIL_STATUS)]
-    fail_status: String,
+    /// Statuses that count as errors, as load takes them
+    /// [default: 429,5xx, or none if --expect has a condition on the status]
+    #[arg(long, value_name = "STATUSES")]
+    fail_status: Option<String>,
 
     /// Exit with 1 if the line is below this rate
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
@@ -194,7 +201,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     shape.timeout = search.timeout;
     shape.seed = search.seed;
     load_args.judge.expect.clone_from(&search.expect);
-    load_args.judge.fail_status = Some(search.fail_status.clone());
+    load_args.judge.fail_status = search.fail_status.clone();
     load_args.url = url;
     load_args.request = request;
     load_args.requests = requests;
@@ -206,6 +213,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     let result = plimsoll_load::check_reachable(&compiled.plan)
         .map_err(|error| load::failed(&error))
         .and_then(|()| {
+            let confirm = search.confirm.unwrap_or(search.window * CONFIRMATION);
             let plan = LinePlan {
                 facts: load::facts(&compiled.plan, target.as_deref()),
                 run: compiled.plan,
@@ -221,8 +229,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
                         Some(connections) => connections,
                         None => DEFAULT_CONNECTIONS.1,
                     },
+                    confirms: !confirm.is_zero(),
                 },
                 window: search.window,
+                confirm,
                 warm_up: search.warm_up,
                 spacing: match search.arrivals {
                     Arrivals::Fixed => Spacing::Even,
@@ -289,15 +299,6 @@ fn objectives(args: &Args, problems: &mut Problems) -> Vec<Threshold> {
 
 fn check(args: &Args, problems: &mut Problems) {
     let search = &args.search;
-    for (flag, zero) in [
-        ("--first", search.first.per_second() == 0.0),
-        ("--window", search.window.is_zero()),
-        ("-c", search.connections == Some(0)),
-    ] {
-        if zero {
-            problems.add(flag, "must be more than zero");
-        }
-    }
     if search.most < search.first {
         problems.add("--most", format!("is below --first ({})", search.first));
     }
@@ -352,6 +353,7 @@ fn told(window: &Window) -> String {
     let came_to = match (window.seen.held, window.seen.generator_limited) {
         (true, _) => "held",
         (false, true) => "broke, with the generator at its limit",
+        (false, false) if window.queue_grew => "broke, its queue grew",
         (false, false) => "broke",
     };
     let p99 = window.p99_us.map_or_else(

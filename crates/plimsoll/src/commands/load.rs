@@ -195,10 +195,13 @@ fn verdict(summary: &RunSummary) -> Exit {
         .thresholds
         .iter()
         .any(|judged| judged.verdict() != ThresholdVerdict::Met);
+    // By default statuses count as errors for thresholds only.
+    let names_status = summary.load.fail_status.is_some() || summary.grpc.is_some();
     if summary.interrupted {
         Exit::Interrupted
-    } else if counts.failed_status + counts.unmet > 0
-        || (counts.ok == 0 && counts.started > 0)
+    } else if (names_status && counts.failed_status > 0)
+        || counts.unmet > 0
+        || summary.shows_nothing().is_some()
         || is_breached
     {
         Exit::Objective

@@ -71,17 +71,6 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 
 fn check(args: &Args) -> Result<(), Failed> {
     let mut problems = Problems::default();
-    for (flag, is_zero) in [
-        ("--concurrency", args.concurrency == 0),
-        ("--duration", args.duration.is_zero()),
-        ("--timeout", args.timeout.is_zero()),
-        ("--mock-ports", args.mock_ports == 0),
-        ("--threads", args.threads == Some(0)),
-    ] {
-        if is_zero {
-            problems.add(flag, "must be more than zero");
-        }
-    }
     if args.concurrency > layout::MOST_WORKERS {
         let message = format!("at most {} workers", layout::MOST_WORKERS);
         problems.add("--concurrency", message);

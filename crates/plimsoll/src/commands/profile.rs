@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::commands::profile::server::ServerArgs;
 use crate::commands::profile::store::StoreArgs;
 use crate::exit::Exit;
-use crate::flags::Problems;
+use crate::flags::{Problems, number};
 use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 use plimsoll_lab::profile::{
@@ -19,7 +19,7 @@ use plimsoll_lab::profile::{
     pprof, take, text,
 };
 use plimsoll_load::Interrupt;
-use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
@@ -50,17 +50,18 @@ pub(crate) struct Args {
     spawn: Option<String>,
 
     /// How long; it ends early with the processes
-    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(short = 'z', long, value_name = "TIME", default_value = "10s",
+          value_parser = number::positive_duration)]
     duration: Duration,
 
     /// Samples per second of processor time and thread
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
-        value_parser = clap::value_parser!(u64).range(1..=100_000))]
+        value_parser = number::count::<u64>(100_000))]
     frequency: u64,
 
     /// A profile every so often until the duration is over, each in a folder of its own in --out
     /// (0001, 0002, …) and to --push
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
     every: Option<Duration>,
 
     /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
@@ -69,7 +70,8 @@ pub(crate) struct Args {
     call_graph: Option<Callers>,
 
     /// Functions to list
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30,
+          value_parser = number::count::<usize>(number::MOST_TRIALS))]
     top: usize,
 
     /// Folder for profile.svg, profile.folded and profile.pb.gz

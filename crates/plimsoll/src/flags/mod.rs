@@ -1,5 +1,9 @@
 //! Flags that several subcommands share, and what they are compiled to.
 
+mod habits;
+
+pub(crate) mod number;
+
 mod problems;
 
 mod request;

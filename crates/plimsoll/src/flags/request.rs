@@ -13,6 +13,8 @@ use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::{Protocol, Secret};
 
 use super::Problems;
+use super::habits::Habits;
+use crate::problem::Problem;
 
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
@@ -20,7 +22,8 @@ const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 #[command(next_help_heading = "Request")]
 pub(crate) struct RequestArgs {
     /// Request method [default: GET, or POST with a body]
-    #[arg(short, long, value_name = "METHOD")]
+    #[arg(short, long, visible_short_alias = 'X', value_name = "METHOD",
+          value_parser = super::habits::method)]
     method: Option<String>,
 
     /// Header field, repeatable
@@ -59,7 +62,7 @@ pub(crate) struct RequestArgs {
     form: Vec<String>,
 
     /// Basic authentication
-    #[arg(short = 'a', long, value_name = "USER:PASSWORD")]
+    #[arg(short = 'a', long, visible_short_alias = 'u', value_name = "USER:PASSWORD")]
     basic_auth: Option<String>,
 
     /// Bearer token (RFC 6750)
@@ -73,6 +76,13 @@ pub(crate) struct RequestArgs {
     /// Host header, in place of that of the URL
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+
+    /// The `user-agent` field [default: plimsoll with its version]
+    #[arg(short = 'A', long, value_name = "NAME")]
+    user_agent: Option<String>,
+
+    #[command(flatten)]
+    habits: Habits,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,6 +131,7 @@ impl RequestArgs {
     ///
     /// - `closes`: whether the connection is to be closed after each response.
     pub(crate) fn parts(&self, closes: bool, problems: &mut Problems) -> RequestParts {
+        self.habits.check(problems);
         let mut headers = self.headers(closes, problems);
         let body = match (&self.data, &self.data_file) {
             (Some(text), _) => Some(text.clone().into_bytes()),
@@ -173,6 +184,13 @@ impl RequestArgs {
                 "there is no body; give one by -d, -D or -F",
             );
         }
+    }
+
+    /// A warning if the body looks like a duration that was meant for another flag.
+    ///
+    /// - `has_shape`: whether connections or threads were given as well.
+    pub(crate) fn doubt_body(&self, has_shape: bool) -> Option<Problem> {
+        super::habits::duration_as_body(self.data.as_deref(), has_shape)
     }
 
     /// Whether the server may ask who is there, and be told on the same connection.
@@ -257,6 +275,7 @@ impl RequestArgs {
             }
         };
         add("host", self.host.clone());
+        add("user-agent", self.user_agent.clone());
         add("content-type", self.content_type.clone());
         add("connection", closes.then(|| "close".to_owned()));
         add(

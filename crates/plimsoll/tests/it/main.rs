@@ -29,6 +29,8 @@ mod matrix;
 mod live;
 
 mod load;
+
+mod numbers;
 #[cfg(target_os = "linux")]
 mod profile;
 

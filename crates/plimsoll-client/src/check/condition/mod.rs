@@ -85,6 +85,11 @@ impl Condition {
         self.needs(&|test| matches!(test, Test::GrpcStatus(..)))
     }
 
+    /// Whether it looks at the status.
+    pub fn needs_status(&self) -> bool {
+        self.needs(&|test| matches!(test, Test::Status(..)))
+    }
+
     fn needs(&self, which: &impl Fn(&Test) -> bool) -> bool {
         which(&self.test)
             || self

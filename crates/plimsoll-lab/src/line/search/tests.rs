@@ -11,7 +11,40 @@ fn plan() -> SearchPlan {
         seed: 5,
         connections: 64,
         most_connections: 64,
+        confirms: true,
     }
+}
+
+#[test]
+fn the_answer_is_lowered_until_a_long_window_holds() {
+    // A queue that no short window notices below 1,040/s.
+    let (found, windows) = find(&plan(), |asked| {
+        let limit = match asked.purpose {
+            Purpose::Confirm => 1000.0,
+            _ => 1040.0,
+        };
+        seen(asked.rate < limit)
+    });
+    let confirmed = found.confirmed.unwrap();
+    near(confirmed, 1000.0, 0.02);
+    assert_eq!(found.held_up_to, Some(confirmed));
+    let line = line(&found);
+    near(line.rate, 1000.0, 0.03);
+    assert!(line.high.is_none_or(|high| high <= 1040.0 && high >= line.rate));
+    let long = windows.iter().filter(|asked| asked.purpose == Purpose::Confirm);
+    let rates: Vec<f64> = long.map(|asked| asked.rate).collect();
+    assert!(rates.len() >= 3 && rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
+}
+
+#[test]
+fn one_bad_long_window_is_not_enough_to_lower_the_answer() {
+    let mut is_first = true;
+    let (found, _) = find(&plan(), |asked| {
+        let is_bad = asked.purpose == Purpose::Confirm && std::mem::replace(&mut is_first, false);
+        seen(asked.rate < 1000.0 && !is_bad)
+    });
+    assert_eq!(found.confirmed, found.held_up_to);
+    near(found.confirmed.unwrap(), 1000.0, 0.03);
 }
 
 fn seen(held: bool) -> Seen {

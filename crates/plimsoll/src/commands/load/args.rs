@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use plimsoll_formats::Format;
-use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration, parse_rate};
+use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration};
 
-use crate::flags::{ConnectionArgs, RequestArgs};
+use crate::flags::{ConnectionArgs, RequestArgs, number};
 use crate::grpc::GrpcArgs;
+
+/// More than servers allow, and each takes memory.
+pub(crate) const MOST_STREAMS: u64 = 100_000;
 
 /// Puts load on a URL and tells what it carried, how long answers took, and what each request cost
 /// the server.
@@ -90,23 +93,26 @@ impl Args {
 #[command(next_help_heading = "Load")]
 pub(crate) struct ShapeArgs {
     /// Connections; each carries one request at a time, or as many as -p says [default: 50]
-    #[arg(short, long, visible_alias = "concurrency", value_name = "N")]
+    #[arg(short, long, visible_alias = "concurrency", value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_CONNECTIONS))]
     pub(crate) connections: Option<usize>,
 
     /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
-    #[arg(short = 'p', long, value_name = "N")]
+    #[arg(short = 'p', long, value_name = "N", value_parser = number::count::<u32>(MOST_STREAMS))]
     pub(crate) streams: Option<u32>,
 
     /// Requests to make in all, instead of a duration
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N",
+          value_parser = number::count::<u64>(number::MOST_REQUESTS))]
     pub(crate) requests: Option<u64>,
 
     /// How long to run [default: 10s]
-    #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     pub(crate) duration: Option<Duration>,
 
     /// Requests per second in all, on a schedule that does not wait for answers
-    #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE", value_parser = parse_rate)]
+    #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE",
+          value_parser = number::positive_rate)]
     pub(crate) rate: Option<Rate>,
 
     /// How scheduled requests are spaced
@@ -114,11 +120,11 @@ pub(crate) struct ShapeArgs {
     pub(crate) arrivals: Arrivals,
 
     /// Scheduled requests that start at once; the rate stays what it is
-    #[arg(long, visible_alias = "burst-rate", value_name = "N")]
+    #[arg(long, visible_alias = "burst-rate", value_name = "N", value_parser = number::burst)]
     pub(crate) burst: Option<NonZeroU32>,
 
     /// Time from one burst to the next, instead of a rate
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "burst",
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, requires = "burst",
           conflicts_with_all = ["rate", "stages"])]
     pub(crate) burst_delay: Option<Duration>,
 
@@ -139,7 +145,8 @@ pub(crate) struct ShapeArgs {
     pub(crate) warm_up: Duration,
 
     /// Worker threads [default: one per core, not counting that of an embedded origin]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_THREADS))]
     pub(crate) threads: Option<usize>,
 
     /// Pause of each connection between two requests: `100ms`, or `50ms..200ms` at random
@@ -147,7 +154,8 @@ pub(crate) struct ShapeArgs {
     pub(crate) think: Option<String>,
 
     /// Requests under way at most, on a schedule [default: the connections]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_CONNECTIONS))]
     pub(crate) max_in_flight: Option<usize>,
 
     /// What becomes of a scheduled request when no connection is free
@@ -155,7 +163,7 @@ pub(crate) struct ShapeArgs {
     pub(crate) on_full: OnFull,
 
     /// How long one request may take, opening a connection included
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "30s")]
     pub(crate) timeout: Duration,
 
     /// How long requests under way at the end may still take
@@ -270,7 +278,8 @@ pub(crate) struct JudgeArgs {
           require_equals = true, default_missing_value = "0s", requires = "threshold")]
     pub(crate) abort_on_breach: Option<Duration>,
 
-    /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`
+    /// Statuses that count as errors: `500`, `5xx`, `400-499,5xx`, or `none`
+    /// [default: 429,5xx, or none if --expect has a condition on the status]
     #[arg(long, value_name = "STATUSES")]
     pub(crate) fail_status: Option<String>,
 }
@@ -279,7 +288,8 @@ pub(crate) struct JudgeArgs {
 #[command(next_help_heading = "Cost of the server")]
 pub(crate) struct ServerArgs {
     /// Process whose cost is measured, with its children
-    #[arg(long, value_name = "PID", conflicts_with = "spawn")]
+    #[arg(long, value_name = "PID", conflicts_with = "spawn",
+          value_parser = number::count::<u32>(u64::from(u32::MAX)))]
     pub(crate) pid: Option<u32>,
 
     /// Command to start before the run, measure, and stop after it
@@ -321,7 +331,7 @@ pub(crate) struct Http2Args {
 #[command(next_help_heading = "WebSocket")]
 pub(crate) struct WebSocketArgs {
     /// Length of the message for a ws:// or wss:// URL, in place of -d or -D: `1KiB` [default: 16]
-    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size,
+    #[arg(long, value_name = "SIZE", value_parser = number::message_size,
           conflicts_with_all = ["data", "data_file"])]
     pub(crate) message_size: Option<ByteSize>,
 

@@ -22,7 +22,7 @@ use plimsoll_wire::sse;
 use super::args::Args;
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, Way};
+use crate::flags::{Problems, Way, number};
 use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
@@ -138,7 +138,7 @@ impl Compiler<'_> {
         let described = requests::describe(&self.args.requests, url, &mut self.problems);
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
-        let fail_statuses = self.fail_statuses();
+        let fail_statuses = self.fail_statuses(&expectations);
         let shape = self.shape();
         let keep_alive = !self.args.requests.disable_keepalive;
         let protocol = self.args.connection.version();
@@ -191,6 +191,15 @@ impl Compiler<'_> {
         );
         let cores = self.cores(&surroundings.cores);
         let (described, shape, connect) = (described?, shape?, connect?);
+        if shape.connections as u64 * u64::from(streams) > number::MOST_PLACES {
+            let message = format!(
+                "{} connections with {streams} streams each are more than {} requests at a time",
+                shape.connections,
+                number::MOST_PLACES
+            );
+            self.problem("-p", message);
+            return None;
+        }
         if is_websocket {
             self.way_of_websockets(&described, &connect);
         }
@@ -235,7 +244,11 @@ impl Compiler<'_> {
             seed: self.args.shape.seed,
             sample_every: Duration::from_millis(self.args.server.sample_ms),
         };
-        Some((plan, described.left_out))
+        let args = self.args;
+        let has_shape = args.shape.connections.is_some() || args.shape.threads.is_some();
+        let mut left_out = described.left_out;
+        left_out.extend(args.request.doubt_body(has_shape));
+        Some((plan, left_out))
     }
 
     fn problem(&mut self, flag: &str, message: impl ToString) {
@@ -257,10 +270,17 @@ impl Compiler<'_> {
         Expectations::new(conditions)
     }
 
-    fn fail_statuses(&mut self) -> StatusSet {
-        let set = self.args.judge.fail_status.as_deref().map(StatusSet::parse);
-        set.and_then(|set| self.value("--fail-status", set))
-            .unwrap_or_default()
+    fn fail_statuses(&mut self, expectations: &Expectations) -> StatusSet {
+        match self.args.judge.fail_status.as_deref() {
+            Some(text) => self
+                .value("--fail-status", StatusSet::parse(text))
+                .unwrap_or_default(),
+            // Conditions on the status say which ones are wrong.
+            None if expectations.conditions().iter().any(Condition::needs_status) => {
+                StatusSet::default()
+            }
+            None => StatusSet::overload(),
+        }
     }
 
     fn workers(&mut self, connections: usize, cores: &[usize]) -> Option<usize> {

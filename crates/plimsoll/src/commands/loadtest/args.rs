@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use clap::builder::FalseyValueParser;
-use plimsoll_model::{UnitError, parse_duration};
+use plimsoll_model::parse_duration;
+
+use crate::flags::number;
 
 /// Runs very many workers, each making one check after the other, on origins of its own.
 ///
@@ -20,13 +22,14 @@ pub(crate) struct Args {
         long,
         value_name = "N",
         env = "CONCURRENCY",
+        value_parser = number::count::<usize>(number::MOST_CONNECTIONS),
         default_value_t = 50_000
     )]
     pub(super) concurrency: usize,
 
     /// How long workers start new checks; a number alone is seconds
     #[arg(short = 'z', long, visible_alias = "duration-secs", value_name = "TIME", env = "DURATION_SECS",
-          value_parser = parse_duration, default_value = "30")]
+          value_parser = number::positive_duration, default_value = "30")]
     pub(super) duration: Duration,
 
     /// How long one check may take; a number alone is milliseconds
@@ -36,7 +39,8 @@ pub(crate) struct Args {
 
     /// Listeners of the origins, each at an address of its own; over HTTP/1 more if outgoing ports
     /// would run out
-    #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16)]
+    #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16,
+          value_parser = number::count::<usize>(1_000))]
     pub(super) mock_ports: usize,
 
     /// Over which time workers begin, one after the other; a number alone is seconds [default: 2, or
@@ -54,7 +58,8 @@ pub(crate) struct Args {
     pub(super) disable_keepalive: bool,
 
     /// Threads of each process that checks [default: half of the cores in one process, 1 in several]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N",
+          value_parser = number::count::<usize>(number::MOST_THREADS))]
     pub(super) threads: Option<usize>,
 
     /// Run in a network namespace of its own: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
@@ -93,12 +98,12 @@ impl Args {
     }
 }
 
-/// A duration; without a unit it is milliseconds.
-fn parse_milliseconds(text: &str) -> Result<Duration, UnitError> {
+/// A duration above zero; without a unit it is milliseconds.
+fn parse_milliseconds(text: &str) -> Result<Duration, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        parse_duration(&format!("{text}ms"))
+        number::positive_duration(&format!("{text}ms"))
     } else {
-        parse_duration(text)
+        number::positive_duration(text)
     }
 }
 

@@ -9,6 +9,7 @@ use plimsoll_model::{Rate, parse_duration, parse_rate};
 
 use super::Compiler;
 use crate::commands::load::args;
+use crate::flags::number;
 use crate::problem::Problem;
 
 const DEFAULT_CONNECTIONS: usize = 50;
@@ -38,31 +39,11 @@ struct Stages {
 impl Compiler<'_> {
     pub(super) fn shape(&mut self) -> Option<Shape> {
         let shape = &self.args.shape;
-        for (flag, zero) in [
-            ("-c", shape.connections == Some(0)),
-            ("-n", shape.requests == Some(0)),
-            ("-t", shape.threads == Some(0)),
-            ("--max-in-flight", shape.max_in_flight == Some(0)),
-            ("-z", shape.duration == Some(Duration::ZERO)),
-            ("--timeout", shape.timeout.is_zero()),
-            (
-                "-q",
-                shape.rate.is_some_and(|rate| rate.per_second() == 0.0),
-            ),
-        ] {
-            if zero {
-                self.problem(flag, "must be more than zero");
-            }
-        }
         self.check_rows();
         let stages = match &shape.stages {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
         };
-        if shape.burst_delay.is_some_and(|delay| delay.is_zero()) {
-            self.problem("--burst-delay", "must be more than zero");
-            return None;
-        }
         let is_open = self.rate().is_some() || stages.as_ref().is_some_and(|stages| stages.rates);
         if is_open {
             self.open_shape(stages.as_ref())
@@ -178,6 +159,13 @@ impl Compiler<'_> {
                 let most = ramp.most();
                 if most == 0 {
                     self.problem("--stages", "never reaches a connection");
+                    return None;
+                }
+                if most as u64 > number::MOST_CONNECTIONS {
+                    self.problem(
+                        "--stages",
+                        format!("reaches more than {} connections", number::MOST_CONNECTIONS),
+                    );
                     return None;
                 }
                 if shape.connections.is_some() {

@@ -7,9 +7,6 @@ use plimsoll_wire::h2;
 use super::Compiler;
 use crate::problem::Problem;
 
-/// More than servers allow, and each takes memory.
-const MOST_STREAMS: u32 = 100_000;
-
 /// RFC 9113, section 6.9.1.
 const MOST_WINDOW: u32 = (1 << 31) - 1;
 
@@ -65,9 +62,6 @@ impl Compiler<'_> {
                 flag,
                 "needs a URL: the embedded origin speaks HTTP/1.1 and HTTP/2 only",
             );
-        }
-        if !(1..=MOST_STREAMS).contains(&streams) {
-            self.problem("-p", format!("must be from 1 to {MOST_STREAMS}"));
         }
         streams
     }

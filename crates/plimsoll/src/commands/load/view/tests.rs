@@ -27,6 +27,7 @@ fn view(seconds: u64) -> View {
             at: Duration::from_secs(second),
             length: Duration::from_secs(1),
             warm_up: second < 3,
+            grace: false,
             ok: 500 + second * 13 % 400,
             failed: 10,
             other_errors: 0,
