@@ -13,7 +13,7 @@ mod json;
 
 mod text;
 
-use plimsoll_report::RunRecord;
+use plimsoll_report::{MergeError, RunRecord, same_load};
 
 pub use self::changes::{Change, ChangeOptions, changes};
 pub use self::figure::Figure;
@@ -45,8 +45,37 @@ pub struct Series {
     pub changes: Vec<Change>,
 }
 
+/// The fewest results of which a step can be told from chance: orders of fewer are too few.
+pub const LEAST_RESULTS: usize = 10;
+
+/// Why results have no trend.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrendError {
+    /// They are too few.
+    #[error("{found} results are too few: a step can be told from chance from {LEAST_RESULTS} on")]
+    Few {
+        /// How many there are.
+        found: usize,
+    },
+    /// They are not of the same load.
+    #[error("the results are not of the same load")]
+    Different(#[source] MergeError),
+}
+
 /// The trend of `records`, which are sorted by their start.
-pub fn trend(records: &[RunRecord], options: ChangeOptions) -> Trend {
+///
+/// Fails if they are fewer than [`LEAST_RESULTS`], or of different URLs, methods or loads.
+pub fn trend(records: &[RunRecord], options: ChangeOptions) -> Result<Trend, TrendError> {
+    if let Some((first, rest)) = records.split_first() {
+        for other in rest {
+            same_load(first, other).map_err(TrendError::Different)?;
+        }
+    }
+    if records.len() < LEAST_RESULTS {
+        return Err(TrendError::Few {
+            found: records.len(),
+        });
+    }
     let mut records: Vec<&RunRecord> = records.iter().collect();
     // Times in UTC with the same number of digits sort as text.
     records.sort_by(|one, other| {
@@ -67,7 +96,7 @@ pub fn trend(records: &[RunRecord], options: ChangeOptions) -> Trend {
             }
         })
         .filter(|series| series.values.iter().any(Option::is_some));
-    Trend {
+    Ok(Trend {
         names: records.iter().map(|record| record.name.clone()).collect(),
         started: records
             .iter()
@@ -75,7 +104,7 @@ pub fn trend(records: &[RunRecord], options: ChangeOptions) -> Trend {
             .collect(),
         series: series.collect(),
         options,
-    }
+    })
 }
 
 /// Of the values that there are, with positions among all.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Conditions, Histogram, RunSummary};
+use plimsoll_model::{Conditions, Histogram, Phase, RunSummary};
 
 /// Of the local ports, connections closed within the last minute hold theirs (RFC 9293, TIME-WAIT).
 const TIME_WAIT: Duration = Duration::from_mins(1);
@@ -24,11 +24,16 @@ const DELAYED_BESIDE: (Duration, Duration) = (Duration::from_millis(22), Duratio
 /// Answers that came as late as that, of all, before one speaks of it.
 const DELAYED_SHARE: f64 = 0.000_2;
 
+/// Responses whose content was that late behind the head, of all, before one speaks of it.
+const DELAYED_RECEIVE_SHARE: f64 = 0.2;
+
 /// Responses of that many bytes are sent in parts, with pauses between them where they are paced.
 const PACED_BYTES: u64 = 32 * 1024;
 
 /// Every hazard that `run` shows.
-pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
+///
+/// - `stream_limit`: the fewest streams that a server allows at a time, where that is fewer than asked for.
+pub(crate) fn told(run: &RunSummary, endpoints: usize, stream_limit: Option<usize>) -> Vec<String> {
     [
         ports(
             run.conditions.local_ports,
@@ -42,7 +47,11 @@ pub(crate) fn told(run: &RunSummary, endpoints: usize) -> Vec<String> {
             run.generator.cost.cpu_percent(),
             run.conditions.cores,
         ),
-        delayed_acknowledgements(&run.latency.from_started),
+        delayed_acknowledgements(
+            &run.latency.from_started,
+            &run.phases[Phase::Receive.index()],
+        ),
+        streams(run.load.streams, stream_limit),
         paced(&run.conditions, run.bytes_received, run.counts.ok),
         limits(&run.conditions),
     ]
@@ -81,17 +90,36 @@ fn oversubscribed(
     })
 }
 
+/// RFC 9113, section 5.1.2: `SETTINGS_MAX_CONCURRENT_STREAMS`.
+fn streams(asked: usize, limit: Option<usize>) -> Option<String> {
+    let limit = limit?;
+    Some(format!(
+        "the server allows {limit} streams at a time on a connection, fewer than the {asked} of -p: no more \
+         were under way. Open more connections (-c), or lower -p to {limit}"
+    ))
+}
+
 /// Nagle's algorithm (RFC 896) holds a small packet back until the last one is acknowledged, which
 /// the other side delays (RFC 9293, section 3.8.6.3).
-fn delayed_acknowledgements(latency: &Histogram) -> Option<String> {
-    let between = |from: Duration, to: Duration| {
-        latency
-            .count_up_to(to)
-            .saturating_sub(latency.count_up_to(from))
+///
+/// - `receive`: from the first byte of a response to its last. Servers that write head and content apart
+///   show the plainest case: in every response the content comes 40 ms after the head.
+fn delayed_acknowledgements(latency: &Histogram, receive: &Histogram) -> Option<String> {
+    let between = |times: &Histogram, from: Duration, to: Duration| {
+        let up_to = times.count_up_to(to);
+        up_to.saturating_sub(times.count_up_to(from))
     };
-    let there = between(DELAYED.0, DELAYED.1);
-    let before = between(DELAYED_BESIDE.0, DELAYED.0);
-    let after = between(DELAYED.1, DELAYED_BESIDE.1);
+    let late = between(receive, DELAYED.0, DELAYED.1);
+    if late >= 5 && late as f64 >= DELAYED_RECEIVE_SHARE * receive.len() as f64 {
+        return Some(format!(
+            "in {late} of {} responses the content came about 40 ms after the head: so late are delayed \
+             acknowledgements. Set TCP_NODELAY on the target, or have it write head and content at once",
+            receive.len()
+        ));
+    }
+    let there = between(latency, DELAYED.0, DELAYED.1);
+    let before = between(latency, DELAYED_BESIDE.0, DELAYED.0);
+    let after = between(latency, DELAYED.1, DELAYED_BESIDE.1);
     let is_peak = there > 2 * before && there > 2 * after;
     let usual = latency.quantile(0.5)?;
     let share = there as f64 / latency.len() as f64;
@@ -198,7 +226,9 @@ mod tests {
 
     #[test]
     fn a_peak_at_forty_milliseconds_is_that_of_delayed_acknowledgements() {
-        let told = |values: &[(u64, u64)]| delayed_acknowledgements(&latency(values)).is_some();
+        let told = |values: &[(u64, u64)]| {
+            delayed_acknowledgements(&latency(values), &Histogram::new()).is_some()
+        };
         assert!(told(&[(300, 9_900), (41_000, 60), (43_500, 40)]));
         // A tail that passes by there is none.
         assert!(!told(&[
@@ -211,5 +241,32 @@ mod tests {
         assert!(!told(&[(41_000, 10_000)]));
         assert!(!told(&[(300, 100_000), (41_000, 4)]));
         assert!(!told(&[]));
+    }
+
+    #[test]
+    fn content_that_always_comes_forty_milliseconds_after_its_head_is_told() {
+        // Python's http.server: two writes for each response, and p50 is 44 ms.
+        let receive = latency(&[(42_500, 986), (200, 14)]);
+        let told = delayed_acknowledgements(&latency(&[(44_000, 986), (1_500, 14)]), &receive);
+        assert!(told.is_some_and(|told| told.starts_with("in 986 of 1000 responses")));
+        // A target that takes 40 ms to its first byte.
+        let slow = latency(&[(44_000, 1_000)]);
+        assert_eq!(
+            delayed_acknowledgements(&slow, &latency(&[(30, 1_000)])),
+            None
+        );
+        // One that streams for about as long.
+        let streamed = latency(&[(20_000, 400), (41_000, 100), (70_000, 500)]);
+        assert_eq!(delayed_acknowledgements(&slow, &streamed), None);
+    }
+
+    #[test]
+    fn fewer_streams_than_asked_for_are_told() {
+        assert_eq!(streams(500, None), None);
+        let told = streams(500, Some(128)).unwrap();
+        assert!(
+            told.contains("128 streams") && told.contains("500"),
+            "{told}"
+        );
     }
 }

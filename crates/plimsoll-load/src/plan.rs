@@ -373,7 +373,13 @@ mod tests {
         assert!((100..1000).all(|status| !none.contains(status)));
         let overload = StatusSet::overload();
         assert_eq!(overload.given(), None);
-        for (status, is_in) in [(404, false), (429, true), (500, true), (599, true), (200, false)] {
+        for (status, is_in) in [
+            (404, false),
+            (429, true),
+            (500, true),
+            (599, true),
+            (200, false),
+        ] {
             assert_eq!(overload.contains(status), is_in, "{status}");
         }
         for wrong in [

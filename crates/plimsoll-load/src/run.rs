@@ -246,7 +246,11 @@ pub fn run(
         watch.interrupt.is_asked(),
     );
     summary.thresholds = judge.verdicts(&summary);
-    let told = hazards::told(&summary, plan.endpoints.len());
+    let stream_limit = reports
+        .iter()
+        .filter_map(|report| report.stream_limit)
+        .min();
+    let told = hazards::told(&summary, plan.endpoints.len(), stream_limit);
     summary.conditions.warnings.extend(told);
     Ok(summary)
 }
@@ -549,14 +553,11 @@ fn summarise(
     };
     let mut samples = observed.samples;
     let moments = std::mem::take(&mut samples.moments);
-    let server = observed
-        .target
-        .zip(target)
-        .map(|((first, last), target)| {
-            let mut server = samples.cost(target.name(), &first, &last);
-            server.cost.exchanges = exchanges;
-            server
-        });
+    let server = observed.target.zip(target).map(|((first, last), target)| {
+        let mut server = samples.cost(target.name(), &first, &last);
+        server.cost.exchanges = exchanges;
+        server
+    });
     RunSummary {
         load: shape(plan),
         window,

@@ -317,7 +317,11 @@ impl StreamsUser {
             if driven == Poll::Ready(Driven::Over) {
                 over.extend(current.take());
             } else if driven.is_ready() && open.http.is_established() {
-                established = Some(open.http.capacity() + open.http.in_flight());
+                let most = open.http.capacity() + open.http.in_flight();
+                if most < self.settings.streams as usize && !open.http.is_retired() {
+                    recorder.streams_limited(most);
+                }
+                established = Some(most);
             }
         }
         let drained = retired.extract_if(.., |open| {

@@ -39,6 +39,8 @@ pub struct Recorder {
     window_start: Instant,
     /// When the window ends; open until that is known.
     window_end: Cell<Option<Instant>>,
+    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    stream_limit: Cell<Option<usize>>,
 }
 
 impl Recorder {
@@ -56,6 +58,7 @@ impl Recorder {
             fail_statuses,
             window_start,
             window_end: Cell::new(window_end),
+            stream_limit: Cell::new(None),
         }
     }
 
@@ -154,6 +157,19 @@ impl Recorder {
                 interval.counts.unmet += 1;
             }
         }
+    }
+
+    /// Notes that a server allows only `most` streams at a time, fewer than were asked for.
+    #[cold]
+    pub(crate) fn streams_limited(&self, most: usize) {
+        let known = self.stream_limit.get();
+        self.stream_limit
+            .set(Some(known.map_or(most, |known| known.min(most))));
+    }
+
+    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    pub(crate) fn stream_limit(&self) -> Option<usize> {
+        self.stream_limit.get()
     }
 
     /// Counts an exchange whose request is sent again on a fresh connection.

@@ -59,6 +59,8 @@ pub(crate) struct Report {
     pub(crate) stopped: Instant,
     /// Share of one core that it used in the measured window, in percent.
     pub(crate) cpu_percent: f64,
+    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    pub(crate) stream_limit: Option<usize>,
 }
 
 /// Runs one worker to its end on the calling thread.
@@ -414,6 +416,7 @@ impl Worker {
         Report {
             stopped,
             cpu_percent,
+            stream_limit: self.recorder.stream_limit(),
         }
     }
 }

@@ -70,7 +70,7 @@ pub use crate::loadtest_document::{
     LoadtestTickDocument,
 };
 pub use crate::loadtest_part::{LoadtestPart, LoadtestPartError};
-pub use crate::merge::{MergeError, merged};
+pub use crate::merge::{MergeError, merged, same_load};
 pub use crate::record::{RecordError, RunRecord};
 pub use crate::samples::samples_csv;
 pub use crate::series::series_csv;

@@ -25,7 +25,7 @@ pub enum MergeError {
     #[error("there is nothing to merge")]
     Nothing,
     /// They are not of the same load.
-    #[error("`{one}` and `{other}` cannot be merged: their {what} differ ({first}, {second})")]
+    #[error("the {what} of `{one}` and `{other}` differ: {first} and {second}")]
     Different {
         /// One run's name.
         one: String,
@@ -47,7 +47,7 @@ pub enum MergeError {
 pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     let (first, rest) = runs.split_first().ok_or(MergeError::Nothing)?;
     for run in rest {
-        same(first, run)?;
+        same_load(first, run)?;
     }
     let mut intervals: BTreeMap<Option<String>, Histogram> = BTreeMap::new();
     for (tag, histogram) in runs.iter().flat_map(|run| &run.intervals) {
@@ -79,12 +79,21 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     })
 }
 
-/// Whether both are of the same load.
-fn same(one: &RunRecord, other: &RunRecord) -> Result<(), MergeError> {
+/// Checks that both results are of the same URL and load.
+///
+/// The port of an embedded origin is another one in each run and does not count.
+pub fn same_load(one: &RunRecord, other: &RunRecord) -> Result<(), MergeError> {
     let facts = |run: &RunRecord| {
         let load = &run.summary.load;
+        let target = run.summary.target.as_ref();
+        let is_embedded = target.is_some_and(|target| target.name == "embedded origin");
+        let url = if is_embedded {
+            "embedded origin".to_owned()
+        } else {
+            load.url.clone()
+        };
         [
-            ("URLs", load.url.clone()),
+            ("URLs", url),
             ("methods", load.method.clone()),
             ("protocols", load.protocol.clone()),
             ("loops", load.model.clone()),
@@ -397,7 +406,7 @@ mod tests {
             &[record("one", &one), record("other", &fixture::closed())],
         )
         .unwrap_err();
-        assert!(error.to_string().contains("their URLs differ"), "{error}");
+        assert!(error.to_string().contains("the URLs of"), "{error}");
         assert_eq!(merged("none", &[]).unwrap_err(), MergeError::Nothing);
     }
 }

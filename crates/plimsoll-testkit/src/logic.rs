@@ -36,14 +36,7 @@ impl Question {
             method: method.to_string(),
             target: target.map(ToString::to_string).unwrap_or_default(),
             fields: fields.collect(),
-            after: Duration::ZERO,
         }
-    }
-
-    /// The same, held back for `after`.
-    #[must_use]
-    pub fn after(self, after: Duration) -> Self {
-        Self { after, ..self }
     }
 
     /// Of the head of a request of HTTP/1.
@@ -82,7 +75,14 @@ impl Reply {
         Self {
             status,
             fields: fields.collect(),
+            after: Duration::ZERO,
         }
+    }
+
+    /// The same, held back for `after`.
+    #[must_use]
+    pub fn after(self, after: Duration) -> Self {
+        Self { after, ..self }
     }
 
     /// As it goes over HTTP/1.

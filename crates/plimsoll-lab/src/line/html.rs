@@ -166,10 +166,8 @@ fn cost(line: &Line) -> Option<Plot> {
         line,
         "CPU µs per request by rate",
         short_number,
-        &[
-            ("target", |row| row.cpu_us),
-            ("generator", |row| row.generator_cpu_us),
-        ],
+        // The generator's own cost says nothing of the target.
+        &[("target", |row| row.cpu_us)],
     )
 }
 

@@ -52,7 +52,7 @@ use plimsoll_load::Interrupt;
 
 pub use self::fetch::{FetchError, Server, fetch};
 pub use self::pprof::DecodeError;
-pub use self::result::{Frame, FunctionShare, Origin, Profile, ThreadShare};
+pub use self::result::{Frame, FunctionShare, Nameless, Origin, Profile, ThreadShare};
 
 /// What to profile, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +114,31 @@ pub enum ProfileError {
     #[error("profiles are taken by perf events: on Linux, on x86-64 or aarch64")]
     NoPerfEvents,
 }
+
+impl ProfileError {
+    /// What to do about it, where something can be done.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::NotPermitted { .. } => Some(
+                "be root, or lower kernel.perf_event_paranoid to 1 for processes of your own; containers \
+                 may forbid it",
+            ),
+            Self::NoMemory { .. } => Some(
+                "raise `ulimit -l` or kernel.perf_event_mlock_kb, or take less by --call-graph fp",
+            ),
+            Self::Event { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+                Some("-F may be more than kernel.perf_event_max_sample_rate")
+            }
+            Self::Event { source, .. } if source.raw_os_error() == Some(TOO_MANY_FILES) => {
+                Some("raise `ulimit -n`: each thread takes a descriptor")
+            }
+            Self::NoProcess(_) | Self::Event { .. } | Self::NoPerfEvents => None,
+        }
+    }
+}
+
+/// `EMFILE`, which has no kind of its own.
+const TOO_MANY_FILES: i32 = 24;
 
 /// Takes a profile; ends early when all processes have ended or `interrupt` is asked.
 pub fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {

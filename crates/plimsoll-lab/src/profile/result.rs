@@ -15,8 +15,14 @@ pub struct Profile {
     pub has_kernel: bool,
     /// Samples that the kernel could not hand over.
     pub lost: u64,
-    /// Threads that could not be watched, because there was no permission, descriptor or memory left.
+    /// Threads that could not be watched.
     pub unwatched: usize,
+    /// Why the first of them could not.
+    pub refusal: Option<String>,
+    /// Why functions of the kernel are not in it, if they are not and the reason is known.
+    pub no_kernel: Option<String>,
+    /// The file names of the programs, by process.
+    pub programs: BTreeMap<u32, String>,
     /// Threads by process and number.
     pub(super) threads: BTreeMap<(u32, u32), Thread>,
 }
@@ -56,6 +62,19 @@ pub struct FunctionShare {
     pub own: u64,
     /// Samples in itself and in what it called.
     pub total: u64,
+}
+
+/// Code without names, and how much of the samples it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nameless {
+    /// The file in brackets, or `[unknown]` for code that was made at run time.
+    pub name: String,
+    /// The program of the process that has most of it.
+    pub program: String,
+    /// That process.
+    pub pid: u32,
+    /// Samples in it.
+    pub samples: u64,
 }
 
 /// How much of the samples a thread has.
@@ -106,6 +125,34 @@ impl Profile {
             .collect();
         threads.sort_by_key(|thread| std::cmp::Reverse(thread.samples));
         threads
+    }
+
+    /// Code without names, what has the most samples first.
+    pub fn nameless(&self) -> Vec<Nameless> {
+        let mut found: BTreeMap<(u32, &str), u64> = BTreeMap::new();
+        for ((pid, _), thread) in &self.threads {
+            for (stack, count) in &thread.stacks {
+                let innermost = stack.last().filter(|frame| {
+                    frame.origin == Origin::User
+                        && frame.name.starts_with('[')
+                        && frame.name.ends_with(']')
+                });
+                if let Some(frame) = innermost {
+                    *found.entry((*pid, &frame.name)).or_default() += count;
+                }
+            }
+        }
+        let mut nameless: Vec<_> = found
+            .into_iter()
+            .map(|((pid, name), samples)| Nameless {
+                name: name.to_owned(),
+                program: self.programs.get(&pid).cloned().unwrap_or_default(),
+                pid,
+                samples,
+            })
+            .collect();
+        nameless.sort_by_key(|nameless| std::cmp::Reverse(nameless.samples));
+        nameless
     }
 
     /// Functions, those with the most samples of their own first.

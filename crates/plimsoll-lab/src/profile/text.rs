@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::grouped;
+use plimsoll_model::{counted, grouped};
 
-use super::{FunctionShare, Origin, Profile};
+use super::{FunctionShare, Nameless, Origin, Profile};
 
 /// Lines for a terminal.
 ///
@@ -28,28 +28,40 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
     }
     if profile.unwatched > 0 {
         let threads = profile.unwatched;
-        writeln!(
-            text,
-            "{threads} threads could not be watched: they are somebody else's, or files or locked memory ran out"
-        )
-        .expect(IN_MEMORY);
+        let reason = profile
+            .refusal
+            .as_deref()
+            .unwrap_or("the reason is not known");
+        let threads = counted(threads as u64, "thread");
+        writeln!(text, "{threads} could not be watched: {reason}").expect(IN_MEMORY);
     }
     if !profile.has_kernel {
-        text.push_str("the kernel's functions are not in it: the system does not permit it\n");
+        let reason = profile
+            .no_kernel
+            .as_deref()
+            .unwrap_or("the system does not permit it");
+        writeln!(text, "the kernel's functions are not in it: {reason}").expect(IN_MEMORY);
     }
     if all == 0 {
         text.push_str("nothing ran: an idle process has no profile\n");
         return text;
     }
-    text.push_str("\nthreads         samples        of all  process\n");
+    for nameless in profile.nameless() {
+        if nameless.samples * NAMELESS_PART >= all {
+            let share = percent(nameless.samples, all);
+            writeln!(text, "{share:.1} % {}", without_names(&nameless)).expect(IN_MEMORY);
+        }
+    }
+    text.push_str("\nthreads         samples        of all  process   thread\n");
     for thread in profile.threads() {
         writeln!(
             text,
-            "  {:<13} {:>7}  {:>10.1} %  {}",
+            "  {:<13} {:>7}  {:>10.1} %  {:>7}  {:>7}",
             clipped(&thread.name, 13),
             thread.samples,
             percent(thread.samples, all),
             thread.pid,
+            thread.tid,
         )
         .expect(IN_MEMORY);
     }
@@ -65,6 +77,37 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
         .expect(IN_MEMORY);
     }
     text
+}
+
+/// Code without names is mentioned if at least one in so many samples is in it.
+const NAMELESS_PART: u64 = 20;
+
+/// What has no names, and how to get them.
+fn without_names(nameless: &Nameless) -> String {
+    let Nameless {
+        name, program, pid, ..
+    } = nameless;
+    if name != "[unknown]" {
+        let file = name.trim_matches(['[', ']']);
+        return format!(
+            "of the samples are in {file}, which has no symbols: install its debug symbols, or build it \
+             without stripping"
+        );
+    }
+    let how = match program.as_str() {
+        "java" => format!(
+            "start Java with -XX:+PreserveFramePointer, and run `jcmd {pid} Compiler.perfmap` before the \
+             profile ends (JDK 17 and later)"
+        ),
+        "node" | "nodejs" => {
+            "start Node with --perf-basic-prof --interpreted-frames-native-stack".to_owned()
+        }
+        program if program.starts_with("python") => {
+            "start Python 3.12 or later with -X perf".to_owned()
+        }
+        _ => format!("have its runtime write /tmp/perf-{pid}.map, the perf map"),
+    };
+    format!("of the samples are in code that was compiled at run time, without names: {how}")
 }
 
 fn name(function: &FunctionShare) -> String {
@@ -92,12 +135,89 @@ const IN_MEMORY: &str = "writing to memory does not fail";
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::profile::Frame;
+    use crate::profile::result::Thread;
 
     #[test]
     fn long_names_keep_their_end() {
         assert_eq!(clipped("abcdef", 6), "abcdef");
         assert_eq!(clipped("abcdefg", 6), "…cdefg");
+    }
+
+    /// A process whose samples lie in functions of these names.
+    fn profile(program: &str, functions: &[(&str, u64)]) -> Profile {
+        let thread = |tid: u32| {
+            let stacks = functions.iter().map(|(name, count)| {
+                let frame = Frame {
+                    name: (*name).to_owned(),
+                    origin: Origin::User,
+                };
+                (vec![Rc::new(frame)], *count)
+            });
+            let thread = Thread {
+                name: program.to_owned(),
+                stacks: stacks.collect(),
+            };
+            ((4711, tid), thread)
+        };
+        Profile {
+            has_kernel: true,
+            programs: [(4711, program.to_owned())].into(),
+            threads: [thread(4711), thread(4712)].into(),
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn code_without_names_says_how_to_get_them() {
+        for (program, function, expected) in [
+            ("java", "[unknown]", "jcmd 4711 Compiler.perfmap"),
+            ("node", "[unknown]", "--perf-basic-prof"),
+            ("luajit", "[unknown]", "/tmp/perf-4711.map"),
+            ("server", "[libssl.so.3]", "debug symbols"),
+        ] {
+            let text = table(&profile(program, &[(function, 40), ("work", 60)]), 10, 80);
+            assert!(text.contains("40.0 % of the samples"), "{text}");
+            assert!(text.contains(expected), "{text}");
+        }
+        let text = table(&profile("node", &[("[unknown]", 1), ("work", 99)]), 10, 80);
+        assert!(!text.contains("without names"), "{text}");
+    }
+
+    #[test]
+    fn threads_of_one_name_are_told_apart() {
+        let text = table(&profile("java", &[("work", 1)]), 10, 80);
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains(" java "))
+            .collect();
+        assert!(
+            lines[0].ends_with("4711     4711") || lines[0].ends_with("4711     4712"),
+            "{text}"
+        );
+        assert_ne!(lines[0], lines[1]);
+    }
+
+    #[test]
+    fn what_could_not_be_watched_has_its_reason() {
+        let profile = Profile {
+            unwatched: 3,
+            refusal: Some("no memory; raise `ulimit -l`".to_owned()),
+            no_kernel: Some("kernel.perf_event_paranoid is 2".to_owned()),
+            ..Profile::default()
+        };
+        let text = table(&profile, 10, 80);
+        assert!(
+            text.contains("3 threads could not be watched: no memory; raise"),
+            "{text}"
+        );
+        assert!(
+            text.contains("not in it: kernel.perf_event_paranoid is 2"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -47,6 +47,19 @@ impl Figure {
         }
     }
 
+    /// The name used on pages, with its unit.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::CpuUsPerRequest => "Server CPU per request",
+            Self::RequestsPerSecond => "Requests per second",
+            Self::P50Us => "Latency p50",
+            Self::P99Us => "Latency p99",
+            Self::PeakMemoryBytes => "Server memory, peak",
+            Self::ErrorShare => "Errors",
+            Self::GeneratorCpuUsPerRequest => "Generator CPU per request",
+        }
+    }
+
     /// Its value in a result.
     pub fn value(self, summary: &SummaryDocument) -> Option<f64> {
         let latency = &summary.latency;

@@ -28,14 +28,13 @@ pub fn to_html(trend: &Trend) -> String {
     steps(&mut page, trend);
     page.push_str("</section>\n<section class=\"plots\">\n");
     for series in &trend.series {
-        page.push_str(&plot(series).html());
+        page.push_str(&plot(series, &trend.names).html());
     }
     page.push_str("</section>\n");
     table(&mut page, trend);
     write!(
         page,
-        "<footer><p>Steps by ranks (Pettitt 1979), held against {} shuffles at level {}. Plots count \
-         results from 1; the table names them.</p></footer>",
+        "<footer><p>Steps by ranks (Pettitt 1979), held against {} shuffles at level {}.</p></footer>",
         trend.options.shuffles, trend.options.level
     )
     .expect(IN_MEMORY);
@@ -58,7 +57,7 @@ fn steps(page: &mut String, trend: &Trend) {
             write!(
                 page,
                 "<tr><th>{}</th><td class=\"{class}\">{}</td></tr>",
-                series.figure.name(),
+                series.figure.title(),
                 escaped(&step(trend, series, change))
             )
             .expect(IN_MEMORY);
@@ -68,8 +67,8 @@ fn steps(page: &mut String, trend: &Trend) {
 }
 
 /// The values as dots, and the median between two steps as a line.
-fn plot(series: &Series) -> Plot {
-    let at = |position: usize| (position + 1) as f64;
+fn plot(series: &Series, names: &[String]) -> Plot {
+    let at = |position: usize| position as f64;
     let values = series
         .values
         .iter()
@@ -87,7 +86,7 @@ fn plot(series: &Series) -> Plot {
         let level = median(&known);
         levels.push((at(from), level));
         levels.push((at(to.saturating_sub(1)), level));
-        levels.push((at(to), None));
+        levels.push((at(to.saturating_sub(1)), None));
     }
     let write = match series.figure {
         Figure::P50Us | Figure::P99Us => short_time,
@@ -95,8 +94,8 @@ fn plot(series: &Series) -> Plot {
         _ => short_number,
     };
     Plot {
-        title: series.figure.name().to_owned(),
-        x: Axis::Time(short_number),
+        title: series.figure.title().to_owned(),
+        x: Axis::Names(names.to_vec()),
         y: Axis::Linear(write),
         lines: vec![
             Line {
@@ -120,7 +119,7 @@ fn table(page: &mut String, trend: &Trend) {
          <th scope=\"col\">result</th>",
     );
     for series in &trend.series {
-        write!(page, "<th>{}</th>", series.figure.name()).expect(IN_MEMORY);
+        write!(page, "<th>{}</th>", series.figure.title()).expect(IN_MEMORY);
     }
     page.push_str("</tr>");
     for (position, name) in trend.names.iter().enumerate() {

@@ -183,12 +183,20 @@ fn a_queue_that_grows_is_a_break() {
         panic!("{}", to_text(&line));
     };
     // A window of a second shows a rise from 3 requests on, 1 % of the rate.
-    assert!((boundary.rate / 300.0 - 1.0).abs() < 0.04, "{}", to_text(&line));
+    assert!(
+        (boundary.rate / 300.0 - 1.0).abs() < 0.04,
+        "{}",
+        to_text(&line)
+    );
     let confirmed = line.found.confirmed.unwrap();
     assert!((confirmed / 300.0 - 1.0).abs() < 0.03, "{}", to_text(&line));
     let broke = line.windows.iter().filter(|window| !window.seen.held);
     assert!(broke.clone().count() > 0);
-    assert!(broke.clone().all(|window| window.queue_grew || window.missed > 0));
+    assert!(
+        broke
+            .clone()
+            .all(|window| window.queue_grew || window.missed > 0)
+    );
 }
 
 #[test]

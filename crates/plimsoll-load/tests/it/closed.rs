@@ -218,7 +218,12 @@ fn a_server_that_closes_without_announcing_it_costs_a_connection_and_no_failure(
         ..plan(&origin.url("/"))
     });
     let counts = &summary.counts;
-    assert_eq!((counts.ok, counts.failed), (40, 0), "{:?}", summary.failures);
+    assert_eq!(
+        (counts.ok, counts.failed),
+        (40, 0),
+        "{:?}",
+        summary.failures
+    );
     assert_eq!(origin.connections(), 40);
     assert!(counts.reconnects <= 38, "{counts:?}");
 }

@@ -21,8 +21,8 @@ use crate::websocket::websocket;
 /// Runs `plan` for a window of half a second. `release` is called once that is over; every response
 /// that the server has held back until then arrives in the grace period.
 fn released_in_the_grace(plan: RunPlan, release: &dyn Fn()) -> RunSummary {
-    let thresholds = ["http_reqs:rate>0/s", "data_received:rate>0"]
-        .map(|text| Threshold::parse(text).unwrap());
+    let thresholds =
+        ["http_reqs:rate>0/s", "data_received:rate>0"].map(|text| Threshold::parse(text).unwrap());
     let target = Pid::new(std::process::id()).unwrap();
     watched(
         &RunPlan {
@@ -198,11 +198,11 @@ fn messages_of_the_grace_period_are_no_throughput_of_grpc() {
         .start();
     let summary = released_in_the_grace(calls(&origin.url("/"), false), &|| origin.release());
     // The held ones are answered by something else than gRPC in the end.
-    assert_eq!((summary.counts.ok, summary.counts.failed), (4, 8));
+    assert_eq!((summary.counts.ok, summary.counts.failed), (8, 8));
     let grpc = summary.grpc.as_ref().unwrap();
-    assert_eq!((grpc.messages_received, grpc.messages_in_window), (4, 4));
+    assert_eq!((grpc.messages_received, grpc.messages_in_window), (8, 8));
     let per_second = summary.grpc_messages_per_second().unwrap();
-    assert!((per_second - 8.0).abs() < 1e-9);
+    assert!((per_second - 16.0).abs() < 1e-9);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::threshold::ThresholdError;
-use crate::{ByteSize, Cost, Counts, DurationText, Histogram, Phase, RunSummary, WindowBytes, three_figures};
+use crate::{
+    ByteSize, Cost, Counts, DurationText, Histogram, Phase, RunSummary, WindowBytes, three_figures,
+};
 
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

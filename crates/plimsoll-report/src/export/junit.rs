@@ -95,8 +95,8 @@ fn cases(run: &RunRecord) -> Vec<Case> {
         0 => Ok(()),
         failed => Err(format!("{failed} responses have one")),
     };
-    let is_intended =
-        summary.load.fail_status.as_deref() == Some("none") || !summary.load.expectations.is_empty();
+    let is_intended = summary.load.fail_status.as_deref() == Some("none")
+        || !summary.load.expectations.is_empty();
     let has_good = if counts.ok > 0 && counts.error_statuses == counts.ok && !is_intended {
         Err(format!("all {} responses have one", counts.ok))
     } else {

@@ -9,6 +9,8 @@ pub enum Axis {
     Time(fn(f64) -> String),
     /// By powers of ten.
     Logarithmic(fn(f64) -> String),
+    /// Names at 0, 1, 2 and so on; where there is room for some only, the last is among them.
+    Names(Vec<String>),
     /// Quantiles, each nine as wide as the one before; values are fractions below 1.
     Quantiles,
 }
@@ -53,6 +55,10 @@ impl Axis {
                 let to = self.measure(high.max(2e-3)).ceil().max(from + 1.0);
                 (from, to, decades(from, to, *write))
             }
+            Self::Names(names) => {
+                let to = names.len().saturating_sub(1).max(1) as f64;
+                (0.0, to, some_of(names))
+            }
             Self::Quantiles => {
                 let to = self.measure(high).max(1.0);
                 let ticks = [
@@ -83,7 +89,7 @@ impl Axis {
     /// What is laid out evenly.
     fn measure(&self, value: f64) -> f64 {
         match self {
-            Self::Linear(_) | Self::Time(_) => value,
+            Self::Linear(_) | Self::Time(_) | Self::Names(_) => value,
             Self::Logarithmic(_) => value.max(1e-9).log10(),
             Self::Quantiles => -(1.0 - value).max(1e-9).log10(),
         }
@@ -100,6 +106,31 @@ impl Mapped {
     pub(super) fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
     }
+}
+
+/// Names on an axis, in all.
+const MOST_NAMES: usize = 5;
+
+/// Characters of each; of a longer one the end is left out.
+const MOST_OF_NAME: usize = 12;
+
+/// As many names as there is room for, at even distances, the last among them.
+fn some_of(names: &[String]) -> Vec<(f64, String)> {
+    let every = names.len().div_ceil(MOST_NAMES).max(1);
+    let last = names.len().saturating_sub(1);
+    let shown = names.iter().enumerate();
+    shown
+        .filter(|(position, _)| (last - position).is_multiple_of(every))
+        .map(|(position, name)| {
+            let short: String = name.chars().take(MOST_OF_NAME).collect();
+            let short = if short.len() < name.len() {
+                format!("{short}…")
+            } else {
+                short
+            };
+            (position as f64, short)
+        })
+        .collect()
 }
 
 /// The next of 1, 2, 5, 10, … that is no smaller than `least`.

@@ -206,7 +206,10 @@ fn nothing(run: &RunSummary, nothing: Nothing) -> String {
         let failure = run.failures.first()?;
         let cause = failure.example.cause.as_deref();
         let cause = cause.map_or(String::new(), |cause| format!(" ({cause})"));
-        Some(format!(": {} during {}{cause}", failure.kind, failure.phase))
+        Some(format!(
+            ": {} during {}{cause}",
+            failure.kind, failure.phase
+        ))
     };
     match nothing {
         Nothing::NoResponse => format!(

@@ -291,16 +291,11 @@ fn failed(error: &ProfileError) -> Failed {
     let problem = Problem::caused_by(error);
     let problem = match error {
         ProfileError::NoProcess(_) => problem.about("--pid"),
-        ProfileError::NotPermitted { .. } => problem.hint(
-            "be root, or lower kernel.perf_event_paranoid to 1 for processes of your own; containers may forbid it",
-        ),
-        ProfileError::NoMemory { .. } => problem.hint(
-            "raise `ulimit -l` or kernel.perf_event_mlock_kb, or take less by --call-graph fp",
-        ),
-        ProfileError::Event { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
-            problem.hint("-F may be more than kernel.perf_event_max_sample_rate")
-        }
         _ => problem,
+    };
+    let problem = match error.remedy() {
+        Some(remedy) => problem.hint(remedy),
+        None => problem,
     };
     problem.could_not_run()
 }

@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .collect();
     let mut records = problems.unless_any(Some(records))?;
     if args.trend {
-        let trend = trend(&records, ChangeOptions::default());
+        let trend = trend(&records, ChangeOptions::default())
+            .map_err(|error| Problem::caused_by(&error).about("--trend").usage())?;
         let text = match args.format {
             Format::Text => trend::to_text(&trend),
             Format::Html => trend::to_html(&trend),

@@ -30,10 +30,18 @@ fn the_answer_is_lowered_until_a_long_window_holds() {
     assert_eq!(found.held_up_to, Some(confirmed));
     let line = line(&found);
     near(line.rate, 1000.0, 0.03);
-    assert!(line.high.is_none_or(|high| high <= 1040.0 && high >= line.rate));
-    let long = windows.iter().filter(|asked| asked.purpose == Purpose::Confirm);
+    assert!(
+        line.high
+            .is_none_or(|high| high <= 1040.0 && high >= line.rate)
+    );
+    let long = windows
+        .iter()
+        .filter(|asked| asked.purpose == Purpose::Confirm);
     let rates: Vec<f64> = long.map(|asked| asked.rate).collect();
-    assert!(rates.len() >= 3 && rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
+    assert!(
+        rates.len() >= 3 && rates.is_sorted_by(|a, b| a >= b),
+        "{rates:?}"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -90,6 +91,8 @@ struct Sampling<'a> {
     refusal: Option<ProfileError>,
     /// What each process had mapped at any time.
     mappings: HashMap<u32, Vec<Mapping>>,
+    /// The program of each process, which may have ended before it is named.
+    programs: HashMap<u32, PathBuf>,
     unwinding: Unwinding,
     lost: u64,
 }
@@ -113,6 +116,7 @@ impl<'a> Sampling<'a> {
             unwatched: BTreeSet::new(),
             refusal: None,
             mappings: HashMap::new(),
+            programs: HashMap::new(),
             unwinding: Unwinding::default(),
             lost: 0,
         }
@@ -123,6 +127,11 @@ impl<'a> Sampling<'a> {
         let mut there = BTreeSet::new();
         let own = gettid().as_raw_nonzero().get().cast_unsigned();
         for pid in family(&self.plan.pids) {
+            if !self.programs.contains_key(&pid)
+                && let Ok(program) = fs::read_link(format!("/proc/{pid}/exe"))
+            {
+                self.programs.insert(pid, program);
+            }
             for tid in numbers(&format!("/proc/{pid}/task")) {
                 // Taking samples would make samples.
                 if tid == own {
@@ -225,10 +234,10 @@ impl<'a> Sampling<'a> {
     }
 
     /// Names everything.
-    fn finish(self, start: Instant, end: Instant) -> Profile {
+    fn finish(mut self, start: Instant, end: Instant) -> Profile {
         let mut symbols = Symbols::default();
         let mut threads = BTreeMap::new();
-        for ((pid, tid), watched) in self.threads {
+        for ((pid, tid), watched) in std::mem::take(&mut self.threads) {
             let mappings = self
                 .mappings
                 .get(&pid)
@@ -244,7 +253,16 @@ impl<'a> Sampling<'a> {
             }
             threads.insert((pid, tid), thread);
         }
+        let programs = self.mappings.keys().filter_map(|pid| {
+            let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
+            let program = program.or_else(|| self.programs.get(pid).cloned())?;
+            let name = program.file_name()?.to_string_lossy().into_owned();
+            Some((*pid, name))
+        });
         Profile {
+            refusal: self.refusal.as_ref().map(reason),
+            no_kernel: (!self.with_kernel).then(no_kernel),
+            programs: programs.collect(),
             duration: end.saturating_duration_since(start),
             frequency: self.plan.frequency,
             has_kernel: self.with_kernel,
@@ -252,6 +270,25 @@ impl<'a> Sampling<'a> {
             unwatched: self.unwatched.len(),
             threads,
         }
+    }
+}
+
+/// An error with its cause, and what to do about it.
+fn reason(error: &ProfileError) -> String {
+    let cause = std::error::Error::source(error);
+    let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+    match error.remedy() {
+        Some(remedy) => format!("{error}{cause}; {remedy}"),
+        None => format!("{error}{cause}"),
+    }
+}
+
+/// Why the kernel does not show its own functions.
+fn no_kernel() -> String {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    match level.as_deref().map(str::trim) {
+        Ok(level) => format!("kernel.perf_event_paranoid is {level}; set it to 1, or be root"),
+        Err(_) => "the kernel refuses it".to_owned(),
     }
 }
 
