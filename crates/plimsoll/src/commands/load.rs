@@ -200,7 +200,7 @@ fn verdict(summary: &RunSummary) -> Exit {
     if summary.interrupted {
         Exit::Interrupted
     } else if (names_status && counts.failed_status > 0)
-        || counts.unmet > 0
+        || !summary.unmet.is_empty()
         || summary.shows_nothing().is_some()
         || is_breached
     {

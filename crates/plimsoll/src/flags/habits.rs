@@ -21,18 +21,15 @@ impl Habits {
     /// Reports each of them that was given.
     pub(super) fn check(&self, problems: &mut Problems) {
         if self.location {
-            problems.push(
-                Problem::with("-L", "redirects are not followed")
-                    .hint("request the URL that the redirect leads to; `plimsoll check URL` prints it"),
-            );
+            problems.push(Problem::with("-L", "redirects are not followed").hint(
+                "request the URL that the redirect leads to; `plimsoll check URL` prints it",
+            ));
         }
         if self.output_of_body.is_some() {
-            problems.push(
-                Problem::with("-o", "bodies are counted and not kept").hint(
-                    "write the result with --json or, where there is one, --out DIR; test the body \
+            problems.push(Problem::with("-o", "bodies are counted and not kept").hint(
+                "write the result with --json or, where there is one, --out DIR; test the body \
                      with --expect",
-                ),
-            );
+            ));
         }
     }
 }
@@ -47,7 +44,9 @@ pub(super) fn method(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(match parse_duration(text) {
-        Ok(_) => format!("`{text}` is not a method; limit the time of a request with --timeout {text}"),
+        Ok(_) => {
+            format!("`{text}` is not a method; limit the time of a request with --timeout {text}")
+        }
         Err(_) => format!("`{text}` is not a method: it must be letters, such as GET"),
     })
 }

@@ -62,7 +62,12 @@ pub(crate) struct RequestArgs {
     form: Vec<String>,
 
     /// Basic authentication
-    #[arg(short = 'a', long, visible_short_alias = 'u', value_name = "USER:PASSWORD")]
+    #[arg(
+        short = 'a',
+        long,
+        visible_short_alias = 'u',
+        value_name = "USER:PASSWORD"
+    )]
     basic_auth: Option<String>,
 
     /// Bearer token (RFC 6750)

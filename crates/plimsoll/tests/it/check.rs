@@ -301,15 +301,12 @@ fn mistakes() {
             "any(status == 200",
             "-H",
             "no colon",
-            "--timeout",
-            "0s",
             "http://127.0.0.1/",
         ]),
         @"
     error: --expect: unknown subject `staus`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)
     error: --expect: JSON path `ok`: at position 0, parser error; write for example `$.items[0].name`
     error: --expect: a parenthesis or a quote in `any(status == 200` is not closed
-    error: --timeout: must be more than zero
     error: -H: `no colon` is not of the form `Name: value`
     exit 2
     "

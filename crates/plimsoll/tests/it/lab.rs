@@ -108,21 +108,13 @@ fn a_line_that_is_interrupted_prints_what_it_has() {
 fn what_a_line_cannot_be_searched_with_is_told_at_once() {
     assert_snapshot!(
         plimsoll(&[
-            "line", "--objective", "p99", "--objective", "server_rss:max<1MB", "--first", "0",
-            "--window", "0s", "http://127.0.0.1:1/",
+            "line", "--objective", "p99", "--objective", "server_rss:max<1MB", "--first", "10",
+            "--most", "5", "http://127.0.0.1:1/",
         ]),
         @"
     error: --objective: `p99` is not an objective: expected one of <, <=, >, >=, ==, != between the aggregation and the limit
     error: --objective: `server_rss:max<1MB` needs the processes of the server
       hint: name them with --pid, or start them with --spawn
-    error: --first: must be more than zero
-    error: --window: must be more than zero
-    exit 2
-    "
-    );
-    assert_snapshot!(
-        plimsoll(&["line", "--first", "10", "--most", "5", "http://127.0.0.1:1/"]),
-        @"
     error: --most: is below --first (10/s)
     exit 2
     "
@@ -160,7 +152,7 @@ fn results_of_several_generators_become_one() {
     let post = origin.url("/other");
     plimsoll(&["load", "-n", "10", "-c", "2", "--out", &other, &post]).exits(0);
     let said = plimsoll(&["report", "--merge", &one, &other]).exits(2);
-    assert!(said.stderr.contains("their URLs differ"), "{said}");
+    assert!(said.stderr.contains("the URLs of"), "{said}");
 }
 
 #[test]
@@ -224,6 +216,15 @@ fn a_trend_tells_the_step_that_changed_a_figure() {
         .exits(0)
         .stdout;
     assert!(page.contains("Trend over 12 results"), "{page}");
+    let one = format!("{results}/00");
+    let said = plimsoll(&["report", "--trend", &one]).exits(2);
+    assert!(said.stderr.contains("1 results are too few"), "{said}");
+    let elsewhere = format!("{results}/99");
+    let other = origin.url("/other");
+    plimsoll(&["load", "-n", "10", "-c", "1", "--out", &elsewhere, &other]).exits(0);
+    let said = plimsoll(&["report", "--trend", results]).exits(2);
+    assert!(said.stderr.contains("the URLs of"), "{said}");
+    std::fs::remove_dir_all(&elsewhere).unwrap();
     let said = plimsoll(&["report", "--trend", "--format", "junit", results]).exits(2);
     assert!(
         said.stderr.contains("a trend is text, html or json"),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, eventually};
+use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, Step, eventually};
 use serde_json::Value;
 
 use crate::plimsoll::{command, files_in, plimsoll};
@@ -99,8 +99,14 @@ fn unmet_expectations_and_failed_statuses_decide_the_exit_code() {
     let origin = Origin::scripted(Script::serve(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy",
     ));
-    let fine = summary(&origin, &["-n", "10", "-c", "1"], 0);
+    let fine = summary(
+        &origin,
+        &["-n", "10", "-c", "1", "--fail-status", "none"],
+        0,
+    );
     assert_eq!(fine["counts"]["ok"], 10, "a status is not a failure");
+    assert_eq!(fine["counts"]["errors"], 0);
+    assert_eq!(fine["counts"]["error_statuses"], 10);
     let failed = summary(&origin, &["-n", "10", "-c", "1", "--fail-status", "5xx"], 1);
     assert_eq!(failed["counts"]["failed_status"], 10);
     let flags = [
@@ -116,6 +122,145 @@ fn unmet_expectations_and_failed_statuses_decide_the_exit_code() {
     let unmet = summary(&origin, &flags, 1);
     assert_eq!(unmet["unmet"]["body contains 'ok'"], 10);
     assert_eq!(unmet["unmet"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_without_one_good_response_fails_and_says_why() {
+    // Every URL is wrong.
+    let missing = Origin::scripted(Script::serve(
+        "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+    ));
+    let url = missing.url("/");
+    let load = |flags: &[&str]| plimsoll(&[&["load", "-n", "10", "-c", "1", &url], flags].concat());
+    let said = load(&[]).exits(1);
+    for text in [
+        "every response had an error status (404)",
+        "error statuses   10 (100 %)",
+    ] {
+        assert!(said.stdout.contains(text), "{said}");
+    }
+    assert!(!said.stdout.contains("errors           none"), "{said}");
+    load(&["--fail-status", "none"]).exits(0);
+    load(&["--expect", "status == 404"]).exits(0);
+    // Naming other statuses allows nothing.
+    load(&["--fail-status", "5xx"]).exits(1);
+
+    // One good response is enough; thresholds decide on the rest.
+    let mixed = || {
+        Origin::builder()
+            .script(|_| {
+                let answer = |head: &str| Step::Write(format!("{head}\r\n\r\n").into_bytes());
+                let script = Script::new()
+                    .then(Step::ReadHead)
+                    .then(answer("HTTP/1.1 200 OK\r\ncontent-length: 0"))
+                    .then(Step::ReadHead)
+                    .then(answer("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0"));
+                script
+            })
+            .start()
+    };
+    let half = summary(&mixed(), &["-n", "10", "-c", "1"], 0);
+    assert_eq!(half["counts"]["error_statuses"], 5);
+    assert_eq!(
+        half["counts"]["errors"], 5,
+        "overload counts for thresholds"
+    );
+    let judged = ["-n", "10", "-c", "1", "--threshold", "errors:rate<10%"];
+    summary(&mixed(), &judged, 1);
+
+    // A target that accepts and never answers.
+    let silent = Origin::silent();
+    let url = silent.url("/");
+    let said = plimsoll(&["load", "-c", "5", "-z", "100ms", "--grace", "100ms", &url]).exits(1);
+    for text in [
+        "no response arrived: the target accepted 5 connections",
+        "unfinished       5 (100 %)",
+    ] {
+        assert!(said.stdout.contains(text), "{said}");
+    }
+}
+
+#[test]
+fn junit_fails_where_requests_went_unanswered() {
+    // Every second connection is reset.
+    let moody = || {
+        Origin::builder()
+            .script(|number| match number % 2 {
+                // The first one is the check before the run.
+                0 => Script::hello(),
+                _ => Script::new().then(Step::ReadHead).then(Step::Reset),
+            })
+            .start()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("junit.xml");
+    let path = file.to_str().unwrap();
+    let flags = [
+        "-n",
+        "10",
+        "-c",
+        "1",
+        "--disable-keepalive",
+        "--junit",
+        path,
+    ];
+    summary(&moody(), &flags, 0);
+    let xml = fs::read_to_string(&file).unwrap();
+    assert!(
+        xml.contains("no complete response to 5 of 10 requests"),
+        "{xml}"
+    );
+    // Unless a threshold says how many may be.
+    let judged = [&flags[..], &["--threshold", "errors:rate<60%"]].concat();
+    summary(&moody(), &judged, 0);
+    let xml = fs::read_to_string(&file).unwrap();
+    assert!(xml.contains("failures=\"0\""), "{xml}");
+}
+
+#[test]
+fn habits_of_other_tools_are_understood_or_named() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let said = plimsoll(&[
+        "load",
+        "-n",
+        "1",
+        "-c",
+        "1",
+        "-X",
+        "PUT",
+        "-u",
+        "me:secret",
+        "-A",
+        "robot/1",
+        &url,
+    ]);
+    said.exits(0);
+    let head = origin.heads().last().unwrap().to_ascii_lowercase();
+    for part in [
+        "put / http/1.1",
+        "user-agent: robot/1",
+        "authorization: basic ",
+    ] {
+        assert!(head.contains(part), "{head}");
+    }
+    for (flags, expected) in [
+        (vec!["-m", "5"], "--timeout 5"),
+        (vec!["-m", "GE T"], "must be letters"),
+        (vec!["-L"], "redirects are not followed"),
+        (vec!["-o", "/dev/null"], "--out DIR"),
+    ] {
+        for command in ["load", "check"] {
+            let arguments = [&[command][..], &flags, &[&url]].concat();
+            let said = plimsoll(&arguments).exits(2);
+            assert!(
+                said.stderr.contains(expected),
+                "{command} {flags:?}: {said}"
+            );
+        }
+    }
+    let said = plimsoll(&["load", "-n", "2", "-c", "2", "-d1s", &url]).exits(0);
+    assert!(said.stderr.contains("-z 1s"), "{said}");
 }
 
 #[test]

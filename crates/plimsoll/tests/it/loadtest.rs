@@ -187,8 +187,6 @@ fn it_runs_in_a_network_of_its_own_or_says_why_not() {
 fn mistakes_are_told_all_at_once() {
     let said = plimsoll(&[
         "loadtest",
-        "-c",
-        "0",
         "-z",
         "1s",
         "--ramp-up",
@@ -197,7 +195,7 @@ fn mistakes_are_told_all_at_once() {
         "5000",
     ]);
     let said = said.exits(2);
-    for flag in ["--concurrency", "--ramp-up", "--mock-ports"] {
+    for flag in ["--ramp-up", "--mock-ports"] {
         assert!(said.stderr.contains(flag), "{said}");
     }
 }

@@ -35,8 +35,14 @@ fn numeric_flags(name: &str) -> Vec<(String, String)> {
     ];
     let help = plimsoll(&[name, "--help"]).exits(0).stdout;
     let mut flags = Vec::new();
-    for line in help.lines().map(str::trim).filter(|line| line.starts_with('-')) {
-        let Some(start) = line.find("--") else { continue };
+    for line in help
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with('-'))
+    {
+        let Some(start) = line.find("--") else {
+            continue;
+        };
         let mut words = line[start..].split_whitespace();
         let (Some(flag), Some(kind)) = (words.next(), words.next()) else {
             continue;
@@ -59,7 +65,12 @@ fn no_number_makes_a_command_panic() {
         for some in flags.chunks(8) {
             let mut running = Vec::new();
             for (flag, kind) in some {
-                for value in ["0", "18446744073709551615", "1e400", "99999999999999999999999d"] {
+                for value in [
+                    "0",
+                    "18446744073709551615",
+                    "1e400",
+                    "99999999999999999999999d",
+                ] {
                     let mut arguments = vec![name, flag.as_str(), value];
                     arguments.extend(operands.iter().map(String::as_str));
                     // What these need beside them to be looked at.

@@ -276,7 +276,11 @@ impl Compiler<'_> {
                 .value("--fail-status", StatusSet::parse(text))
                 .unwrap_or_default(),
             // Conditions on the status say which ones are wrong.
-            None if expectations.conditions().iter().any(Condition::needs_status) => {
+            None if expectations
+                .conditions()
+                .iter()
+                .any(Condition::needs_status) =>
+            {
                 StatusSet::default()
             }
             None => StatusSet::overload(),

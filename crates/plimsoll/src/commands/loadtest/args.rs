@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Listeners of the origins, each at an address of its own; over HTTP/1 more if outgoing ports
     /// would run out
     #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16,
-          value_parser = number::count::<usize>(1_000))]
+          value_parser = number::count::<usize>(65_535))]
     pub(super) mock_ports: usize,
 
     /// Over which time workers begin, one after the other; a number alone is seconds [default: 2, or
