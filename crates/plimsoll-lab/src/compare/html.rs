@@ -140,6 +140,7 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
         let plot = Plot {
             title: title.to_owned(),
             x: Axis::Time(short_number),
+            across: "requests per second",
             y: Axis::Linear(write),
             lines: lines.collect(),
             shaded: Vec::new(),
@@ -216,7 +217,7 @@ fn medians(page: &mut String, comparison: &Comparison) {
         if cells.iter().all(Option::is_none) {
             continue;
         }
-        write!(page, "<tr><th scope=\"row\">{metric}</th>").expect(IN_MEMORY);
+        write!(page, "<tr><th scope=\"row\">{}</th>", metric.title()).expect(IN_MEMORY);
         for cell in cells {
             let text = cell.map_or_else(|| "–".to_owned(), |value| figure(metric, value));
             write!(page, "<td>{text}</td>").expect(IN_MEMORY);
@@ -248,7 +249,7 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
             page,
             "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
              <td class=\"{class}\">{}</td></tr>",
-            result.metric,
+            result.metric.title(),
             result.estimate.ratio,
             interval.low,
             interval.high,
@@ -274,8 +275,9 @@ fn trials(comparison: &Comparison, metric: Metric) -> Plot {
             is_dots: true,
         });
     Plot {
-        title: format!("{metric} of each trial"),
+        title: format!("{} of each trial", metric.title()),
         x: Axis::Time(|seconds| short_time(seconds * 1e6)),
+        across: "time since the start",
         y: Axis::Linear(match metric {
             Metric::PeakRssBytes => short_bytes,
             Metric::MeanUs | Metric::P50Us | Metric::P99Us => short_time,

@@ -49,6 +49,19 @@ impl Metric {
         }
     }
 
+    /// The name used on pages; units are with the values.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::CpuUsPerRequest => "CPU µs per request",
+            Self::RequestsPerSecond => "Requests per second",
+            Self::MeanUs => "Latency, mean",
+            Self::P50Us => "Latency p50",
+            Self::P99Us => "Latency p99",
+            Self::PeakRssBytes => "Memory, peak",
+            Self::OtherEndCpuUsPerRequest => "CPU µs per request of the other end",
+        }
+    }
+
     /// The metric of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.name() == name)

@@ -48,6 +48,8 @@ pub struct Operand {
     pub label: String,
     /// The command.
     pub command: Template,
+    /// What is run before each of its trials, without being measured.
+    pub prepare: Option<Template>,
 }
 
 /// A server that is started once and shared by all trials.
@@ -183,7 +185,11 @@ impl ComparePlan {
         if self.url.is_some() {
             return Ok(());
         }
-        let mut commands = self.options.operands.iter().map(|operand| &operand.command);
+        let operands = self.options.operands.iter();
+        let mut commands = operands
+            .clone()
+            .map(|operand| &operand.command)
+            .chain(operands.filter_map(|operand| operand.prepare.as_ref()));
         match commands.find_map(Template::needs_url) {
             Some(text) => Err(PlanError::Template(TemplateError::NoUrl {
                 text: text.to_owned(),
@@ -214,6 +220,7 @@ mod tests {
                 .map(|line| Operand {
                     label: (*line).to_owned(),
                     command: command(line),
+                    prepare: None,
                 })
                 .collect(),
             trials: 5,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
@@ -74,6 +75,14 @@ pub enum CompareError {
         #[source]
         cause: RatioError,
     },
+    /// A command that prepares trials cannot be run, or fails.
+    #[error("--prepare: `{command}` failed: {reason}")]
+    Prepare {
+        /// The command, placeholders replaced.
+        command: String,
+        /// What the system or the command says.
+        reason: String,
+    },
     /// No free port.
     #[error("cannot find a free port for {{port}}")]
     Port(#[source] io::Error),
@@ -123,6 +132,7 @@ pub fn compare(
         let trial = run.trial(operand, turn).map_err(|error| match error {
             RunError::Server(error) => error.into(),
             RunError::Port(error) => CompareError::Port(error),
+            RunError::Prepare { command, reason } => CompareError::Prepare { command, reason },
             RunError::Trial(TrialError::Interrupted) => CompareError::Interrupted,
             RunError::Trial(cause) => CompareError::Trial {
                 number: index + 1,
@@ -177,6 +187,7 @@ enum RunError {
     Server(ServerError),
     Trial(TrialError),
     Port(io::Error),
+    Prepare { command: String, reason: String },
 }
 
 impl From<ServerError> for RunError {
@@ -214,6 +225,9 @@ impl<'a> Run<'a> {
     }
 
     fn trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+        if let Some(command) = &operand.prepare {
+            prepare(&command.fill(&self.plan.values(self.port)))?;
+        }
         if self.plan.options.drive.is_some() {
             self.server_trial(operand, turn)
         } else {
@@ -298,6 +312,30 @@ impl<'a> Run<'a> {
     fn limit(&self) -> Duration {
         Duration::from_secs(u64::from(self.plan.options.seconds) * 2 + 30)
     }
+}
+
+/// Runs a command to its end; what it prints is not shown.
+fn prepare(words: &[String]) -> Result<(), RunError> {
+    let command = words.join(" ");
+    let (program, arguments) = words.split_first().expect("a template has a word");
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| RunError::Prepare {
+            command: command.clone(),
+            reason: error.to_string(),
+        })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or_default().trim();
+    let reason = match last {
+        "" => output.status.to_string(),
+        last => format!("{}: {last}", output.status),
+    };
+    Err(RunError::Prepare { command, reason })
 }
 
 fn checked_url(values: &Values, text: &str) -> url::Url {

@@ -29,7 +29,31 @@ fn operand(label: &str, command: Template) -> Operand {
     Operand {
         label: label.to_owned(),
         command,
+        prepare: None,
     }
+}
+
+#[test]
+fn each_trial_is_prepared_and_a_failure_ends_the_comparison() {
+    let scratch = Scratch::new("prepare");
+    let log = scratch.file("log");
+    let append = format!("echo $0 >> {log}");
+    let mut options = two_clients(None);
+    for (number, operand) in options.operands.iter_mut().enumerate() {
+        operand.prepare = Some(template(["sh", "-c", &append, ["one", "two"][number]]));
+    }
+    run(options.clone()).unwrap();
+    let prepared = std::fs::read_to_string(&log).unwrap();
+    // Three trials and a warm-up of each.
+    for name in ["one", "two"] {
+        assert_eq!(prepared.lines().filter(|line| *line == name).count(), 4);
+    }
+    options.operands[1].prepare = Some(template(["sh", "-c", "echo no cache >&2; exit 3"]));
+    let said = chain(&run(options).unwrap_err());
+    assert!(
+        said.contains("--prepare") && said.contains("no cache"),
+        "{said}"
+    );
 }
 
 pub(crate) fn options(operands: Vec<Operand>) -> CompareOptions {

@@ -2,6 +2,8 @@
 
 mod drivers;
 
+mod parameters;
+
 use std::path::PathBuf;
 
 use plimsoll_lab::compare::{
@@ -12,6 +14,7 @@ use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_model::masked_arguments;
 
 use self::drivers::{Driver, Drivers, split};
+use self::parameters::{Parameter, expanded};
 use super::load::args::MOST_STREAMS;
 use super::parse_percent;
 use crate::exit::Exit;
@@ -37,6 +40,27 @@ pub(crate) struct Args {
     /// Commands, or http(s) URLs; the first is compared with each of the others
     #[arg(required = true, num_args = 1.., value_name = "COMMAND|URL")]
     operands: Vec<String>,
+
+    /// What an operand is called in tables, once for each, in their order [default: its program]
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
+
+    /// Command to run before each trial, not measured: once for all operands, or once for each in
+    /// their order
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Vec<String>,
+
+    /// Run each operand with `{NAME}` once for every number from MIN to MAX
+    #[arg(long, value_names = ["NAME", "MIN", "MAX"], num_args = 3)]
+    parameter_scan: Vec<String>,
+
+    /// Distance of two numbers of --parameter-scan [default: 1]
+    #[arg(long, value_name = "STEP", requires = "parameter_scan")]
+    parameter_step_size: Option<String>,
+
+    /// Run each operand with `{NAME}` once for every value, repeatable
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 2)]
+    parameter_list: Vec<String>,
 
     /// Measured trials of each operand
     #[arg(long, default_value_t = 8, value_name = "N",
@@ -153,6 +177,8 @@ Examples:
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --pin 0 --driver-pin 1 \\
       './server-new --port {port}' './server-old --port {port}' --fail-if-slower 5%
   plimsoll compare --driver plimsoll,wrk,oha http://127.0.0.1:8080/
+  plimsoll compare --drive 'http://127.0.0.1:{port}/' --parameter-scan threads 1 4 './server --threads {threads} --port {port}'
+  plimsoll compare --name new --name old --prepare './reset-cache' './new/run.sh' './old/run.sh'
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
 Exit codes: 0 compared; 1 slower than allowed; 2 usage; 3 could not run; 130 interrupted.";
@@ -241,6 +267,20 @@ fn print_and_write(
     folder.write(&files)
 }
 
+/// Those of all flags.
+fn parameters(args: &Args) -> Result<Vec<Parameter>, String> {
+    let mut parameters = Vec::new();
+    for words in args.parameter_scan.chunks(3) {
+        let scan = Parameter::scan(words, args.parameter_step_size.as_deref());
+        parameters.push(scan.map_err(|error| format!("--parameter-scan: {error}"))?);
+    }
+    for words in args.parameter_list.chunks(2) {
+        let list = Parameter::list(words);
+        parameters.push(list.map_err(|error| format!("--parameter-list: {error}"))?);
+    }
+    Ok(parameters)
+}
+
 fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
     let own = std::env::current_exe()?.to_string_lossy().into_owned();
     let drivers = Drivers {
@@ -251,8 +291,27 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         at_rate: !args.rates.is_empty(),
     };
     let mut operands = Vec::new();
-    for text in &args.operands {
-        operands.extend(drivers.operands(text, &args.driver)?);
+    let mut prepare = Vec::new();
+    for command in &args.prepare {
+        prepare.push(split(command).map_err(|error| format!("--prepare: {error}"))?);
+    }
+    if prepare.len() > 1 && prepare.len() != args.operands.len() {
+        return Err(format!(
+            "--prepare: there are {} commands for {} operands",
+            prepare.len(),
+            args.operands.len()
+        )
+        .into());
+    }
+    for named in expanded(&args.operands, &args.name, &parameters(args)?)? {
+        for mut operand in drivers.operands(&named.text, &args.driver)? {
+            operand.label = named.label(&operand.label, &args.driver);
+            operand.prepare = match prepare.as_slice() {
+                [one] => Some(one.clone()),
+                several => several.get(named.position).cloned(),
+            };
+            operands.push(operand);
+        }
     }
     if args.drive.is_some() && args.driver.len() > 1 {
         return Err("--driver: with --drive one tool drives all servers".into());

@@ -39,6 +39,7 @@ impl Drivers<'_> {
                 Ok(Operand {
                     label: tool.label().to_owned(),
                     command: self.load_of(text, *tool)?,
+                    prepare: None,
                 })
             };
             return tools.iter().map(of_tool).collect();
@@ -48,6 +49,7 @@ impl Drivers<'_> {
         Ok(vec![Operand {
             label: program.to_owned(),
             command,
+            prepare: None,
         }])
     }
 
