@@ -25,7 +25,7 @@ pub use check::check;
 pub use live::{Progress, live};
 pub use loadtest::{loadtest, loadtest_line};
 pub use style::Style;
-pub use summary::summary;
+pub use summary::{headline, summary};
 
 /// Columns at most.
 pub const WIDTH: usize = 80;

@@ -73,15 +73,15 @@ mod tests {
     #[test]
     fn a_rate_two_percent_above_a_hard_cap_is_noticed() {
         for (rate, expected) in [
-            (290.0, false),
-            (300.0, false),
-            (301.0, false),
-            (306.0, true),
-            (312.0, true),
-            (600.0, true),
+            (290_u32, false),
+            (300, false),
+            (301, false),
+            (306, true),
+            (312, true),
+            (600, true),
         ] {
-            let arrivals = 3 * rate as u64;
-            assert_eq!(grows(&queue(rate, 300.0), arrivals), expected, "{rate}");
+            let queue = queue(f64::from(rate), 300.0);
+            assert_eq!(grows(&queue, u64::from(3 * rate)), expected, "{rate}");
         }
     }
 

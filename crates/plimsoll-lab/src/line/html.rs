@@ -132,6 +132,7 @@ fn over_rate(
     (!lines.is_empty()).then(|| Plot {
         title: title.to_owned(),
         x: Axis::Time(short_number),
+        across: "requests per second asked for",
         y: Axis::Linear(write),
         lines,
         shaded: interval(line),
@@ -200,6 +201,7 @@ fn held(line: &Line) -> Plot {
     Plot {
         title: "Windows: the worst objective as a multiple of its limit".to_owned(),
         x: Axis::Time(short_number),
+        across: "requests per second asked for",
         y: Axis::Logarithmic(short_number),
         lines: vec![limit, dots("held", true), dots("broke", false)],
         shaded: interval(line),
@@ -233,6 +235,7 @@ fn scaling(line: &Line) -> Option<Plot> {
     Some(Plot {
         title: "Answers per second by exchanges in flight, with the law".to_owned(),
         x: Axis::Time(short_number),
+        across: "exchanges in flight",
         y: Axis::Linear(short_number),
         lines: vec![
             PlotLine {

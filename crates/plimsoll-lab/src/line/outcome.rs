@@ -143,8 +143,12 @@ impl Window {
             began,
             seen: Seen {
                 held,
-                generator_limited: run.generator.saturated.is_some()
-                    && (!kept_rate || queue_grew || blames_time),
+                // Late timers do not make requests pile up; a worker that is too busy to read does.
+                generator_limited: match run.generator.saturated {
+                    None => false,
+                    Some(Saturation::Lag { .. }) => !kept_rate || blames_time,
+                    Some(Saturation::Cpu { .. }) => !kept_rate || blames_time || queue_grew,
+                },
                 connections_full: in_flight
                     .is_some_and(|in_flight| in_flight >= FULL_SHARE * places),
             },

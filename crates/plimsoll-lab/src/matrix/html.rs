@@ -197,6 +197,7 @@ fn by_connections(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> O
     Some(Plot {
         title: format!("{} by connections", short(figure)),
         x: Axis::Time(short_number),
+        across: "connections",
         y: axis,
         lines: lines.collect(),
         shaded: Vec::new(),
@@ -228,6 +229,7 @@ fn by_trial(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> Option<
     Some(Plot {
         title: format!("{} by trial", short(figure)),
         x: Axis::Time(short_number),
+        across: "trial",
         y: axis,
         lines: lines.collect(),
         shaded: Vec::new(),

@@ -3,7 +3,7 @@
 use std::io;
 
 use inferno::differential;
-use inferno::flamegraph::{self, Options, color::Palette};
+use inferno::flamegraph::{self, Options, TextTruncateDirection, color::Palette};
 
 use super::Profile;
 
@@ -33,9 +33,28 @@ fn draw(lines: &str, title: &str, colors: Palette) -> io::Result<Vec<u8>> {
     options.colors = colors;
     options.hash = true;
     options.min_width = 0.05;
+    // Names of functions begin with what tells them apart less; but a cut beginning cannot be read at all.
+    options.text_truncate_direction = TextTruncateDirection::Right;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.lines(), &mut svg)?;
-    Ok(svg)
+    Ok(dark_as_preferred(svg))
+}
+
+/// With colours for readers who prefer dark pages; the frames keep theirs.
+fn dark_as_preferred(svg: Vec<u8>) -> Vec<u8> {
+    const STYLE: &str = "<style type=\"text/css\">@media (prefers-color-scheme: dark){\
+        svg{background:#0f1318}rect[fill=\"url(#background)\"]{fill:#0f1318}\
+        #title,#subtitle,#details,#search,#matched,#unzoom{fill:#e4e8ed}}</style>";
+    let Ok(text) = String::from_utf8(svg) else {
+        return Vec::new();
+    };
+    match text.find("<defs>") {
+        Some(at) => {
+            let (head, rest) = text.split_at(at);
+            format!("{head}{STYLE}{rest}").into_bytes()
+        }
+        None => text.into_bytes(),
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +71,7 @@ mod tests {
         let svg = String::from_utf8(svg.unwrap()).unwrap();
         assert!(svg.contains("rest (50 samples, 50.00%; +40.00%)"), "{svg}");
         assert!(svg.contains("work (50 samples, 50.00%; -40.00%)"));
+        assert!(svg.contains("prefers-color-scheme: dark"), "{svg}");
     }
 
     #[test]

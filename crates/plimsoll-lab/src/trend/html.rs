@@ -96,6 +96,7 @@ fn plot(series: &Series, names: &[String]) -> Plot {
     Plot {
         title: series.figure.title().to_owned(),
         x: Axis::Names(names.to_vec()),
+        across: "result",
         y: Axis::Linear(write),
         lines: vec![
             Line {

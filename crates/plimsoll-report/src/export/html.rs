@@ -12,7 +12,7 @@ use super::table::{
 use crate::RunRecord;
 use crate::document::TickDocument;
 use crate::page::{html_page, short_bytes, short_number, short_time};
-use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, escaped};
+use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME, escaped};
 
 /// One page, light or dark as the reader prefers, without a script.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +111,8 @@ fn cards(page: &mut String, run: &RunRecord) {
     let table = principal(std::slice::from_ref(run));
     for (label, cells) in &table.rows {
         let cell = cells.first().map_or(NOTHING, String::as_str);
-        let bad = label == "errors" && cell != "0";
+        let is_bad = matches!(label.as_str(), "errors" | "failed" | "error statuses");
+        let bad = is_bad && cell != "0";
         write!(
             page,
             "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
@@ -387,6 +388,7 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
     Plot {
         title: title.to_owned(),
         x: Axis::Time(seconds),
+        across: TIME,
         y: Axis::Linear(write),
         lines,
         shaded,
@@ -431,6 +433,7 @@ fn distribution(runs: &[RunRecord]) -> Plot {
     Plot {
         title: "Latency by percentile".to_owned(),
         x: Axis::Quantiles,
+        across: "share of the responses that took no longer",
         y: Axis::Logarithmic(short_time),
         lines,
         shaded: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{
-    Axis, BOTTOM, HEIGHT, IN_MEMORY, LEFT, RIGHT, TOP, WIDTH, figure, grid, opening, shade,
+    Axis, BOTTOM, HEIGHT, IN_MEMORY, LEFT, RIGHT, TIME, TOP, WIDTH, figure, grid, opening, shade,
 };
 
 /// Counted values in cells.
@@ -63,7 +63,7 @@ impl HeatMap {
         }
         let mut svg = opening(&self.title);
         shade(&mut svg, &self.shaded, &x);
-        grid(&mut svg, &x, &y);
+        grid(&mut svg, &x, TIME, &y);
         for (level, path) in levels {
             write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>").expect(IN_MEMORY);
         }

@@ -15,12 +15,13 @@ pub(crate) use self::stack::Stack;
 
 /// The drawing's own units; it is scaled to the width that there is.
 const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 210.0;
+const HEIGHT: f64 = 224.0;
 // Wide enough for `150,000` and half of `99.9999%` in the larger type of narrow screens.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 32.0;
 const TOP: f64 = 10.0;
-const BOTTOM: f64 = 26.0;
+// Ticks, and below them what the axis counts.
+const BOTTOM: f64 = 40.0;
 
 /// Lines over a common pair of axes.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Plot {
     pub title: String,
     /// How the first of a point's two values is laid out.
     pub x: Axis,
+    /// What it counts.
+    pub across: &'static str,
     /// How the second one is.
     pub y: Axis,
     /// What is drawn, the first one at the bottom.
@@ -76,7 +79,7 @@ impl Plot {
         let y = self.y.map(self.values(), (HEIGHT - BOTTOM, TOP));
         let mut svg = opening(&self.title);
         shade(&mut svg, &self.shaded, &x);
-        grid(&mut svg, &x, &y);
+        grid(&mut svg, &x, self.across, &y);
         for (number, line) in self.lines.iter().enumerate() {
             if line.is_dots {
                 dots(&mut svg, line, number % COLOURS, &x, &y);
@@ -97,6 +100,9 @@ impl Plot {
         points.filter_map(|(_, y)| *y)
     }
 }
+
+/// What an axis counts that runs with a run.
+pub(crate) const TIME: &str = "time since the start";
 
 /// As many as the page defines.
 pub(crate) const COLOURS: usize = 7;
@@ -148,7 +154,7 @@ fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped) {
     }
 }
 
-fn grid(svg: &mut String, x: &Mapped, y: &Mapped) {
+fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     for (value, label) in y.ticks() {
         let at = y.place(*value);
@@ -174,6 +180,14 @@ fn grid(svg: &mut String, x: &Mapped, y: &Mapped) {
         )
         .expect(IN_MEMORY);
     }
+    write!(
+        svg,
+        "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+        f64::midpoint(LEFT, right),
+        bottom + 33.0,
+        escaped(across)
+    )
+    .expect(IN_MEMORY);
     write!(
         svg,
         "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>"

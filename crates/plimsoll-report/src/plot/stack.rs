@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{
-    Axis, BOTTOM, COLOURS, HEIGHT, IN_MEMORY, LEFT, Line, RIGHT, TOP, WIDTH, figure, grid, opening,
-    shade,
+    Axis, BOTTOM, COLOURS, HEIGHT, IN_MEMORY, LEFT, Line, RIGHT, TIME, TOP, WIDTH, figure, grid,
+    opening, shade,
 };
 
 /// Lines with the same positions, each drawn on the sum of those before it.
@@ -70,7 +70,7 @@ impl Stack {
             let colour = colour % COLOURS;
             write!(svg, "<path class=\"area f{colour}\" d=\"{path}\"/>").expect(IN_MEMORY);
         }
-        grid(&mut svg, &x, &y);
+        grid(&mut svg, &x, TIME, &y);
         svg.push_str("</svg>");
         svg
     }

@@ -8,6 +8,7 @@ fn plot(points: Vec<(f64, Option<f64>)>, x: Axis, y: Axis) -> Plot {
     Plot {
         title: "a <plot> & \"more\"".to_owned(),
         x,
+        across: "things",
         y,
         lines: vec![Line {
             label: "line".to_owned(),

@@ -201,7 +201,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     shape.timeout = search.timeout;
     shape.seed = search.seed;
     load_args.judge.expect.clone_from(&search.expect);
-    load_args.judge.fail_status = search.fail_status.clone();
+    load_args.judge.fail_status.clone_from(&search.fail_status);
     load_args.url = url;
     load_args.request = request;
     load_args.requests = requests;

@@ -150,12 +150,11 @@ fn a_run_without_one_good_response_fails_and_says_why() {
         Origin::builder()
             .script(|_| {
                 let answer = |head: &str| Step::Write(format!("{head}\r\n\r\n").into_bytes());
-                let script = Script::new()
+                Script::new()
                     .then(Step::ReadHead)
                     .then(answer("HTTP/1.1 200 OK\r\ncontent-length: 0"))
                     .then(Step::ReadHead)
-                    .then(answer("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0"));
-                script
+                    .then(answer("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0"))
             })
             .start()
     };

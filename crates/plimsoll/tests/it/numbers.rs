@@ -40,10 +40,11 @@ fn numeric_flags(name: &str) -> Vec<(String, String)> {
         .map(str::trim)
         .filter(|line| line.starts_with('-'))
     {
-        let Some(start) = line.find("--") else {
+        let Some((_, name)) = line.split_once("--") else {
             continue;
         };
-        let mut words = line[start..].split_whitespace();
+        let flag = format!("--{name}");
+        let mut words = flag.split_whitespace();
         let (Some(flag), Some(kind)) = (words.next(), words.next()) else {
             continue;
         };

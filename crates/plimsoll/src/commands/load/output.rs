@@ -127,7 +127,15 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     } else {
         text::summary(summary, terminal::style_of_stdout())
     };
-    terminal::print(text.trim_end()).map_err(|error| {
+    let mut text = text.trim_end().to_owned();
+    // On a terminal the beginning of a long summary has scrolled away.
+    let is_summary = samples != Some(Path::new("-")) && !args.output.json;
+    if is_summary && terminal::rows().is_some_and(|rows| text.lines().count() >= rows) {
+        let headline = text::headline(summary, terminal::style_of_stdout());
+        text.push_str("\n\n");
+        text.push_str(&headline);
+    }
+    terminal::print(&text).map_err(|error| {
         Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
     })
 }

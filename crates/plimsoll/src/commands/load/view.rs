@@ -29,6 +29,10 @@ const PAST: usize = 400;
 /// How long a key may wait, and the least time between two pictures.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Columns and rows below which there is no room for boxes.
+const NARROW: u16 = 44;
+const LOW: u16 = 9;
+
 /// Columns of one list of figures, beyond which it is not stretched.
 const WIDEST: usize = 28;
 
@@ -45,7 +49,10 @@ pub(super) struct View {
     is_warm_up: bool,
     is_stopping: bool,
     done: u64,
+    /// Exchanges begun and arrivals dropped: what errors are a share of.
+    tried: u64,
     errors: u64,
+    failed: u64,
     unmet: u64,
     failed_status: u64,
     dropped: u64,
@@ -86,14 +93,16 @@ impl View {
         self.elapsed = tick.at;
         self.is_warm_up = tick.warm_up;
         self.done = standing.counts.ok + standing.counts.failed;
+        self.tried = standing.counts.started + standing.counts.dropped;
         self.errors = standing.counts.errors();
+        self.failed = standing.counts.failed;
         self.unmet = standing.counts.unmet;
         self.failed_status = standing.counts.failed_status;
         self.dropped = standing.counts.dropped;
         self.in_flight = tick.in_flight;
         let seconds = tick.length.as_secs_f64();
-        // A second that was cut short tells little.
-        if seconds > 0.2 {
+        // A second that was cut short says little, and responses of the grace period are no throughput.
+        if seconds > 0.2 && !tick.grace {
             // Streams are opened once; what comes on them is what goes on.
             let done = match self.exchanges {
                 ExchangeKind::Stream => tick.events,
@@ -132,6 +141,10 @@ impl View {
     /// Draws everything that there is room for.
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {
         let area = frame.area();
+        if area.width < NARROW || area.height < LOW {
+            self.draw_list(frame);
+            return;
+        }
         // Where there is little room the plots go first.
         let (plots, figures) = if area.height >= 16 {
             (Constraint::Fill(1), Constraint::Length(9))
@@ -159,23 +172,28 @@ impl View {
             text: grouped,
             colour: Color::Blue,
         };
-        per_second.draw(frame, rate);
+        let seconds = self.duration.map(|duration| duration.as_secs());
+        per_second.draw(frame, rate, seconds);
         let p99 = Course {
             name: "latency p99",
             past: &self.p99_micros,
             text: |micros| DurationText(Duration::from_micros(micros)).to_string(),
             colour: Color::Yellow,
         };
-        p99.draw(frame, latency);
-        let columns = Layout::horizontal([Constraint::Fill(1); 3]).areas::<3>(figures);
+        p99.draw(frame, latency, seconds);
+        // Without a server to look at, its box would be empty.
+        let boxes = if self.target.is_some() { 3 } else { 2 };
+        let columns = Layout::horizontal(vec![Constraint::Fill(1); boxes]).split(figures);
         let width =
             |column: usize| usize::from(columns[column].width.saturating_sub(2)).min(WIDEST);
-        let blocks = [
+        let mut blocks = vec![
             ("latency", self.latency_lines(width(0))),
-            ("responses", self.response_lines(width(1))),
-            ("server", self.server_lines(width(2))),
+            (self.exchanges.plural(), self.response_lines(width(1))),
         ];
-        for (area, (title, lines)) in columns.into_iter().zip(blocks) {
+        if let Some(target) = &self.target {
+            blocks.push(("server", self.server_lines(target, width(2))));
+        }
+        for (area, (title, lines)) in columns.iter().copied().zip(blocks) {
             let block = Block::bordered()
                 .title(title)
                 .border_style(Style::new().dark_gray());
@@ -187,6 +205,31 @@ impl View {
             "q stops and prints the summary"
         };
         frame.render_widget(Line::from(hint).dark_gray(), keys);
+    }
+
+    /// On a terminal that is too small for boxes: the principal figures, one a line.
+    fn draw_list(&self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let width = usize::from(area.width).min(WIDEST);
+        let last = |past: &VecDeque<u64>| past.back().copied();
+        let rate = last(&self.per_second).map_or("-".to_owned(), grouped);
+        let mut lines = vec![
+            entry("elapsed", &clock(self.elapsed), width),
+            entry(self.exchanges.rate(), &rate, width).bold(),
+        ];
+        lines.extend(self.error_line(width));
+        lines.extend(self.latency_lines(width));
+        lines.push(entry("in flight", &grouped(self.in_flight), width));
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// How many errors there were, with their share; nothing if there were none.
+    fn error_line(&self, width: usize) -> Option<Line<'static>> {
+        (self.errors > 0).then(|| {
+            let share = self.errors as f64 / self.tried.max(1) as f64 * 100.0;
+            let text = format!("{} ({} %)", grouped(self.errors), three_figures(share));
+            entry("errors", &text, width).red().bold()
+        })
     }
 
     fn draw_progress(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -227,11 +270,10 @@ impl View {
     /// What went wrong first: it is not to be cut off if the statuses are many.
     fn response_lines(&self, width: usize) -> Vec<Line<'static>> {
         let counted = |name: &str, count: u64| entry(name, &grouped(count), width);
-        let mut lines = Vec::new();
-        if self.errors > 0 {
-            lines.push(counted("errors", self.errors).red().bold());
-        }
+        let mut lines = vec![entry("in flight", &grouped(self.in_flight), width)];
+        lines.extend(self.error_line(width));
         for (name, count) in [
+            ("failed", self.failed),
             ("unmet", self.unmet),
             ("failed status", self.failed_status),
             ("dropped", self.dropped),
@@ -250,28 +292,25 @@ impl View {
         lines
     }
 
-    fn server_lines(&self, width: usize) -> Vec<Line<'static>> {
-        let mut lines = vec![entry("in flight", &grouped(self.in_flight), width)];
-        if let Some(target) = &self.target {
-            let cost = self.cost.as_ref();
-            let shown = |value: Option<f64>, unit: &str| {
-                value.map_or("-".to_owned(), |value| {
-                    format!("{} {unit}", three_figures(value))
-                })
-            };
-            let percent = shown(cost.and_then(Cost::cpu_percent), "%");
-            let micros = shown(cost.and_then(Cost::cpu_us_per_request), "µs");
-            let memory = ByteSize(target.memory.total_bytes()).to_string();
-            for (label, value) in [
-                ("cpu", percent),
-                ("cpu/req", micros),
-                ("memory", memory),
-                ("threads", grouped(target.threads)),
-            ] {
-                lines.push(entry(label, &value, width));
-            }
-        }
-        lines
+    fn server_lines(&self, target: &ResourceSample, width: usize) -> Vec<Line<'static>> {
+        let cost = self.cost.as_ref();
+        let shown = |value: Option<f64>, unit: &str| {
+            value.map_or("-".to_owned(), |value| {
+                format!("{} {unit}", three_figures(value))
+            })
+        };
+        [
+            ("cpu", shown(cost.and_then(Cost::cpu_percent), "%")),
+            (
+                "cpu/req",
+                shown(cost.and_then(Cost::cpu_us_per_request), "µs"),
+            ),
+            ("memory", ByteSize(target.memory.total_bytes()).to_string()),
+            ("threads", grouped(target.threads)),
+        ]
+        .into_iter()
+        .map(|(label, value)| entry(label, &value, width))
+        .collect()
     }
 }
 
@@ -298,9 +337,20 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// The last values that there is room for; the title says what the last and the highest are.
-    fn draw(&self, frame: &mut Frame<'_>, area: Rect) {
-        let room = usize::from(area.width.saturating_sub(2));
+    /// The last values that there is room for, with their scale on the left; the title says what the last
+    /// and the highest are.
+    ///
+    /// - `seconds`: length of the run, if it is known: one that is short fills the width.
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, seconds: Option<u64>) {
+        let inside = usize::from(area.width.saturating_sub(2));
+        let top = self.past.iter().copied().max().unwrap_or(0);
+        let label = (self.text)(top);
+        // The scale needs at least as much room again for what it measures.
+        let gutter = match label.chars().count() + 1 {
+            gutter if gutter * 2 <= inside && !self.past.is_empty() => gutter,
+            _ => 0,
+        };
+        let room = inside - gutter;
         let shown = self.past.iter().copied();
         let data: Vec<u64> = shown.skip(self.past.len().saturating_sub(room)).collect();
         let value = |value: &u64| format!("  {}", (self.text)(*value));
@@ -313,11 +363,39 @@ impl Course<'_> {
         let block = Block::bordered()
             .title(title)
             .border_style(Style::new().dark_gray());
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let columns = [
+            Constraint::Length(u16::try_from(gutter).unwrap_or(0)),
+            Constraint::Fill(1),
+        ];
+        let [scale, plot] = Layout::horizontal(columns).areas(inner);
+        if gutter > 0 && scale.height > 0 {
+            let width = gutter - 1;
+            let mut lines = vec![Line::from(String::new()); usize::from(scale.height)];
+            let middle = lines.len() / 2;
+            lines[0] = Line::from(format!("{label:>width$}"));
+            if lines.len() >= 5 {
+                lines[middle] = Line::from(format!("{:>width$}", (self.text)(top / 2)));
+            }
+            if let Some(last) = lines.last_mut().filter(|_| scale.height > 1) {
+                *last = Line::from(format!("{:>width$}", "0"));
+            }
+            frame.render_widget(Paragraph::new(lines).dark_gray(), scale);
+        }
+        // Each second of a short run is several columns wide.
+        let all = seconds.and_then(|seconds| usize::try_from(seconds).ok());
+        let columns = all.map_or(1, |all| (room / all.max(1)).max(1));
+        let wide = data
+            .iter()
+            .flat_map(|value| std::iter::repeat_n(*value, columns))
+            .collect::<Vec<u64>>();
+        let from = wide.len().saturating_sub(room);
         let sparkline = Sparkline::default()
-            .data(data)
-            .style(Style::new().fg(self.colour))
-            .block(block);
-        frame.render_widget(sparkline, area);
+            .data(wide[from..].iter().copied())
+            .max(top.max(1))
+            .style(Style::new().fg(self.colour));
+        frame.render_widget(sparkline, plot);
     }
 }
 

@@ -95,6 +95,45 @@ fn on_a_small_terminal_the_plots_give_way() {
 }
 
 #[test]
+fn on_a_tiny_terminal_there_are_figures_alone() {
+    let drawn = drawn(&view(50), 30, 8);
+    for text in ["requests/s", "errors", "(1.00 %)", "p99"] {
+        assert!(drawn.contains(text), "{drawn}");
+    }
+    assert!(!drawn.contains('│'), "{drawn}");
+}
+
+#[test]
+fn a_short_run_fills_the_width_and_the_scale_is_named() {
+    let mut view = view(2);
+    view.duration = Some(Duration::from_secs(4));
+    let drawn = drawn(&view, 80, 24);
+    // Half of the run, half of the width: 39 columns less the border and the scale.
+    let widest = drawn
+        .lines()
+        .map(|line| {
+            line.chars()
+                .take(40)
+                .filter(|c| ('▁'..='█').contains(c))
+                .count()
+        })
+        .max();
+    assert!(widest >= Some(12), "{drawn}");
+    assert!(drawn.contains(" 0"), "{drawn}");
+}
+
+#[test]
+fn without_a_server_there_is_no_box_for_one() {
+    let mut view = view(5);
+    view.target = None;
+    let drawn = drawn(&view, 80, 24);
+    assert!(
+        !drawn.contains("server") && drawn.contains("in flight"),
+        "{drawn}"
+    );
+}
+
+#[test]
 fn no_size_is_too_small_or_too_large() {
     let mut view = view(3);
     view.requests = Some(100);
