@@ -198,7 +198,7 @@ impl PlainUser {
 }
 
 impl VirtualUser for PlainUser {
-    async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
+    async fn exchange(&mut self, mut start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = Exchange {
             intended: start.intended,
             started: start.started,
@@ -216,6 +216,7 @@ impl VirtualUser for PlainUser {
                 .set(Phase::Blocked, start.started - start.intended);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        start.request = self.source.position();
         if let Some(mut events) = self.events.take() {
             let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
             let finished = Box::pin(streaming).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme, SessionPlan};
-use plimsoll_model::{ExchangeKind, Protocol, Rate, masked_text};
+use plimsoll_model::{ExchangeKind, Protocol, Rate, RequestNames, masked_text};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::{h2, sse, ws};
 
@@ -22,6 +22,8 @@ pub struct RunPlan {
     pub endpoints: Vec<Endpoint>,
     /// What is sent; at least one.
     pub requests: Vec<PlannedRequest>,
+    /// The names under which they are counted, one for each of `requests`.
+    pub names: Arc<RequestNames>,
     /// Which of them is next.
     pub pick: Pick,
     /// Where templates take their values from.

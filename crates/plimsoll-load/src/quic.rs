@@ -439,7 +439,7 @@ fn failed(failure: Failure) -> Response {
 }
 
 impl VirtualUser for QuicUser {
-    async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
+    async fn exchange(&mut self, mut start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = Exchange {
             intended: start.intended,
             started: start.started,
@@ -456,6 +456,7 @@ impl VirtualUser for QuicUser {
             exchange.phases.set(Phase::Blocked, blocked);
         }
         let endpoint = self.source.advance(&self.shared.plan);
+        start.request = self.source.position();
         if let Some(mut events) = self.events.take() {
             let streaming = self.stream(&mut events, endpoint, start, exchange, recorder);
             let finished = Box::pin(streaming).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
     Counts, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus,
-    GrpcStatusCount, Histogram, Messages, Phase, Trend, WindowBytes,
+    GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Trend, WindowBytes,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -38,6 +38,8 @@ pub(crate) struct Interval {
     /// How late timers fired.
     pub(crate) lag: Histogram,
     pub(crate) in_flight: u64,
+    /// Figures per request by the positions of their names: those of the whole run, in a worker's last interval.
+    pub(crate) requests: Option<Box<[RequestFigures]>>,
 }
 
 const LOWEST_STATUS: u16 = 100;
@@ -67,6 +69,7 @@ impl Interval {
             phases: [const { None }; Phase::ALL.len()],
             lag: Histogram::new(),
             in_flight: 0,
+            requests: None,
         }
     }
 
@@ -168,6 +171,15 @@ impl Interval {
         }
         self.lag.merge(&other.lag);
         self.in_flight += other.in_flight;
+        match (&mut self.requests, &other.requests) {
+            (Some(mine), Some(theirs)) => {
+                for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                    mine.merge(theirs);
+                }
+            }
+            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
     }
 
     /// Forgets everything and keeps the memory.
@@ -202,6 +214,7 @@ impl Interval {
         }
         self.lag.clear();
         self.in_flight = 0;
+        self.requests = None;
     }
 
     /// Responses by status.

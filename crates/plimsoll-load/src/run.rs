@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
     Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
-    LoadModel, LoadShape, Moment, Phase, ResourceSample, RunSummary, Threshold, Tick,
+    LoadModel, LoadShape, Moment, Phase, RequestFigures, ResourceSample, RunSummary, Threshold,
+    Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -566,6 +567,7 @@ fn summarise(
         grpc: total.grpc(),
         failures: std::mem::take(&mut total.failures),
         unmet,
+        requests: requests(plan, total.requests.take()),
         thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
@@ -591,6 +593,20 @@ fn summarise(
         conditions,
         interrupted,
     }
+}
+
+/// Names the figures per request and puts the worst first.
+fn requests(plan: &RunPlan, figures: Option<Box<[RequestFigures]>>) -> Vec<RequestFigures> {
+    let figures = figures.unwrap_or_default().into_vec();
+    let named = figures.into_iter().zip(plan.names.names());
+    let mut requests: Vec<RequestFigures> = named
+        .map(|(figures, name)| RequestFigures {
+            name: name.clone(),
+            ..figures
+        })
+        .collect();
+    requests.sort_by(RequestFigures::worst_first);
+    requests
 }
 
 fn shape(plan: &RunPlan) -> LoadShape {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_client::grpc::GrpcAnswer;
-use plimsoll_model::{EventFigures, Exchange, Failure, FailureCount, Messages, WindowBytes};
+use plimsoll_model::{
+    EventFigures, Exchange, Failure, FailureCount, FailureKind, Messages, RequestFigures,
+    RequestNames, WindowBytes,
+};
 
 use crate::pace::{Finished, Pacer, Start};
 use crate::plan::StatusSet;
@@ -41,17 +44,33 @@ pub struct Recorder {
     window_end: Cell<Option<Instant>>,
     /// The fewest streams that a server allows at a time, where that is fewer than asked for.
     stream_limit: Cell<Option<usize>>,
+    /// Only where there are several requests.
+    requests: Option<RequestTable>,
+}
+
+/// Figures per request.
+#[derive(Debug)]
+struct RequestTable {
+    names: Arc<RequestNames>,
+    /// By the positions of the names.
+    figures: RefCell<Box<[RequestFigures]>>,
 }
 
 impl Recorder {
     /// - `window_end`: when the measured window ends, if the run is bounded by time.
+    /// - `names`: those of the requests, which are counted apart if there are several.
     pub(crate) fn new(
         interval: Box<Interval>,
         progress: Arc<Progress>,
         fail_statuses: StatusSet,
         window_start: Instant,
         window_end: Option<Instant>,
+        names: &Arc<RequestNames>,
     ) -> Self {
+        let requests = names.are_several().then(|| RequestTable {
+            names: Arc::clone(names),
+            figures: RefCell::new(vec![RequestFigures::default(); names.names().len()].into()),
+        });
         Self {
             interval: RefCell::new(interval),
             progress,
@@ -59,6 +78,7 @@ impl Recorder {
             window_start,
             window_end: Cell::new(window_end),
             stream_limit: Cell::new(None),
+            requests,
         }
     }
 
@@ -140,8 +160,9 @@ impl Recorder {
             return;
         }
         interval.record(exchange);
+        let mut is_unmet = false;
+        let mut is_error_status = false;
         if let Ok(status) = exchange.outcome {
-            let mut is_unmet = false;
             for position in unmet {
                 interval.unmet[position] += 1;
                 is_unmet = true;
@@ -151,12 +172,24 @@ impl Recorder {
                 interval.record_grpc(answer);
                 is_error |= !answer.status.is_ok();
             }
+            is_error_status = is_error || status >= 400;
             if is_error {
                 interval.counts.failed_status += 1;
             } else if is_unmet {
                 interval.counts.unmet += 1;
             }
         }
+        if let Some(requests) = &self.requests {
+            requests.count(start, exchange, is_error_status, is_unmet);
+        }
+    }
+
+    /// Moves the figures per request to `interval`; the run is over for this worker.
+    pub(crate) fn hand_over_requests(&self, interval: &mut Interval) {
+        interval.requests = self
+            .requests
+            .as_ref()
+            .map(|requests| requests.figures.take());
     }
 
     /// Notes that a server allows only `most` streams at a time, fewer than were asked for.
@@ -245,5 +278,31 @@ impl Recorder {
     /// Exchanges under way.
     pub(crate) fn in_flight(&self) -> u64 {
         self.progress.in_flight()
+    }
+}
+
+impl RequestTable {
+    fn count(&self, start: &Start, exchange: &Exchange, is_error_status: bool, is_unmet: bool) {
+        let mut figures = self.figures.borrow_mut();
+        // The table is handed over when the worker ends, and an exchange may end after it.
+        let Some(figures) = figures.get_mut(self.names.position(start.request)) else {
+            return;
+        };
+        match &exchange.outcome {
+            Ok(_) => {
+                figures.ok += 1;
+                figures.error_statuses += u64::from(is_error_status);
+                figures.unmet += u64::from(is_unmet && !is_error_status);
+            }
+            Err(failure) => {
+                figures.failed += 1;
+                // As in the figures of the run: of failures only a timeout has a latency.
+                if failure.kind != FailureKind::Timeout {
+                    return;
+                }
+            }
+        }
+        // In a closed loop both starts are the same.
+        figures.latency.record(exchange.latency_from_intended());
     }
 }

@@ -124,6 +124,7 @@ impl Worker {
             plan.fail_statuses.clone(),
             window_start,
             end,
+            &plan.names,
         );
         Self {
             recorder: Rc::new(recorder),
@@ -387,6 +388,9 @@ impl Worker {
         };
         let mut interval = std::mem::replace(&mut *self.recorder.interval(), spare);
         interval.in_flight = self.recorder.in_flight();
+        if is_last {
+            self.recorder.hand_over_requests(&mut interval);
+        }
         if let Some(open) = &self.open {
             interval.counts.dropped += open.take_dropped();
         }

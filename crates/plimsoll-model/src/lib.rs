@@ -25,6 +25,8 @@ mod cost;
 
 mod conditions;
 
+mod requests;
+
 mod summary;
 
 mod loadtest;
@@ -65,6 +67,7 @@ pub use crate::masking::{
     MASK, is_secret_name, masked_arguments, masked_command_line, masked_text,
 };
 pub use crate::phase::{Phase, Phases};
+pub use crate::requests::{RequestFigures, RequestNames};
 pub use crate::secret::Secret;
 pub use crate::summary::{
     Counts, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel, LoadShape,

@@ -173,7 +173,13 @@ fn masked_value(value: &str) -> Cow<'_, str> {
     let (name, rest) = value.split_at(separator);
     let is_form = rest.starts_with('=') && rest.contains('&');
     if is_form || rest.starts_with("://") || !name.bytes().all(is_name) || !is_secret_name(name) {
-        return masked_text(value);
+        let masked = masked_text(value);
+        // A whole command line as one argument: the operands of `compare`.
+        return if masked.contains(" -") {
+            Cow::Owned(masked_command_line(&masked))
+        } else {
+            masked
+        };
     }
     let separator = rest.get(..1).unwrap_or_default();
     match rest.get(1..) {

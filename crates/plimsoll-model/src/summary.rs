@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold,
-    Memory, Phase, Protocol, Rate, ResourceSample,
+    Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -25,6 +25,8 @@ pub struct RunSummary {
     pub failures: Vec<FailureCount>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
+    /// What came of each request, the worst first; empty where there is only one.
+    pub requests: Vec<RequestFigures>,
     /// What the thresholds came to, in the order in which they were given.
     pub thresholds: Vec<JudgedThreshold>,
     /// Bytes handed to the transport, those of the grace period included.

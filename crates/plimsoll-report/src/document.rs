@@ -15,6 +15,7 @@ mod conditions;
 mod cost;
 mod counts;
 mod load;
+mod requests;
 mod streams;
 mod tick;
 mod times;
@@ -23,6 +24,7 @@ pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
+pub use self::requests::RequestDocument;
 pub use self::streams::{EventsDocument, GrpcDocument, MessagesDocument};
 pub use self::tick::{SpreadDocument, TickDocument};
 pub use self::times::{LatencyDocument, PhaseDocument, TimesDocument};
@@ -75,6 +77,9 @@ pub struct SummaryDocument {
     pub failures: Vec<FailureDocument>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
+    /// What came of each request, the worst first; empty where there is only one.
+    #[serde(default)]
+    pub requests: Vec<RequestDocument>,
     /// What the thresholds came to, in the order in which they were given.
     #[serde(default)]
     pub thresholds: Vec<ThresholdDocument>,
@@ -133,6 +138,7 @@ impl SummaryDocument {
             }),
             failures: run.failures.iter().map(FailureDocument::of).collect(),
             unmet: run.unmet.clone(),
+            requests: run.requests.iter().map(RequestDocument::of).collect(),
             thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),
             target: run.target.as_ref().map(TargetDocument::of),
             generator: GeneratorDocument::of(&run.generator),

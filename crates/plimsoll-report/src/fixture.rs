@@ -14,7 +14,8 @@ use plimsoll_model::{
     Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
     FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
     Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
-    Rate, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick, WindowBytes,
+    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
+    WindowBytes,
 };
 
 /// Each kind of run by name.
@@ -76,6 +77,7 @@ fn make_closed() -> RunSummary {
         grpc: None,
         failures: Vec::new(),
         unmet: BTreeMap::new(),
+        requests: Vec::new(),
         thresholds: thresholds(&[
             ("http_req_duration:p(99)<5ms", Some(2_470.0), None),
             ("server_cpu_per_request:value<12us", Some(9.83), None),
@@ -514,4 +516,22 @@ fn moment(number: u64) -> Moment {
         latency_sum: Duration::from_micros(1_200) * u32::try_from(number * 4_821).unwrap(),
         target: Some(sample(number)),
     }
+}
+
+/// Three requests: one that fails now and then, a slow one, a quick one.
+pub(crate) fn requests() -> Vec<RequestFigures> {
+    let figures = |name: &str, count: u64, p50, error_statuses| RequestFigures {
+        name: name.into(),
+        ok: count,
+        error_statuses,
+        latency: distribution(count, p50, 0.3),
+        ..RequestFigures::default()
+    };
+    let mut requests = vec![
+        figures("GET http://127.0.0.1:8080/products/{{id}}", 8_120, 1_100, 0),
+        figures("search", 2_030, 48_000, 0),
+        figures("POST http://127.0.0.1:8080/login", 406, 9_500, 41),
+    ];
+    requests.sort_by(RequestFigures::worst_first);
+    requests
 }

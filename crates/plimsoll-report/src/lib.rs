@@ -61,8 +61,8 @@ pub use crate::check_document::{
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
     GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
-    PhaseDocument, SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument,
-    ThresholdDocument, TickDocument, TimesDocument, to_json,
+    PhaseDocument, RequestDocument, SaturationDocument, SpreadDocument, SummaryDocument,
+    TargetDocument, ThresholdDocument, TickDocument, TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

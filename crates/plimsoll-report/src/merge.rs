@@ -133,6 +133,12 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
     sum.window_us = sum.window_us.max(run.window_us);
     sum.requests_per_second += run.requests_per_second;
     sum.received_bytes_per_second += run.received_bytes_per_second;
+    for request in &run.requests {
+        match sum.requests.iter_mut().find(|it| it.name == request.name) {
+            Some(known) => known.merge(request),
+            None => sum.requests.push(request.clone()),
+        }
+    }
     let (counts, other) = (&mut sum.counts, &run.counts);
     counts.started += other.started;
     counts.ok += other.ok;

@@ -8,6 +8,8 @@ mod page;
 
 mod numbers;
 
+mod requests;
+
 mod summary;
 
 mod spread;

@@ -36,6 +36,7 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
         run: RunPlan {
             endpoints: vec![endpoint],
             requests: vec![PlannedRequest::fixed(0, request)],
+            names: Arc::default(),
             pick: Pick::Turn,
             feeders: Vec::new(),
             session: SessionPlan::default(),

@@ -88,6 +88,7 @@ impl ClosedPacer {
                 started: now,
                 in_window,
                 lag: None,
+                request: 0,
             }),
         }
     }

@@ -30,6 +30,8 @@ pub struct Start {
     pub in_window: bool,
     /// How late it is although its connection was idle: the generator's own doing.
     pub lag: Option<Duration>,
+    /// Position in the plan of the request that is sent; the virtual user sets it.
+    pub request: usize,
 }
 
 /// What the last exchange means for the next one.

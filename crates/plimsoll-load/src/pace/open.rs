@@ -294,6 +294,7 @@ impl OpenRow {
                 started: now,
                 in_window: arrival.in_window,
                 lag: None,
+                request: 0,
             });
         }
         let seat = self.first_seat + place as usize;
@@ -317,6 +318,7 @@ impl OpenRow {
                 started,
                 in_window: arrival.in_window,
                 lag: Some(started.saturating_duration_since(arrival.intended)),
+                request: 0,
             };
             return Poll::Ready(Some((place, start)));
         }
@@ -354,6 +356,7 @@ impl OpenUser {
                 started: now,
                 in_window: arrival.in_window,
                 lag: None,
+                request: 0,
             });
         }
         let arrival = self.wait_for_arrival().await?;
@@ -363,6 +366,7 @@ impl OpenUser {
             started,
             in_window: arrival.in_window,
             lag: Some(started.saturating_duration_since(arrival.intended)),
+            request: 0,
         })
     }
 

@@ -77,6 +77,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
     RunPlan {
         endpoints: vec![Endpoint::parse("http://h/").unwrap()],
         requests,
+        names: Arc::default(),
         pick,
         feeders,
         session: plimsoll_client::SessionPlan::default(),

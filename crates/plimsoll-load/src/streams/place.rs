@@ -56,6 +56,7 @@ impl Place {
                 started: now,
                 in_window: false,
                 lag: None,
+                request: 0,
             },
             source: RequestSource::new(Rc::clone(&shared.source), plan, index),
             session: Session::new(&plan.session).map(Box::new),
@@ -80,8 +81,9 @@ impl Place {
         self.bytes_received = 0;
         self.taken_in = turn;
         let endpoint = self.source.advance(plan);
+        self.start.request = self.source.position();
         if let Some(events) = &mut self.events {
-            events.begin(&start, self.source.position());
+            events.begin(&self.start, self.source.position());
         }
         endpoint
     }

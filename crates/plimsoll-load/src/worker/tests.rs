@@ -53,6 +53,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
     RunPlan {
         endpoints: vec![endpoint],
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: Arc::default(),
         pick: Pick::Turn,
         feeders: Vec::new(),
         session: plimsoll_client::SessionPlan::default(),
@@ -207,6 +208,7 @@ fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&s
     let request = Request::encode_http2("GET", "http", authority, "/", &[], None).unwrap();
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: Arc::default(),
         endpoints: vec![endpoint],
         http2: Some(Http2Plan {
             streams: 8,

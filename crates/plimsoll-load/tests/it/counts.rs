@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_load::{OnFull, Pacing, RunPlan, Spacing, StatusSet};
-use plimsoll_model::{FailureKind, Phase};
+use plimsoll_load::{OnFull, Pacing, PlannedRequest, RunPlan, Spacing, StatusSet};
+use plimsoll_model::{FailureKind, Phase, RequestNames};
 use plimsoll_testkit::{HELLO, Origin, Script, Step};
 use proptest::prelude::*;
 
@@ -168,4 +168,35 @@ proptest! {
         }
         prop_assert!(summary.bytes_received <= 80 * 1024 * 1024);
     }
+}
+
+#[test]
+fn requests_are_counted_apart_by_their_names() {
+    let origin = Origin::scripted(statuses(&[200, 404, 200, 404, 200, 404]));
+    let url = origin.url("/");
+    let planned = PlannedRequest::fixed(0, request(&url, "GET", None));
+    let summary = go(&RunPlan {
+        requests: vec![planned.clone(), planned],
+        names: Arc::new(RequestNames::new(["good", "bad"].map(str::to_owned))),
+        connections: 1,
+        stop: requests(6),
+        ..plan(&url)
+    });
+    let counted: Vec<_> = summary
+        .requests
+        .iter()
+        .map(|it| (it.name.as_str(), it.ok, it.error_statuses, it.latency.len()))
+        .collect();
+    assert_eq!(counted, [("bad", 3, 3, 3), ("good", 3, 0, 3)]);
+}
+
+#[test]
+fn a_run_of_one_request_has_no_figures_by_request() {
+    let origin = Origin::hello();
+    let summary = go(&RunPlan {
+        names: Arc::new(RequestNames::new(["only".to_owned()])),
+        stop: requests(6),
+        ..plan(&origin.url("/"))
+    });
+    assert!(summary.requests.is_empty());
 }

@@ -20,6 +20,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
     RunPlan {
         endpoints: vec![endpoint],
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: Arc::default(),
         pick: Pick::Turn,
         feeders: Vec::new(),
         session: plimsoll_client::SessionPlan::default(),

@@ -28,6 +28,7 @@ pub(crate) fn calls(url: &str, is_server_streaming: bool) -> RunPlan {
     .unwrap();
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: std::sync::Arc::default(),
         http2: Some(Http2Plan {
             streams: 4,
             stream_window: 1 << 20,

@@ -36,6 +36,7 @@ fn with(url: &str, method: &str, body: Option<&[u8]>) -> RunPlan {
     .unwrap();
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: Arc::default(),
         http2: Some(Http2Plan {
             streams: 4,
             stream_window: 1 << 20,

@@ -60,6 +60,7 @@ fn with(url: &str, method: &str, body: Option<&[u8]>) -> RunPlan {
     .unwrap();
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: Arc::default(),
         connect: connect(options(Trust::Anyone, &QuicOptions::default())),
         http3: Some(Http3Plan {
             streams: 4,

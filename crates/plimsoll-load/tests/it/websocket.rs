@@ -23,6 +23,7 @@ pub(crate) fn at(url: &str, message: &[u8]) -> RunPlan {
     let request = Request::encode("GET", target, endpoint.authority(), &headers, None).unwrap();
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
+        names: std::sync::Arc::default(),
         websocket: Some(WebSocketPlan {
             kind: MessageKind::Text,
             message: message.into(),

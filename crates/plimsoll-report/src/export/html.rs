@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use plimsoll_model::Phase;
 
 use super::Exporter;
+use super::requests;
 use super::table::{
     NOTHING, Table, capital, details, exchanges, principal, saturation, shape, threshold_value,
 };
@@ -52,6 +53,9 @@ impl Exporter for Html {
             write_table(&mut page, &principal(runs), runs);
         }
         thresholds(&mut page, runs);
+        for run in runs {
+            requests(&mut page, run, runs.len());
+        }
         plots(&mut page, runs);
         page.push_str("<section class=\"tables\">\n");
         for table in details(runs) {
@@ -158,6 +162,36 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
             }
             page.push_str("</tr>");
         }
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+/// Figures per request, where there are several.
+fn requests(page: &mut String, run: &RunRecord, of: usize) {
+    let rows = requests::rows(run);
+    if rows.is_empty() {
+        return;
+    }
+    let title = match of {
+        1 => "Requests".to_owned(),
+        _ => format!("Requests of {}", run.name),
+    };
+    write!(
+        page,
+        "<section><h2>{}</h2><div class=\"wide\"><table><tr>",
+        escaped(&title)
+    )
+    .expect(IN_MEMORY);
+    for column in requests::COLUMNS {
+        write!(page, "<th>{column}</th>").expect(IN_MEMORY);
+    }
+    page.push_str("</tr>");
+    for [name, cells @ ..] in rows {
+        write!(page, "<tr><th>{}</th>", escaped(&name)).expect(IN_MEMORY);
+        for cell in cells {
+            write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
     }
     page.push_str("</table></div></section>\n");
 }

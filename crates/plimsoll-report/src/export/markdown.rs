@@ -1,6 +1,7 @@
 //! Tables in Markdown, for a comment on a change.
 
 use super::Exporter;
+use super::requests;
 use super::table::{Table, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 
@@ -56,8 +57,26 @@ impl Exporter for Markdown {
             lines.extend(thresholds);
             lines.push(String::new());
         }
+        for run in runs {
+            requests(&mut lines, run);
+        }
         lines.join("\n").into_bytes()
     }
+}
+
+/// Figures per request, where there are several.
+fn requests(lines: &mut Vec<String>, run: &RunRecord) {
+    let rows = requests::rows(run);
+    if rows.is_empty() {
+        return;
+    }
+    lines.push(format!("| {} |", requests::COLUMNS.join(" | ")));
+    lines.push("|---|---:|---:|---:|---:|".to_owned());
+    for row in rows {
+        let cells = row.map(|cell| escaped(&cell));
+        lines.push(format!("| {} |", cells.join(" | ")));
+    }
+    lines.push(String::new());
 }
 
 fn table(lines: &mut Vec<String>, table: &Table, runs: &[RunRecord]) {

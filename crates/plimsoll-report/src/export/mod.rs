@@ -2,6 +2,8 @@
 
 mod table;
 
+mod requests;
+
 mod text;
 
 mod html;

@@ -451,6 +451,6 @@ pub(super) fn time(micros: f64) -> String {
     DurationText(Duration::try_from_secs_f64(micros / 1e6).unwrap_or_default()).to_string()
 }
 
-fn optional(micros: Option<f64>) -> String {
+pub(super) fn optional(micros: Option<f64>) -> String {
     micros.map_or(NOTHING.to_owned(), time)
 }

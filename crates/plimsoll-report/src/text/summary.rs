@@ -9,6 +9,7 @@ use plimsoll_model::{
 use super::WIDTH;
 use super::numbers::{NOTHING, bytes, count, duration, optional, percent, rate, share};
 use super::page::{Page, shortened};
+use super::requests::requests as by_request;
 use super::spread;
 use super::style::{Emphasis, Style};
 
@@ -23,6 +24,7 @@ pub fn summary(run: &RunSummary, style: Style) -> String {
     title(&mut page, run);
     principal(&mut page, run);
     thresholds(&mut page, run);
+    by_request(&mut page, run);
     if let Some(target) = &run.target {
         server(&mut page, target);
     }

@@ -53,6 +53,8 @@ mod site;
 
 mod sources;
 
+mod by_request;
+
 mod chaos;
 mod check;
 

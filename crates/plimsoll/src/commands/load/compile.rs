@@ -208,10 +208,12 @@ impl Compiler<'_> {
             protocol,
         };
         let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
+        let names = Arc::new(described.names(&requests));
         let workers = self.workers(shape.connections, &surroundings.cores)?;
         let plan = RunPlan {
             endpoints,
             requests,
+            names,
             pick: described.pick,
             feeders: described.feeders,
             session,

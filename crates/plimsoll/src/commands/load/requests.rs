@@ -19,6 +19,7 @@ use self::selector::Selector;
 use super::args::{self, RequestsArgs};
 use crate::flags::{OnTheWay, Problems, RequestParts, Way};
 use crate::problem::Problem;
+use plimsoll_model::{RequestNames, masked_text};
 
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
@@ -90,6 +91,34 @@ impl Described {
                 }
             }
         });
+    }
+
+    /// The names under which `planned`, which [`encode`](Self::encode) returned, are counted: those of their file, else
+    /// methods and URLs with the places of their templates.
+    pub(super) fn names(&self, planned: &[PlannedRequest]) -> RequestNames {
+        // A virtual user of WebSockets stays with one request.
+        if self.is_websocket() {
+            return RequestNames::default();
+        }
+        let names = self
+            .requests
+            .iter()
+            .zip(planned)
+            .map(|(described, planned)| {
+                let file = described.file.as_ref();
+                if let Some(name) = file.and_then(|file| file.name.as_deref()) {
+                    return name.trim().to_owned();
+                }
+                let site = &described.endpoint;
+                let url = match &described.target {
+                    Some(target) => {
+                        format!("{}://{}{target}", site.scheme().name(), site.authority())
+                    }
+                    None => site.to_string(),
+                };
+                format!("{} {}", planned.request.method(), masked_text(&url))
+            });
+        RequestNames::new(names)
     }
 
     /// Encodes the requests; returns the sites with them.
