@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle, cost.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle, cost, outside.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -16,6 +16,7 @@ mod ci;
 mod cost;
 mod h2spec;
 mod idle;
+mod outside;
 mod packages;
 mod planted;
 mod server;
@@ -53,6 +54,8 @@ enum Task {
     Smuggling,
     /// Print CPU and memory per byte of hostile input for each parser and condition
     Cost,
+    /// Run suites of other projects from checkouts of theirs; counts go into docs/conformance.md
+    Outside(outside::Arguments),
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
     /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Cost => cost::run(&root),
+        Task::Outside(arguments) => outside::run(&root, &arguments),
         Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),

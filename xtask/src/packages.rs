@@ -68,6 +68,11 @@ pub(crate) const HAPROXY: Package = Package {
     name: "haproxy",
 };
 
+pub(crate) const CURL: Package = Package {
+    program: "curl",
+    name: "curl",
+};
+
 pub(crate) const STRACE: Package = Package {
     program: "strace",
     name: "strace",

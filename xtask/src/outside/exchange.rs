@@ -1,0 +1,168 @@
+//! Servers of plimsoll and plain exchanges with them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::server::Server;
+
+/// How long a server may take for one answer before it counts as silent.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A running server and its port.
+pub(super) struct Serving {
+    /// Stopped with the value.
+    _server: Server,
+    pub(super) port: u16,
+}
+
+/// Starts `plimsoll` with `arguments` on a free port. Fails with what it printed if it does not listen.
+pub(super) fn serve(plimsoll: &Path, arguments: &[&str]) -> Result<Serving, String> {
+    let mut command = Command::new(plimsoll);
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| error.to_string())?;
+    let mut server = Server(child);
+    let stdout = server.0.stdout.take().ok_or("the server has no output")?;
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    let port = lines.find_map(|line| {
+        let (_, port) = line.trim_end_matches('/').rsplit_once(':')?;
+        port.parse().ok()
+    });
+    if let Some(port) = port {
+        return Ok(Serving {
+            _server: server,
+            port,
+        });
+    }
+    let mut complaint = String::new();
+    if let Some(mut stderr) = server.0.stderr.take() {
+        stderr.read_to_string(&mut complaint).ok();
+    }
+    let first: String = complaint.lines().take(3).collect::<Vec<_>>().join(" / ");
+    Err(format!("does not start: {first}"))
+}
+
+/// A response to bytes that were sent.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// 0 if none came.
+    pub(super) status: u16,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    /// Whether the server closed the connection within the time given.
+    pub(super) is_closed: bool,
+}
+
+impl Answer {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let found = self
+            .fields
+            .iter()
+            .find(|(it, _)| it.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Sends `bytes` and reads until the server closes or says no more for `patience`.
+pub(super) fn raw(port: u16, bytes: &[u8], patience: Duration) -> Answer {
+    let mut answer = Answer::default();
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return answer;
+    };
+    stream.set_read_timeout(Some(patience)).ok();
+    stream.set_write_timeout(Some(PATIENCE)).ok();
+    // A server may close while it is being written to; what it sent before counts.
+    stream.write_all(bytes).ok();
+    let mut received = Vec::new();
+    let mut buffer = [0; 16 << 10];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => {
+                answer.is_closed = true;
+                break;
+            }
+            Ok(count) => received.extend_from_slice(&buffer[..count]),
+            Err(error) => {
+                answer.is_closed = error.kind() == std::io::ErrorKind::ConnectionReset;
+                break;
+            }
+        }
+    }
+    parse(&received, &mut answer);
+    answer
+}
+
+/// One request whose connection ends with its response.
+pub(super) fn request(
+    port: u16,
+    method: &str,
+    target: &str,
+    fields: &[(String, String)],
+    body: Option<&str>,
+) -> Answer {
+    let mut head =
+        format!("{method} {target} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n");
+    for (name, value) in fields {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if let Some(body) = body {
+        head.push_str(&format!("content-length: {}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
+    head.push_str(body.unwrap_or_default());
+    raw(port, head.as_bytes(), PATIENCE)
+}
+
+fn parse(received: &[u8], answer: &mut Answer) {
+    let Some(end) = received.windows(4).position(|it| it == b"\r\n\r\n") else {
+        return;
+    };
+    let head = String::from_utf8_lossy(&received[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1));
+    answer.status = status.and_then(|it| it.parse().ok()).unwrap_or(0);
+    answer.fields = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect();
+    let rest = &received[end + 4..];
+    let is_chunked = answer
+        .field("transfer-encoding")
+        .is_some_and(|it| it.eq_ignore_ascii_case("chunked"));
+    answer.body = if is_chunked {
+        unchunked(rest)
+    } else {
+        let length = answer
+            .field("content-length")
+            .and_then(|it| it.parse().ok());
+        rest[..length.unwrap_or(rest.len()).min(rest.len())].to_vec()
+    };
+}
+
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = rest.windows(2).position(|it| it == b"\r\n") {
+        let size = String::from_utf8_lossy(&rest[..end]).into_owned();
+        let size = size.split(';').next().unwrap_or_default().trim();
+        let Ok(size) = usize::from_str_radix(size, 16) else {
+            break;
+        };
+        let from = (end + 2).min(rest.len());
+        let to = (from + size).min(rest.len());
+        body.extend_from_slice(&rest[from..to]);
+        if size == 0 {
+            break;
+        }
+        rest = &rest[(to + 2).min(rest.len())..];
+    }
+    body
+}
