@@ -15,6 +15,7 @@ use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 use url::Url;
 
 use crate::connect::Connector;
+use crate::credentials::{self, basic_authorization};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::http1::{Http1, ReadBuffer};
 use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError};
@@ -189,6 +190,10 @@ impl Fetcher {
     ) -> Result<Fetched, FetchError> {
         let endpoint = Endpoint::parse(url.as_str())?;
         let mut headers = fields;
+        if let Some((user, password)) = credentials::of_url(url) {
+            let value = basic_authorization(&user, &password);
+            headers.push(("authorization".to_owned(), value.expose().to_owned()));
+        }
         for (name, value) in [("user-agent", AGENT), ("connection", "close")] {
             headers.push((name.to_owned(), value.to_owned()));
         }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::Bytes;
 use percent_encoding::percent_decode;
 use plimsoll_server::{Request, Scheme};
+use plimsoll_wire::http::below;
 use roxmltree::Document;
 use serde_json::Value;
 
@@ -80,18 +81,12 @@ impl<'a> Asked<'a> {
     ///
     /// - `prefix`: without a slash at its end.
     pub fn strip(&mut self, prefix: &str) {
-        let rest = self.path.strip_prefix(prefix);
-        if prefix.is_empty() || !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if prefix.is_empty() {
             return;
         }
-        let rest = rest
-            .filter(|rest| !rest.is_empty())
-            .unwrap_or("/")
-            .to_owned();
-        self.path = Cow::Owned(rest);
-        let rest = self.own_path.strip_prefix(prefix);
-        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if let Some(rest) = below(self.own_path, prefix) {
             self.own_path = if rest.is_empty() { "/" } else { rest };
+            self.path = decoded(self.own_path);
         }
     }
 

@@ -2,53 +2,42 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
+use plimsoll_wire::http::NormalPath;
 
-/// The path with its escapes undone, once: one slash at its beginning, none at its end, and no segment `..`.
+/// The path in its normal form, without a slash at its end.
 ///
-/// Escapes that are no UTF-8 become U+FFFD; `+` stays.
+/// Escapes that are no UTF-8 become U+FFFD, an encoded slash stays `%2F`, `+` stays. The server refuses dot segments
+/// before rules see them; a request of another origin loses them.
 pub fn decoded(path: &str) -> Cow<'_, str> {
-    let text = if path.contains('%') {
-        Cow::Owned(percent_decode_str(path).decode_utf8_lossy().into_owned())
-    } else {
-        Cow::Borrowed(path)
-    };
-    if is_normal(&text) {
-        return text;
+    match NormalPath::cleaned(path).into_text() {
+        Cow::Borrowed(text) => Cow::Borrowed(without_slash(text)),
+        Cow::Owned(text) if text.len() > 1 && text.ends_with('/') => {
+            Cow::Owned(without_slash(&text).to_owned())
+        }
+        text => text,
     }
-    Cow::Owned(normalized(&text))
 }
 
-/// A path of a rule, made to be compared with those of requests.
+/// A path of a rule, made to be compared with those of requests: one slash between segments, none at its end, no dot
+/// segments. Escapes stay as they are written.
 pub fn normalized(path: &str) -> String {
+    let segments = path.split('/');
     let mut normal = String::with_capacity(path.len() + 1);
-    let inner = path.trim_matches('/');
-    for segment in inner.split('/').filter(|segment| *segment != "..") {
+    for segment in segments.filter(|segment| !matches!(*segment, "" | "." | "..")) {
         normal.push('/');
         normal.push_str(segment);
-    }
-    if normal.is_empty() || normal.len() > 1 && normal.ends_with('/') {
-        // What stood behind the last slash was taken away.
-        let end = normal.trim_end_matches('/').len();
-        normal.truncate(end);
     }
     if normal.is_empty() {
         normal.push('/');
     }
-    // Segments that were taken away at the beginning may leave slashes there.
-    let slashes = normal.len() - normal.trim_start_matches('/').len();
-    if slashes > 1 {
-        normal.drain(..(slashes - 1).min(normal.len() - 1));
-    }
     normal
 }
 
-fn is_normal(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    bytes.first() == Some(&b'/')
-        && bytes.get(1) != Some(&b'/')
-        && (bytes.len() == 1 || bytes.last() != Some(&b'/'))
-        && !path.contains("/..")
+fn without_slash(path: &str) -> &str {
+    match path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    }
 }
 
 #[cfg(test)]
@@ -63,14 +52,15 @@ mod tests {
             ("/", "/"),
             ("", "/"),
             ("a", "/a"),
-            ("//a//b//", "/a//b"),
+            ("//a//b//", "/a/b"),
             ("/a/../b", "/a/b"),
             ("/..", "/"),
             ("/../..//x", "/x"),
             ("/a/..", "/a"),
             ("/a/%2e%2E/b", "/a/b"),
-            ("/a%2f..%2f..%2fb", "/a/b"),
+            ("/a%2f..%2f..%2fb", "/"),
             ("/%252e%252e/b", "/%2e%2e/b"),
+            ("/p/group%2fproj", "/p/group%2Fproj"),
             ("/a+b%20c", "/a+b c"),
             ("/..a/b..", "/..a/b.."),
             ("/%ff", "/\u{fffd}"),

@@ -18,6 +18,11 @@ pub trait Action {
     /// Must not block: other connections of the worker wait.
     fn handle(&self, request: &Request<'_>) -> Answer;
 
+    /// The methods it takes, as a value of `allow`; `None` if it takes any.
+    fn methods(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Is told of a request that was refused before it became one. Only the outermost action of a
     /// listener hears of it, for its log.
     fn refused(&self, _refusal: &Refusal) {}

@@ -1,7 +1,7 @@
 //! Where a listener listens.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -19,7 +19,8 @@ pub enum Address {
 /// A text that is none of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not an address with a port, such as 127.0.0.1:8080 or [::]:8080, nor unix:PATH or inherited:NAME"
+    "`{0}` is not an address with a port, such as 127.0.0.1:8080, localhost:8080, 8080 (this machine only) or :8080 \
+     (every address), nor unix:PATH or inherited:NAME"
 )]
 pub struct AddressError(String);
 
@@ -59,7 +60,17 @@ impl FromStr for Address {
                 .then(|| Self::Inherited(name.to_owned()))
                 .ok_or_else(wrong);
         }
-        text.parse().map(Self::Port).map_err(|_| wrong())
+        let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
+        let ip = match host {
+            "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            // Every address of both families.
+            "" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            _ => return text.parse().map(Self::Port).map_err(|_| wrong()),
+        };
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = port.parse().ok().filter(|_| is_number);
+        let port = port.ok_or_else(wrong)?;
+        Ok(Self::Port(SocketAddr::new(ip, port)))
     }
 }
 
@@ -89,7 +100,28 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!(address.to_string(), text);
         }
-        for text in ["localhost:80", "unix:", "inherited:", "80", "unix:\0"] {
+        for (text, meant) in [
+            ("8080", "127.0.0.1:8080"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            (":8080", "[::]:8080"),
+            ("0", "127.0.0.1:0"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), meant);
+        }
+        for text in [
+            "unix:",
+            "inherited:",
+            "unix:\0",
+            "",
+            ":",
+            "70000",
+            ":70000",
+            "+80",
+            "localhost",
+            "localhost:",
+            "example.org:80",
+            "::1:80",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -1,8 +1,13 @@
 //! What operators and their machines ask a running server: metrics, health, readiness.
+//!
+//! A browser reaches the loopback for any page that it shows, and whoever owns a name can make it resolve to the
+//! loopback (DNS rebinding). Without a token, requests are therefore rejected if their `host` is a name other than
+//! `localhost` or their `origin` is another one.
 
 mod api;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,6 +35,8 @@ pub struct Admin {
     /// What is counted by other crates begins with this, if not with the usual name.
     prefix: Option<String>,
     only_metrics: bool,
+    /// Requests of web pages are rejected.
+    is_guarded: bool,
 }
 
 /// A path of the admin port that another crate answers, to whoever has the token.
@@ -91,6 +98,7 @@ impl Admin {
         Self {
             tag: Rc::new(counters.route("admin")),
             counters,
+            is_guarded: token.is_none(),
             token,
             paths: Vec::new(),
             apis: Vec::new(),
@@ -102,10 +110,18 @@ impl Admin {
     /// Shows `/metrics` alone, which may be read where the rest must not be.
     ///
     /// - `prefix`: what the names of figures begin with that other crates count; absent for the usual one.
-    pub fn metrics(counters: Arc<Counters>, token: Option<Secret>, prefix: Option<String>) -> Self {
+    /// - `is_local`: it listens on the loopback, where other names than `localhost` are rejected without a token.
+    ///   Elsewhere Prometheus may use any name.
+    pub fn metrics(
+        counters: Arc<Counters>,
+        token: Option<Secret>,
+        prefix: Option<String>,
+        is_local: bool,
+    ) -> Self {
         Self {
             tag: Rc::new(counters.route("metrics")),
             counters,
+            is_guarded: is_local && token.is_none(),
             token,
             paths: Vec::new(),
             apis: Vec::new(),
@@ -164,8 +180,14 @@ impl Action for Admin {
                     .with_field(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             );
         }
+        if self.is_guarded
+            && let Some(reason) = foreign(request)
+        {
+            let text = format!("{reason}; set a `token` to allow others\n");
+            return Answer::now(Response::text(StatusCode::FORBIDDEN, text));
+        }
         if let Some((api, rest)) = api {
-            return api.answer(request, rest, self.token.is_some());
+            return api.answer(request, rest);
         }
         let path = self.paths.iter().find(|it| it.path == request.path);
         let method = path.map_or(AdminMethod::Get, |path| path.method);
@@ -209,6 +231,25 @@ impl Action for Admin {
         let response = Response::new(status).with_body(ResponseBody::Bytes(Bytes::from(text)));
         let response = field(response, CONTENT_TYPE, kind);
         Answer::now(field(response, CACHE_CONTROL, "no-store"))
+    }
+}
+
+/// Why a request may be that of a page that has no business here, if it may be.
+fn foreign(request: &Request<'_>) -> Option<&'static str> {
+    let host = request.host();
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    // A name may be made to mean the loopback by whoever owns it.
+    if !is_address && !host.eq_ignore_ascii_case("localhost") {
+        return Some("only an address or localhost is answered");
+    }
+    let is_own = |origin: &[u8]| {
+        let origin = std::str::from_utf8(origin).unwrap_or_default();
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        authority.is_some_and(|it| it.eq_ignore_ascii_case(request.authority))
+    };
+    match request.header("origin") {
+        Some(origin) if !is_own(origin) => Some("pages of other origins are not answered"),
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
@@ -36,9 +36,14 @@ pub enum BodyError {
 /// Content that a connection may lay up before it waits.
 const MOST_BYTES: usize = 64 * 1024;
 
+/// Pieces shorter than this are joined in one buffer: chunks of one byte then take no more memory than their content.
+const JOINED: usize = 4 * 1024;
+
 #[derive(Debug, Default)]
 struct Channel {
     pieces: VecDeque<Bytes>,
+    /// Short pieces behind those, joined.
+    joined: BytesMut,
     bytes: usize,
     /// `None` while more may come.
     end: Option<Result<(), BodyError>>,
@@ -101,9 +106,7 @@ impl Body for RequestBody {
             Source::Empty => true,
             Source::Channel(channel) => {
                 let channel = lock(channel);
-                channel.pieces.is_empty()
-                    && channel.trailers.is_none()
-                    && channel.end == Some(Ok(()))
+                channel.bytes == 0 && channel.trailers.is_none() && channel.end == Some(Ok(()))
             }
         }
     }
@@ -128,6 +131,7 @@ impl Drop for RequestBody {
             let mut channel = lock(channel);
             channel.is_abandoned = true;
             channel.pieces.clear();
+            channel.joined = BytesMut::new();
             if let Some(writer) = channel.writer.take() {
                 writer.wake();
             }
@@ -140,7 +144,8 @@ impl Channel {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Some(piece) = self.pieces.pop_front() {
+        let joined = || Some(self.joined.split().freeze()).filter(|joined| !joined.is_empty());
+        if let Some(piece) = self.pieces.pop_front().or_else(joined) {
             self.bytes -= piece.len();
             if let Some(writer) = self.writer.take() {
                 writer.wake();
@@ -196,15 +201,43 @@ impl BodySender {
         Poll::Pending
     }
 
+    /// Whether there is room, which is not waited for.
+    pub(crate) fn has_room(&self) -> bool {
+        let channel = lock(&self.0);
+        channel.bytes < MOST_BYTES || channel.is_abandoned
+    }
+
     /// Hands content over.
     pub(crate) fn push(&self, piece: Bytes) {
+        if piece.len() < JOINED {
+            return self.push_slice(&piece);
+        }
+        self.give(piece.len(), |channel| {
+            let joined = channel.joined.split().freeze();
+            channel
+                .pieces
+                .extend([joined, piece].into_iter().filter(|it| !it.is_empty()));
+        });
+    }
+
+    /// Hands a copy of `piece` over.
+    pub(crate) fn push_slice(&self, piece: &[u8]) {
+        if piece.len() >= JOINED {
+            return self.push(Bytes::copy_from_slice(piece));
+        }
+        self.give(piece.len(), |channel| {
+            channel.joined.extend_from_slice(piece);
+        });
+    }
+
+    fn give(&self, length: usize, give: impl FnOnce(&mut Channel)) {
         let mut channel = lock(&self.0);
         if channel.is_abandoned {
             return;
         }
-        channel.bytes += piece.len();
-        channel.left = channel.left.map(|left| left - piece.len() as u64);
-        channel.pieces.push_back(piece);
+        channel.bytes += length;
+        channel.left = channel.left.map(|left| left - length as u64);
+        give(&mut channel);
         channel.is_wanted = false;
         if let Some(reader) = channel.reader.take() {
             reader.wake();
@@ -234,5 +267,42 @@ impl BodySender {
 impl Drop for BodySender {
     fn drop(&mut self) {
         self.end(Err(BodyError::Closed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(body: &mut RequestBody) -> Option<Bytes> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match Pin::new(body).poll_frame(&mut cx) {
+            Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn short_pieces_are_joined_and_all_keep_their_order() {
+        let (sender, mut body) = RequestBody::channel(None);
+        let long = vec![b'L'; JOINED];
+        let mut sent = Vec::new();
+        for _ in 0..1000 {
+            sender.push(Bytes::from_static(b"s"));
+            sent.push(b's');
+        }
+        sender.push_slice(&long);
+        sent.extend_from_slice(&long);
+        for _ in 0..1000 {
+            sender.push_slice(b"t");
+            sent.push(b't');
+        }
+        assert!(sender.has_room());
+        sender.end(Ok(None));
+        assert!(!body.is_end_stream());
+        let pieces: Vec<_> = std::iter::from_fn(|| frame(&mut body)).collect();
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(pieces.concat(), sent);
+        assert!(body.is_end_stream());
     }
 }

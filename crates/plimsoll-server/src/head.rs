@@ -1,8 +1,10 @@
 //! What a head of HTTP/2 or HTTP/3 must keep besides the rules of its protocol: the same as one of HTTP/1.
 
+use http::Method;
 use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::request::Parts;
-use plimsoll_wire::h1::{RequestError, RequestLimits};
+use http::uri::Scheme;
+use plimsoll_wire::h1::{RequestError, RequestLimits, Target, authority_of};
 
 /// Whom the request is for, after what HTTP/1 refuses while decoding.
 pub(crate) fn authority<'a>(
@@ -12,12 +14,20 @@ pub(crate) fn authority<'a>(
     if parts.headers.len() > limits.headers {
         return Err(RequestError::TooManyFields);
     }
-    let target = parts
-        .uri
-        .path_and_query()
-        .map_or(0, |path| path.as_str().len());
-    if target > limits.target_bytes {
+    let target = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    if target.len() > limits.target_bytes {
         return Err(RequestError::TargetTooLong);
+    }
+    if !target.is_empty() {
+        // CONNECT has a path only where it opens another protocol (RFC 8441, section 4).
+        let method = match &parts.method {
+            &Method::CONNECT => "GET",
+            method => method.as_str(),
+        };
+        if !target.starts_with('/') && target != "*" {
+            return Err(RequestError::Target);
+        }
+        Target::parse(method, target)?;
     }
     if let Some(length) = parts.headers.get(CONTENT_LENGTH)
         && let Some(length) = length
@@ -36,14 +46,13 @@ pub(crate) fn authority<'a>(
     let host = host
         .map(|host| host.to_str().map_err(|_| RequestError::HostInvalid))
         .transpose()?;
-    match (parts.uri.authority(), host) {
-        (Some(authority), Some(host)) if !authority.as_str().eq_ignore_ascii_case(host) => {
-            Err(RequestError::HostMismatch)
-        }
-        (Some(authority), _) => Ok(authority.as_str()),
-        (None, Some(host)) => Ok(host),
-        (None, None) => Err(RequestError::HostMissing),
-    }
+    let default_port = if parts.uri.scheme() == Some(&Scheme::HTTP) {
+        "80"
+    } else {
+        "443"
+    };
+    let named = parts.uri.authority().map(http::uri::Authority::as_str);
+    authority_of(named, host, default_port)
 }
 
 /// Whether the client waits to be asked for its content.
@@ -52,4 +61,69 @@ pub(crate) fn is_expected(parts: &Parts) -> bool {
         .headers
         .get(EXPECT)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http::uri::{PathAndQuery, Uri};
+
+    use super::*;
+
+    fn told(
+        method: &str,
+        authority: Option<&str>,
+        path: &str,
+        host: Option<&str>,
+    ) -> Result<String, RequestError> {
+        let mut uri = Uri::builder().scheme("https");
+        uri = uri.path_and_query(path.parse::<PathAndQuery>().unwrap());
+        uri = uri.authority(authority.unwrap_or("a"));
+        let mut parts = uri.build().unwrap().into_parts();
+        if authority.is_none() {
+            parts.authority = None;
+            parts.scheme = None;
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(Uri::from_parts(parts).unwrap());
+        if let Some(host) = host {
+            request = request.header(HOST, host);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        super::authority(&parts, &RequestLimits::default()).map(str::to_owned)
+    }
+
+    #[test]
+    fn heads_keep_the_rules_of_http_1() {
+        for (authority, path, host, expected) in [
+            (Some("a"), "/", None, Ok("a")),
+            (Some("a:443"), "/x?y", Some("a"), Ok("a:443")),
+            (None, "/", Some("a:1"), Ok("a:1")),
+            (
+                Some("user:pw@evil"),
+                "/",
+                None,
+                Err(RequestError::HostInvalid),
+            ),
+            (Some("a:99999"), "/", None, Err(RequestError::HostInvalid)),
+            (None, "/", Some(""), Err(RequestError::HostInvalid)),
+            (None, "/", Some("u@a"), Err(RequestError::HostInvalid)),
+            (None, "/", None, Err(RequestError::HostMissing)),
+            (Some("a"), "/", Some("b"), Err(RequestError::HostMismatch)),
+            (Some("a"), "/r/\\evil.com", None, Err(RequestError::Target)),
+            (Some("a"), "/r/a%zz", None, Err(RequestError::Target)),
+            (Some("a"), "/r/a\"b", None, Err(RequestError::Target)),
+            (Some("a"), "*", None, Err(RequestError::Target)),
+        ] {
+            let found = told("GET", authority, path, host);
+            let found = found.as_deref().map_err(|error| *error);
+            assert_eq!(found, expected, "{authority:?} {path} {host:?}");
+        }
+        assert_eq!(told("OPTIONS", Some("a"), "*", None), Ok("a".to_owned()));
+        assert_eq!(
+            told("CONNECT", Some("a"), "/chat", None),
+            Ok("a".to_owned())
+        );
+    }
 }

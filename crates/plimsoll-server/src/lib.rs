@@ -117,6 +117,7 @@ pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::request::{Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::route::{
-    Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex, Routes,
+    Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex,
+    RouteRefusal, Routes,
 };
 pub use crate::stream::Stream;

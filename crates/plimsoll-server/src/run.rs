@@ -15,7 +15,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use plimsoll_wire::tls::ACME_TLS;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -483,6 +483,27 @@ fn take_http(service: &Rc<Service>, stream: Connected, place: Place, peer: Socke
     };
 }
 
+/// Whether a client at a port for TLS begins with text, as HTTP in the clear does, rather than with a handshake.
+async fn speaks_in_the_clear(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    let peeked = stream.peek(&mut first).await;
+    peeked.is_ok_and(|length| length == 1) && first[0].is_ascii_alphabetic()
+}
+
+/// Answers a client that speaks HTTP in the clear to a port for TLS.
+async fn reject_clear(mut stream: TcpStream) {
+    // What the client sent is read, or a reset could overtake the response.
+    let mut buffer = [0; 4096];
+    stream.try_read(&mut buffer).ok();
+    let text = "this port speaks HTTPS, not HTTP\n";
+    let response = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    stream.write_all(response.as_bytes()).await.ok();
+    stream.shutdown().await.ok();
+}
+
 async fn take_https(
     acceptor: TlsAcceptor,
     service: Rc<Service>,
@@ -491,6 +512,14 @@ async fn take_https(
     peer: SocketAddr,
 ) {
     let timeout = place.worker.limits().handshake_timeout;
+    match tokio::time::timeout(timeout, speaks_in_the_clear(&stream)).await {
+        Err(_) => return place.worker.counters.cut(Cut::HandshakeTimeout),
+        Ok(true) => {
+            place.worker.counters.cut(Cut::Handshake);
+            return reject_clear(stream).await;
+        }
+        Ok(false) => {}
+    }
     // Boxed: its room is wanted only until the handshake is done.
     let handshake = Box::pin(tokio::time::timeout(timeout, acceptor.accept(stream)));
     match handshake.await {

@@ -3,13 +3,16 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use plimsoll_wire::{poll_recv, poll_send, poll_send_more};
+use plimsoll_model::Clock;
+use plimsoll_wire::{SystemClock, poll_recv, poll_send, poll_send_more};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 use crate::http2::tunnel::Tunnel;
+use crate::timer::Timer;
 
 /// An accepted byte stream; first come the bytes that were read from it already.
 ///
@@ -18,6 +21,39 @@ use crate::http2::tunnel::Tunnel;
 pub struct Stream {
     transport: Transport,
     read_ahead: Vec<u8>,
+    /// Boxed: only streams that were handed over have one.
+    writes: Option<Box<WriteLimit>>,
+}
+
+/// How long a peer may take nothing while there is something to be written.
+#[derive(Debug)]
+struct WriteLimit {
+    timeout: Duration,
+    /// When the write that waits began to wait.
+    since: Option<Instant>,
+    timer: Timer,
+}
+
+impl WriteLimit {
+    /// `written`, or an error once it has been waited for too long.
+    fn bound<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.since = None;
+            return written;
+        }
+        let since = *self.since.get_or_insert_with(|| SystemClock.now());
+        match self
+            .timer
+            .poll_passed(cx, since + self.timeout, &SystemClock)
+        {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -34,6 +70,7 @@ impl Stream {
         Self {
             transport: Transport::Tcp(stream),
             read_ahead: Vec::new(),
+            writes: None,
         }
     }
 
@@ -42,6 +79,7 @@ impl Stream {
         Self {
             transport: Transport::Tls(Box::new(stream)),
             read_ahead: Vec::new(),
+            writes: None,
         }
     }
 
@@ -50,6 +88,7 @@ impl Stream {
         Self {
             transport: Transport::Unix(stream),
             read_ahead: Vec::new(),
+            writes: None,
         }
     }
 
@@ -58,6 +97,29 @@ impl Stream {
         Self {
             transport: Transport::Tunnel(Box::new(tunnel)),
             read_ahead: Vec::new(),
+            writes: None,
+        }
+    }
+
+    /// The same stream, on which a write fails once its peer has taken nothing for `timeout`.
+    #[must_use]
+    pub(crate) fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.writes = Some(Box::new(WriteLimit {
+            timeout,
+            since: None,
+            timer: Timer::new(SystemClock.now() + timeout),
+        }));
+        self
+    }
+
+    fn bound<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match &mut self.writes {
+            None => written,
+            Some(writes) => writes.bound(cx, written),
         }
     }
 
@@ -137,12 +199,14 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().transport {
+        let this = self.get_mut();
+        let written = match &mut this.transport {
             Transport::Tcp(stream) => poll_send(stream, cx, buf),
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
-        }
+        };
+        this.bound(cx, written)
     }
 
     fn poll_write_vectored(
@@ -150,12 +214,14 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().transport {
+        let this = self.get_mut();
+        let written = match &mut this.transport {
             Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
-        }
+        };
+        this.bound(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -169,12 +235,14 @@ impl AsyncWrite for Stream {
 
     #[inline]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().transport {
+        let this = self.get_mut();
+        let flushed = match &mut this.transport {
             // A socket keeps nothing back.
             Transport::Tcp(_) | Transport::Unix(_) => Poll::Ready(Ok(())),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
-        }
+        };
+        this.bound(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

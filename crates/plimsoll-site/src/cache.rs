@@ -10,7 +10,7 @@ use crate::page::{Ledger, Page};
 /// Pages that one worker keeps; each may hold a file open for each of its forms.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("it is above zero");
 
-/// What is kept goes by the path as it was asked for, so that a hit decodes nothing.
+/// What is kept goes by the normal form of the requested path, so that all its spellings share a page.
 pub(crate) struct PageCache {
     pages: LruCache<Box<str>, Kept>,
     bytes: u64,

@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::changes::Changes;
 use crate::directory::Directory;
+use crate::events::SiteEvent;
 use crate::figures::{Measured, SiteFigures};
 use crate::files::{CacheControl, Files, Shared, SitePlan};
 use crate::links::{LinkPlace, LinkSource};
@@ -42,9 +43,16 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     };
     let plan = plan(&mut table, mounted);
     table.finish();
+    let (source, plan) = (source?, plan?);
+    if let (Source::Directory(root), Some(fallback)) = (&source, &plan.layout.fallback)
+        && !root.join(fallback).is_file()
+    {
+        let event = SiteEvent::FallbackMissing { file: fallback };
+        mounted.notices.tell(&event.into());
+    }
     let site = Site {
-        source: source?,
-        plan: plan?,
+        source,
+        plan,
         figures: mounted.is_measured.then(|| mounted.counters.figures()),
         live: live?.then(|| Arc::clone(mounted.counters)),
     };

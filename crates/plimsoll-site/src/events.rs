@@ -14,6 +14,13 @@ pub(crate) enum SiteEvent<'a> {
         /// Where in it, and what.
         remark: &'a Remark,
     },
+    /// A file cannot be opened, since too many are open.
+    TooManyFiles,
+    /// The fallback is not there when the site starts.
+    FallbackMissing {
+        /// Its path in the site.
+        file: &'a str,
+    },
     /// A list of links holds from now on.
     LinksLoaded {
         /// The file or URL.
@@ -38,6 +45,15 @@ impl From<SiteEvent<'_>> for Notice {
             SiteEvent::Remark { source, remark } => {
                 let place = format!("{source}{}", remark.place);
                 Self::new(Severity::Warning, &*remark.message).about(place)
+            }
+            SiteEvent::TooManyFiles => Self::new(
+                Severity::Error,
+                "too many open files; raise the limit with `ulimit -n` or LimitNOFILE=",
+            ),
+            SiteEvent::FallbackMissing { file } => {
+                let message =
+                    format!("`{file}` is not there; until it is, unknown paths get a 404");
+                Self::new(Severity::Warning, message).about("fallback")
             }
             SiteEvent::LinksLoaded { source, links } => {
                 Self::new(Severity::Note, counted(links as u64, "redirect")).about(source)

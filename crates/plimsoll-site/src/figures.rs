@@ -282,6 +282,10 @@ impl Measured {
 }
 
 impl Action for Measured {
+    fn methods(&self) -> Option<&'static str> {
+        self.inner.methods()
+    }
+
     fn handle(&self, request: &Request<'_>) -> Answer {
         let begun = SystemClock.now();
         let is_head = request.method == "HEAD";

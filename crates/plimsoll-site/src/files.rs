@@ -4,22 +4,27 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use plimsoll_formats::site::Dialect;
 use plimsoll_model::Clock;
-use plimsoll_server::{Action, Answer, Notices, Request, Response};
+use plimsoll_server::{Action, Answer, Notices, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::http::{NormalPath, below};
+use rustix::io::Errno;
 
 use crate::cache::{Hit, PageCache};
+use crate::compression::Compressor;
+use crate::events::SiteEvent;
 use crate::figures::{SiteFigures, WorkerFigures};
 use crate::links::{LinkSource, Links};
 use crate::listing;
 use crate::live::Live;
 use crate::media;
 use crate::page::{Page, Parts};
-use crate::path::SitePath;
+use crate::path::{PathError, SitePath};
 use crate::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
 use crate::rule_files::{self, RuleFiles};
 use crate::rules::{Asked, Rules, Told};
@@ -104,6 +109,9 @@ pub(crate) struct Shared {
     rules: Option<RuleFiles>,
     links: Vec<Arc<Links>>,
     live: Option<Arc<Live>>,
+    pub(crate) compressor: Arc<Compressor>,
+    /// Somebody was told that there are too many open files.
+    told_shortage: AtomicBool,
 }
 
 impl Shared {
@@ -131,6 +139,8 @@ impl Shared {
                 .map(|dialect| RuleFiles::new(dialect, notices.clone())),
             links,
             live: live.map(Arc::new),
+            compressor: Arc::default(),
+            told_shortage: AtomicBool::new(false),
             plan,
         }
     }
@@ -223,11 +233,13 @@ impl Files {
     }
 
     /// The answer to a path that is not kept, or not known to be the same.
-    fn look(&self, looked: &Looked<'_, '_>, key: &str, stale: Option<Rc<Page>>) -> Answer {
-        let resolved = match self.plan().layout.resolve(&*self.tree, &looked.path) {
-            Ok(resolved) => resolved,
-            Err(error) => return unreadable(&error),
-        };
+    fn look(
+        &self,
+        looked: &Looked<'_, '_>,
+        key: &str,
+        stale: Option<Rc<Page>>,
+    ) -> io::Result<Answer> {
+        let resolved = self.plan().layout.resolve(&*self.tree, &looked.path)?;
         if stale.is_some() && !matches!(resolved, Resolved::File(..)) {
             self.cache.borrow_mut().remove(key);
         }
@@ -237,51 +249,53 @@ impl Files {
                 self.not_found(looked, &name)
             }
             Resolved::File(name, file) => self.page(looked, key, name, file, StatusCode::OK, stale),
-            Resolved::Redirect(to) => self.redirect(looked.request, &to),
-            Resolved::Listing(directory) => match self.tree.list(&directory) {
-                Ok(mut entries) => {
-                    if !self.plan().layout.hidden {
-                        entries.retain(|entry| !entry.name.starts_with('.'));
-                    }
-                    Answer::now(listing::respond(looked.request, &directory, entries))
+            Resolved::Redirect(to) => Ok(self.redirect(looked.request, &to)),
+            Resolved::Listing(directory) => {
+                let mut entries = self.tree.list(&directory)?;
+                if !self.plan().layout.hidden {
+                    entries.retain(|entry| !entry.name.starts_with('.'));
                 }
-                Err(error) => unreadable(&error),
-            },
-            Resolved::Fallback(name, file) => match self.elsewhere(looked) {
-                Some(answer) => answer,
+                let live = self.shared.live.as_deref();
+                let listing = listing::respond(looked.request, &directory, entries, live);
+                Ok(Answer::now(listing))
+            }
+            Resolved::Fallback(name, file) => match self.elsewhere(looked)? {
+                Some(answer) => Ok(answer),
                 None => self.inner_page(looked, name, file, StatusCode::OK),
             },
-            Resolved::NotFound => match self.elsewhere(looked) {
-                Some(answer) => answer,
+            Resolved::NotFound => match self.elsewhere(looked)? {
+                Some(answer) => Ok(answer),
                 None => self.not_found(looked, &looked.path.joined),
             },
         }
     }
 
     /// What rules and links say of a path that names no file.
-    fn elsewhere(&self, looked: &Looked<'_, '_>) -> Option<Answer> {
+    fn elsewhere(&self, looked: &Looked<'_, '_>) -> io::Result<Option<Answer>> {
         let decoded = decoded(&looked.path);
         if let Some(told) = looked.rules.redirect(looked.asked(&decoded), false) {
-            return Some(self.told(looked, &told));
+            return self.told(looked, &told).map(Some);
         }
         let name = &looked.path.joined;
-        let url = self.shared.links.iter().find_map(|links| links.url(name))?;
+        let Some(url) = self.shared.links.iter().find_map(|links| links.url(name)) else {
+            return Ok(None);
+        };
         // A link to itself would be followed for ever.
         let own = format!("{}{}", looked.request.authority, looked.request.path);
         let target = url.to_str().unwrap_or_default();
         let target = target.split_once("://").map_or("", |(_, rest)| rest);
         if target.eq_ignore_ascii_case(&own) {
-            return None;
+            return Ok(None);
         }
         if let Some(figures) = &self.figures {
             figures.redirected(name);
         }
-        Some(self.sent_on(self.plan().redirect_status, url))
+        Ok(Some(self.sent_on(self.plan().redirect_status, url)))
     }
 
     /// A redirect that a rule or a link asks for.
     fn sent_on(&self, status: StatusCode, location: HeaderValue) -> Answer {
-        let response = Response::new(status).with_field(LOCATION, location);
+        let response = redirection(status, location);
         Answer::now(match &self.plan().redirect_cache_control {
             Some(value) => response.with_field(CACHE_CONTROL, value.clone()),
             None => response,
@@ -289,7 +303,7 @@ impl Files {
     }
 
     /// Does what a rule says.
-    fn told(&self, looked: &Looked<'_, '_>, told: &Told) -> Answer {
+    fn told(&self, looked: &Looked<'_, '_>, told: &Told) -> io::Result<Answer> {
         if told.status == 200 || told.status == 404 {
             let end = told.to.find(['?', '#']).unwrap_or(told.to.len());
             let target = SitePath::parse(told.to.get(..end).unwrap_or_default());
@@ -297,12 +311,11 @@ impl Files {
                 return self.not_found(looked, &looked.path.joined);
             };
             let status = StatusCode::from_u16(told.status).unwrap_or(StatusCode::OK);
-            return match self.plan().layout.resolve(&*self.tree, &target) {
-                Ok(Resolved::File(name, file) | Resolved::Fallback(name, file)) => {
+            return match self.plan().layout.resolve(&*self.tree, &target)? {
+                Resolved::File(name, file) | Resolved::Fallback(name, file) => {
                     self.inner_page(looked, name, file, status)
                 }
-                Ok(_) => self.not_found(looked, &looked.path.joined),
-                Err(error) => unreadable(&error),
+                _ => self.not_found(looked, &looked.path.joined),
             };
         }
         let strip = if told.to.starts_with('/') {
@@ -313,16 +326,15 @@ impl Files {
         let location = HeaderValue::from_str(&format!("{strip}{}", told.to));
         let status = StatusCode::from_u16(told.status);
         let (Ok(location), Ok(status)) = (location, status) else {
-            return unredirectable();
+            return Ok(unredirectable());
         };
-        self.sent_on(status, location)
+        Ok(self.sent_on(status, location))
     }
 
-    fn not_found(&self, looked: &Looked<'_, '_>, path: &str) -> Answer {
-        match not_found_page(&*self.tree, path) {
-            Ok(Some((name, file))) => self.inner_page(looked, name, file, StatusCode::NOT_FOUND),
-            Ok(None) => not_found_text(),
-            Err(error) => unreadable(&error),
+    fn not_found(&self, looked: &Looked<'_, '_>, path: &str) -> io::Result<Answer> {
+        match not_found_page(&*self.tree, path)? {
+            Some((name, file)) => self.inner_page(looked, name, file, StatusCode::NOT_FOUND),
+            None => Ok(not_found_text()),
         }
     }
 
@@ -333,9 +345,11 @@ impl Files {
         name: String,
         file: SiteFile,
         status: StatusCode,
-    ) -> Answer {
-        // No path of a request begins like this.
-        let key = format!("{} {name}", status.as_u16());
+    ) -> io::Result<Answer> {
+        // What rules say of the requested path is a part of the page. No path of a request begins like this.
+        let decoded = decoded(&looked.path);
+        let said = looked.rules.headers_key(looked.asked(&decoded));
+        let key = format!("{} {name}{said}", status.as_u16());
         let hit = self.cache.borrow_mut().get(&key, looked.generation);
         let known = hit.map(|(Hit::Fresh(page) | Hit::Stale(page))| page);
         self.page(looked, &key, name, file, status, known)
@@ -349,26 +363,17 @@ impl Files {
         file: SiteFile,
         status: StatusCode,
         known: Option<Rc<Page>>,
-    ) -> Answer {
+    ) -> io::Result<Answer> {
         let copies = self.tree.copies(&name, &file);
         let page = match known.filter(|known| known.is_of(&name, &file, &copies)) {
             Some(page) => page,
-            None => match self.load(looked, name, file, copies, status) {
-                Ok(page) => page,
-                Err(error) => return unreadable(&error),
-            },
+            None => self.load(looked, name, file, copies, status)?,
         };
         let answer = page.answer(looked.request);
         if self.shared.live.is_none() {
             self.cache.borrow_mut().put(key, page, looked.generation);
         }
-        answer
-    }
-
-    /// The path below what is taken off.
-    fn stripped<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let rest = path.strip_prefix(self.plan().strip.as_str())?;
-        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        Ok(answer)
     }
 
     fn load(
@@ -386,12 +391,7 @@ impl Files {
         if let Some(cache_control) = self.plan().cache_control.of(name, status) {
             fields.insert(CACHE_CONTROL, cache_control);
         }
-        // What answers for many paths says what holds for its own.
-        let decoded = if status == StatusCode::OK && !looked.path.has_gaps {
-            decoded(&looked.path)
-        } else {
-            format!("/{path}")
-        };
+        let decoded = decoded(&looked.path);
         looked.rules.apply(looked.asked(&decoded), &mut fields);
         let mut content = None;
         if let Some(live) = &self.shared.live {
@@ -407,9 +407,25 @@ impl Files {
             fields,
             content,
             compresses: self.plan().compresses && self.shared.live.is_none(),
+            compressor: Arc::clone(&self.shared.compressor),
             now: now.map_or(0, |now| now.as_secs()),
         };
         Page::load(parts, self.cache.borrow().ledger()).map(Rc::new)
+    }
+
+    /// The response where a file cannot be read. The reason concerns the server, so it names none of its paths.
+    fn unreadable(&self, error: &io::Error) -> Answer {
+        let reason = if is_shortage(error) {
+            if !self.shared.told_shortage.swap(true, Ordering::Relaxed) {
+                self.plan().notices.tell(&SiteEvent::TooManyFiles.into());
+            }
+            "too many open files".to_owned()
+        } else {
+            error.kind().to_string()
+        };
+        let text = format!("the file cannot be read: {reason}\n");
+        let response = Response::text(StatusCode::INTERNAL_SERVER_ERROR, text);
+        Answer::now(response.with_field(CACHE_CONTROL, HeaderValue::from_static("no-store")))
     }
 
     fn redirect(&self, request: &Request<'_>, to: &str) -> Answer {
@@ -420,14 +436,17 @@ impl Files {
         };
         // Whether there is a directory may change, so this is asked about again.
         Answer::now(
-            Response::new(StatusCode::PERMANENT_REDIRECT)
-                .with_field(LOCATION, to)
+            redirection(StatusCode::PERMANENT_REDIRECT, to)
                 .with_field(CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         )
     }
 }
 
 impl Action for Files {
+    fn methods(&self) -> Option<&'static str> {
+        Some(METHODS)
+    }
+
     fn handle(&self, request: &Request<'_>) -> Answer {
         match request.method {
             "GET" | "HEAD" => {}
@@ -446,38 +465,41 @@ impl Action for Files {
         // Read before anything is looked at: what changes meanwhile is looked at again the next time.
         let generation = self.tree.generation();
         let rules = self.rules(generation);
+        let Some(raw) = below(request.path, &self.plan().strip) else {
+            return not_found_text();
+        };
+        let normal = match NormalPath::parse(raw) {
+            Ok(normal) => normal,
+            Err(refusal) => return bad_path(&refusal.into()),
+        };
+        // One key for all spellings of a path. Those that are redirected to another spelling have none.
+        let is_keyed = !normal.has_gaps() && !raw.is_empty();
         let host_key;
         let key = if rules.depends_on_host() {
-            host_key = format!("/{} {}", request.host(), request.path);
+            host_key = format!("/{} {}", request.host(), normal.text());
             &host_key
         } else {
-            request.path
+            normal.text()
         };
         let is_direct = !rules.has_forced();
-        let hit = if is_direct {
-            self.cache.borrow_mut().get(key, generation)
-        } else {
-            None
+        let kept = || {
+            is_keyed
+                .then(|| self.cache.borrow_mut().get(key, generation))
+                .flatten()
         };
-        let mut stale = match hit {
+        let mut stale = match is_direct.then(kept).flatten() {
             Some(Hit::Fresh(page)) => return self.at_hand(&page, request),
             Some(Hit::Stale(page)) => Some(page),
             None => None,
         };
-        let Some(raw) = self.stripped(request.path) else {
-            return not_found_text();
-        };
-        let path = match SitePath::parse(raw) {
+        let path = match SitePath::of(&normal) {
             // The root of what is taken off, without its slash.
             Ok(path) if raw.is_empty() => SitePath {
                 has_slash: false,
                 ..path
             },
             Ok(path) => path,
-            Err(error) => {
-                let text = format!("{error}\n");
-                return Answer::now(Response::text(StatusCode::BAD_REQUEST, text));
-            }
+            Err(error) => return bad_path(&error),
         };
         let looked = Looked {
             request,
@@ -488,10 +510,10 @@ impl Action for Files {
         if !is_direct {
             let decoded = decoded(&looked.path);
             if let Some(told) = looked.rules.redirect(looked.asked(&decoded), true) {
-                return self.told(&looked, &told);
+                let answer = self.told(&looked, &told);
+                return answer.unwrap_or_else(|error| self.unreadable(&error));
             }
-            let hit = self.cache.borrow_mut().get(key, generation);
-            match hit {
+            match kept() {
                 Some(Hit::Fresh(page)) => return self.at_hand(&page, request),
                 Some(Hit::Stale(page)) => stale = Some(page),
                 None => {}
@@ -500,8 +522,35 @@ impl Action for Files {
         if let Some(figures) = &self.figures {
             figures.missed();
         }
-        self.look(&looked, key, stale)
+        let mut answer = self.look(&looked, key, stale);
+        if answer.as_ref().is_err_and(is_shortage) {
+            // Pages hold files open, which matter less than this one.
+            self.cache.borrow_mut().clear();
+            answer = self.look(&looked, key, None);
+        }
+        answer.unwrap_or_else(|error| self.unreadable(&error))
     }
+}
+
+/// A redirect, with a link for clients that do not follow it (RFC 9110, section 15.4).
+fn redirection(status: StatusCode, location: HeaderValue) -> Response {
+    let target = listing::escape(location.to_str().unwrap_or_default());
+    let page =
+        format!("<!doctype html>\n<title>Redirect</title>\n<a href=\"{target}\">{target}</a>\n");
+    Response::new(status)
+        .with_field(LOCATION, location)
+        .with_field(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        )
+        .with_body(ResponseBody::Bytes(page.into()))
+}
+
+fn bad_path(error: &PathError) -> Answer {
+    Answer::now(Response::text(
+        StatusCode::BAD_REQUEST,
+        format!("{error}\n"),
+    ))
 }
 
 fn unredirectable() -> Answer {
@@ -518,9 +567,11 @@ fn not_found_text() -> Answer {
     Answer::now(response.with_field(CACHE_CONTROL, HeaderValue::from_static("no-cache")))
 }
 
-/// What keeps a file from being read concerns the server, and is told without its paths.
-fn unreadable(error: &io::Error) -> Answer {
-    let text = format!("the file cannot be read: {}\n", error.kind());
-    let response = Response::text(StatusCode::INTERNAL_SERVER_ERROR, text);
-    Answer::now(response.with_field(CACHE_CONTROL, HeaderValue::from_static("no-store")))
+/// Whether the process or the system has too many files open.
+fn is_shortage(error: &io::Error) -> bool {
+    let error = Errno::from_io_error(error);
+    matches!(error, Some(Errno::MFILE | Errno::NFILE))
 }
+
+#[cfg(test)]
+mod tests;

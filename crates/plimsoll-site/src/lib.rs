@@ -22,6 +22,8 @@ mod conditions;
 
 mod ranges;
 
+mod compression;
+
 mod page;
 
 mod live;

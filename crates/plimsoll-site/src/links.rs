@@ -127,10 +127,22 @@ impl Links {
     }
 }
 
+fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// Credentials of a URL are not shown.
 impl std::fmt::Display for LinkPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            Self::Url(url) if has_credentials(url) => {
+                let mut shown = url.clone();
+                // Both fail only for URLs that cannot have credentials.
+                shown.set_username("***").ok();
+                shown.set_password(None).ok();
+                shown.fmt(f)
+            }
             Self::Url(url) => url.fmt(f),
         }
     }

@@ -1,12 +1,13 @@
 //! One file ready to be sent, in each of its codings, with everything that does not depend on the request
 //! written down.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -20,8 +21,8 @@ use plimsoll_server::{
     Answer, Coding, FilePart, Prepared, Request, Response, ResponseBody, StreamError, compress,
     preferred_coding,
 };
-use tokio::sync::OnceCell;
 
+use crate::compression::{Compressor, Forms};
 use crate::conditions::{Conditions, Judged, Validators, http_date};
 use crate::media;
 use crate::ranges::Wanted;
@@ -54,8 +55,11 @@ pub(crate) struct Page {
     plain: Rc<Variant>,
     /// Stored copies, the smallest first.
     stored: Vec<Rc<Variant>>,
-    /// Those that are made when they are first asked for, by the place of their coding in [`Coding::ALL`].
+    /// Variants of `forms`, by the position of their coding in [`Coding::ALL`].
     made: [OnceCell<Option<Rc<Variant>>>; 3],
+    /// Compressed when they are first requested; shared by all pages of the file.
+    forms: Arc<Forms>,
+    compressor: Arc<Compressor>,
     /// What may be chosen from, the best first.
     codings: Vec<Coding>,
     ledger: Ledger,
@@ -113,6 +117,7 @@ pub(crate) struct Parts {
     pub(crate) content: Option<Bytes>,
     /// What may be compressed is, even where there is no copy.
     pub(crate) compresses: bool,
+    pub(crate) compressor: Arc<Compressor>,
     /// Seconds since 1970.
     pub(crate) now: u64,
 }
@@ -128,6 +133,7 @@ impl Page {
             mut fields,
             content,
             compresses,
+            compressor,
             now,
         } = parts;
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -160,6 +166,7 @@ impl Page {
         if let Some(date) = shown.and_then(|date| HeaderValue::from_str(&date).ok()) {
             fields.insert(LAST_MODIFIED, date);
         }
+        let forms = compressor.forms(&path, &file.tag);
         let content = match content {
             Some(content) => Content::Bytes(content),
             None => Content::load(&file.part)?,
@@ -180,6 +187,8 @@ impl Page {
             plain: Rc::new(plain),
             stored,
             made: Default::default(),
+            forms,
+            compressor,
             codings,
             fields,
             ledger: Rc::clone(ledger),
@@ -221,68 +230,82 @@ impl Page {
         if asked.range.is_some() {
             return Answer::now(self.respond(&self.plain, &asked));
         }
-        let at = Coding::ALL.iter().position(|it| *it == coding).unwrap_or(0);
-        if let Some(made) = self.made[at].get() {
-            let variant = made.as_ref().unwrap_or(&self.plain);
-            return Answer::now(self.respond(variant, &asked));
+        if let Some(variant) = self.made(coding) {
+            return Answer::now(self.respond(&variant, &asked));
         }
+        // Without content to send, nothing is compressed.
+        if asked.is_head {
+            return Answer::now(self.head_of(coding, &asked));
+        }
+        let content = self.plain.content.clone();
+        let work = move || {
+            let made = content.compressed(coding)?;
+            Ok(((made.len() as u64) < content.length()).then_some(made))
+        };
         if self.plain.content.length() <= AT_ONCE {
-            let made = self.plain.content.compressed(coding).ok();
-            let made = made.and_then(|bytes| self.variant(coding, bytes));
-            self.made[at].set(made.clone()).ok();
-            return Answer::now(self.respond(made.as_ref().unwrap_or(&self.plain), &asked));
+            self.compressor.make_now(&self.forms, coding, work);
+            let variant = self.made(coding).unwrap_or_else(|| Rc::clone(&self.plain));
+            return Answer::now(self.respond(&variant, &asked));
         }
         let (page, asked) = (Rc::clone(self), asked.owned());
         Answer::later(async move {
-            let compressing = || async {
-                let content = page.plain.content.clone();
-                let work = move || content.compressed(coding);
-                let made = tokio::task::spawn_blocking(work).await;
-                made.ok()?
-                    .ok()
-                    .and_then(|bytes| page.variant(coding, bytes))
-            };
-            let made = page.made[at].get_or_init(compressing).await;
-            page.respond(made.as_ref().unwrap_or(&page.plain), &asked.borrowed())
+            let forms = Arc::clone(&page.forms);
+            page.compressor.make(forms, coding, work).await;
+            let variant = page.made(coding).unwrap_or_else(|| Rc::clone(&page.plain));
+            page.respond(&variant, &asked.borrowed())
         })
     }
 
-    /// A compressed form, if it is worth having.
-    fn variant(&self, coding: Coding, bytes: Bytes) -> Option<Rc<Variant>> {
-        if bytes.len() as u64 >= self.plain.content.length() {
-            return None;
-        }
+    /// The variant to send for `coding`, if it needs no compressing any more: the plain one where compressing gains
+    /// nothing.
+    fn made(&self, coding: Coding) -> Option<Rc<Variant>> {
+        let form = self.forms.get(coding)?;
+        let at = Coding::ALL.iter().position(|it| *it == coding).unwrap_or(0);
+        let made = self.made[at].get_or_init(|| {
+            let bytes = form.clone()?;
+            Some(Rc::new(Variant::new(
+                Some(coding),
+                self.plain.tag.coded(coding),
+                Content::Bytes(bytes),
+                self.status,
+                &self.fields,
+                &self.ledger,
+            )))
+        });
+        Some(Rc::clone(made.as_ref().unwrap_or(&self.plain)))
+    }
+
+    /// The response to HEAD for a form that was not made: without the length, which only compressing would tell
+    /// (RFC 9110, section 9.3.2).
+    fn head_of(&self, coding: Coding, asked: &Asked<'_>) -> Response {
         let tag = self.plain.tag.coded(coding);
-        let content = Content::Bytes(bytes);
-        let coding = Some(coding);
-        let variant = Variant::new(
-            coding,
+        let fields = fields_of_form(&self.fields, &tag, Some(coding));
+        if self.status == StatusCode::OK && !asked.is_plain() {
+            match asked.conditions.judge(self.validators(&tag)) {
+                Judged::NotModified => return not_modified(fields),
+                Judged::Failed => return unexpected(),
+                Judged::Holds => {}
+            }
+        }
+        built(self.status, &fields).with_body(ResponseBody::Stream(Box::pin(Unmade)))
+    }
+
+    fn validators<'t>(&self, tag: &'t Tag) -> Validators<'t> {
+        Validators {
             tag,
-            content,
-            self.status,
-            &self.fields,
-            &self.ledger,
-        );
-        Some(Rc::new(variant))
+            modified: self.modified,
+            is_date_strong: self.is_date_strong,
+        }
     }
 
     fn respond(&self, variant: &Rc<Variant>, asked: &Asked<'_>) -> Response {
         if self.status != StatusCode::OK || asked.is_plain() {
             return Rc::clone(&variant.whole).into();
         }
-        let validators = Validators {
-            tag: &variant.tag,
-            modified: self.modified,
-            is_date_strong: self.is_date_strong,
-        };
+        let validators = self.validators(&variant.tag);
         match asked.conditions.judge(validators) {
             Judged::NotModified => return Rc::clone(&variant.not_modified).into(),
-            Judged::Failed => {
-                return Response::text(
-                    StatusCode::PRECONDITION_FAILED,
-                    "the content is not the one that was expected\n",
-                );
-            }
+            Judged::Failed => return unexpected(),
             Judged::Holds => {}
         }
         let Some(range) = asked.range else {
@@ -306,7 +329,7 @@ impl Page {
     }
 
     fn partial(&self, variant: &Variant, parts: &[Range<u64>]) -> Response {
-        let mut fields = variant.fields(&self.fields);
+        let mut fields = fields_of_form(&self.fields, &variant.tag, variant.coding);
         let length = variant.content.length();
         let shown =
             |part: &Range<u64>| format!("bytes {}-{}/{length}", part.start, part.end.max(1) - 1);
@@ -362,28 +385,11 @@ impl Variant {
             not_modified: nothing(),
             charge: Charge::new(ledger, held),
         };
-        let fields = variant.fields(fields);
+        let fields = fields_of_form(fields, &variant.tag, coding);
         let whole = built(status, &fields);
         variant.whole = whole.with_body(variant.content.body()).prepare();
-        // What a 304 says is what caches update (RFC 9110, section 15.4.5).
-        let mut kept = fields;
-        for name in [CONTENT_TYPE, CONTENT_ENCODING, ACCEPT_RANGES] {
-            kept.remove(name);
-        }
-        variant.not_modified = built(StatusCode::NOT_MODIFIED, &kept).prepare();
+        variant.not_modified = not_modified(fields).prepare();
         variant
-    }
-
-    /// `fields` with those of this form.
-    fn fields(&self, fields: &HeaderMap) -> HeaderMap {
-        let mut fields = fields.clone();
-        if let Ok(tag) = HeaderValue::from_str(&self.tag.shown()) {
-            fields.insert(ETAG, tag);
-        }
-        if let Some(coding) = self.coding {
-            fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-        }
-        fields
     }
 }
 
@@ -437,6 +443,31 @@ impl Content {
             Self::File(part) => compress(coding, &part.read()?),
         })
     }
+}
+
+/// `fields` with those of one form of the content.
+fn fields_of_form(fields: &HeaderMap, tag: &Tag, coding: Option<Coding>) -> HeaderMap {
+    let mut fields = fields.clone();
+    if let Ok(tag) = HeaderValue::from_str(&tag.shown()) {
+        fields.insert(ETAG, tag);
+    }
+    if let Some(coding) = coding {
+        fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    }
+    fields
+}
+
+/// A 304 with the fields that caches update (RFC 9110, section 15.4.5).
+fn not_modified(mut fields: HeaderMap) -> Response {
+    for name in [CONTENT_TYPE, CONTENT_ENCODING, ACCEPT_RANGES] {
+        fields.remove(name);
+    }
+    built(StatusCode::NOT_MODIFIED, &fields)
+}
+
+fn unexpected() -> Response {
+    let text = "the content is not the one that was expected\n";
+    Response::text(StatusCode::PRECONDITION_FAILED, text)
 }
 
 /// A response with these fields.
@@ -518,6 +549,21 @@ impl OwnedAsked {
             },
             range: None,
         }
+    }
+}
+
+/// Content of unknown length for a response to HEAD.
+struct Unmade;
+
+impl Body for Unmade {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        Poll::Ready(None)
     }
 }
 

@@ -67,7 +67,8 @@ impl Spec {
 fn specs(field: &[u8]) -> Option<Vec<Spec>> {
     let text = std::str::from_utf8(field).ok()?;
     let (unit, set) = text.split_once('=')?;
-    if !unit.trim().eq_ignore_ascii_case("bytes") {
+    // No blank stands between the unit and the sign (RFC 9110, section 14.2).
+    if !unit.eq_ignore_ascii_case("bytes") {
         return None;
     }
     let mut specs = Vec::new();
@@ -141,7 +142,7 @@ mod tests {
             ("bytes=0-499", part(0, 500)),
             ("bytes=9500-", part(9500, 10000)),
             ("bytes=-500", part(9500, 10000)),
-            ("Bytes = 9999-20000", part(9999, 10000)),
+            ("Bytes=9999-20000", part(9999, 10000)),
             ("bytes=-20000", part(0, 10000)),
             ("bytes=0-", part(0, 10000)),
             ("bytes=10000-", Nothing),

@@ -66,7 +66,7 @@ pub(crate) struct StoredCopy {
 }
 
 /// An entity tag (RFC 9110, section 8.8.3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
     /// The same tag does not promise the same bytes.
     pub(crate) is_weak: bool,

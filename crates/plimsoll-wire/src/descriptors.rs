@@ -71,6 +71,25 @@ pub fn ensure(needed: u64) -> Result<DescriptorLimit, TooFewDescriptors> {
     Ok(limit)
 }
 
+/// Most descriptors that are set aside for files.
+const MOST_RESERVED: u64 = 1024;
+
+/// How many connections can be open beside what this process has open now, with a reserve for the files that they ask
+/// for: half of what is free, and at most 1,024. `None` if there is no limit, or if it is not known what is open.
+///
+/// - `more`: descriptors that are still to be opened for other things.
+pub fn room_for_connections(more: u64) -> Option<u64> {
+    let soft = limit().soft;
+    let open = std::fs::read_dir("/dev/fd").ok()?.count() as u64;
+    (soft < u64::MAX).then(|| room(soft, open + more))
+}
+
+fn room(limit: u64, taken: u64) -> u64 {
+    let free = limit.saturating_sub(taken);
+    // A server without a place for one connection would be of no use.
+    (free - (free / 2).min(MOST_RESERVED)).max(1)
+}
+
 /// Takes the descriptors that follow the three that every program has, as they are handed over by systemd and its like
 /// (`sd_listen_fds(3)`); programs started from here do not get them.
 ///
@@ -114,6 +133,19 @@ mod tests {
         assert_eq!(after.hard, before.hard);
         assert_eq!(after.soft, after.hard);
         assert_eq!(ensure(3), Ok(after));
+    }
+
+    #[test]
+    fn files_keep_a_reserve() {
+        for (limit, taken, expected) in [
+            (64, 24, 20),
+            (4_096, 96, 2_976),
+            (1_048_576, 76, 1_047_476),
+            (16, 24, 1),
+        ] {
+            assert_eq!(room(limit, taken), expected);
+        }
+        assert!(room_for_connections(0).is_some_and(|room| room > 0));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub mod tls;
 
 mod decimal;
 
+pub mod http;
+
 pub mod h1;
 
 pub mod h2;

@@ -1,5 +1,6 @@
 //! Standard output and standard error, for people.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
@@ -139,22 +140,66 @@ pub(crate) fn print_notes(notes: &[Problem]) {
     print_each("note", NOTE, notes);
 }
 
+/// `text` with control characters and those that reorder text shown as `\u{…}`; line feeds and tabs stay.
+///
+/// Messages quote what other machines say. Left as it is, that could move the cursor, rename the window or disguise
+/// other lines.
+pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_harmful = |character: char| {
+        let reorders = matches!(character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        reorders || (character.is_control() && !matches!(character, '\n' | '\t'))
+    };
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().fold(String::new(), |mut shown, character| {
+        if is_harmful(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+        shown
+    });
+    Cow::Owned(shown)
+}
+
 fn print_each(kind: &str, style: Ansi, problems: &[Problem]) {
     let mut stderr = anstream::stderr().lock();
     for problem in problems {
-        let about = problem
-            .about
-            .as_ref()
-            .map_or(String::new(), |about| format!("{about}: "));
-        let hint = problem.hint.as_ref().map_or(String::new(), |hint| {
-            format!("\n  {HINT}hint{HINT:#}: {hint}")
+        let about = problem.about.as_deref().map_or(String::new(), |about| {
+            format!("{}: ", without_controls(about))
+        });
+        let hint = problem.hint.as_deref().map_or(String::new(), |hint| {
+            format!("\n  {HINT}hint{HINT:#}: {}", without_controls(hint))
         });
         // If even standard error is gone there is nobody left to tell.
         writeln!(
             stderr,
             "{style}{kind}{style:#}: {about}{}{hint}",
-            problem.message
+            without_controls(&problem.message)
         )
         .ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_drive_the_terminal() {
+        for (text, shown) in [
+            ("plain ü\n\ttext", "plain ü\n\ttext"),
+            (
+                "\u{1b}[2J\u{1b}]0;title\u{7}",
+                "\\u{1b}[2J\\u{1b}]0;title\\u{7}",
+            ),
+            ("a\rb\u{8}c\u{7f}", "a\\u{d}b\\u{8}c\\u{7f}"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("x\u{202e}y", "x\\u{202e}y"),
+        ] {
+            assert_eq!(without_controls(text), shown, "{text:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::Remark;
-use crate::site::Lenient;
+use crate::site::{Lenient, without_mark};
 
 /// One short link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ const MOST_IN_URL: usize = 8000;
 /// Of those that name the same alias the last one holds.
 pub fn parse_aliases(text: &str) -> Lenient<Alias> {
     let mut parsed = Lenient::default();
-    for (line, number) in text.lines().zip(1..) {
+    for (line, number) in without_mark(text).lines().zip(1..) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;

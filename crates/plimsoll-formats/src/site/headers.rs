@@ -2,7 +2,7 @@
 
 use crate::Remark;
 use crate::request::is_token;
-use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host};
+use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host, without_mark};
 
 /// What is said of paths, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct HeaderRule {
     pub path: String,
     /// The host that it is for, if not for any.
     pub host: Option<String>,
-    /// Names in lower case with their values; those that were given several times are joined.
+    /// Names in lower case with their values; those that were given several times are joined, but for cookies.
     pub fields: Vec<(String, String)>,
     /// Names in lower case that are not to be sent.
     pub unset: Vec<String>,
@@ -28,7 +28,7 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
     // Below a path that is wrong, or too many, nothing is kept.
     let mut is_open = false;
     let mut has_begun = false;
-    for (line, number) in text.lines().zip(1..) {
+    for (line, number) in without_mark(text).lines().zip(1..) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -128,12 +128,14 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
     if OF_THE_SERVER.contains(&name.as_str()) {
         return Err(format!("`{name}` is set by the server and cannot be given"));
     }
-    match rule.fields.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, joined)) => {
+    let mut known = rule.fields.iter_mut();
+    match known.find(|(known, _)| *known == name) {
+        // Cookies cannot share a field (RFC 6265, section 3).
+        Some((_, joined)) if name != "set-cookie" => {
             joined.push_str(", ");
             joined.push_str(value);
         }
-        None => rule.fields.push((name, value.to_owned())),
+        _ => rule.fields.push((name, value.to_owned())),
     }
     Ok(())
 }

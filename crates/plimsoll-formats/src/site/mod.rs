@@ -70,6 +70,11 @@ impl FromStr for Dialect {
     }
 }
 
+/// A text without the byte order mark that some editors put first.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// Characters that one line may have, as Cloudflare has it.
 const MOST_IN_LINE: usize = 2000;
 

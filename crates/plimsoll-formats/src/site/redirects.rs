@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::Remark;
-use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host};
+use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host, without_mark};
 
 /// One rule, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const MOST_DYNAMIC: usize = 100;
 /// Reads the rules, in the order in which they are to be tried.
 pub fn parse_redirects(text: &str, dialect: Dialect) -> Lenient<RedirectRule> {
     let mut parsed = Lenient::default();
-    for (line, number) in text.lines().zip(1..) {
+    for (line, number) in without_mark(text).lines().zip(1..) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -51,6 +51,16 @@ pub fn parse_redirects(text: &str, dialect: Dialect) -> Lenient<RedirectRule> {
                 Dialect::Cloudflare => cloudflare(line, number),
             }
         };
+        if dialect == Dialect::Cloudflare
+            && rule.is_ok()
+            && let Some((_, query)) = line
+                .split_whitespace()
+                .next()
+                .and_then(|from| from.split_once('?'))
+        {
+            let message = format!("`?{query}` is ignored: Cloudflare matches paths only");
+            parsed.remarks.push(Remark::line(number, message));
+        }
         parsed.take(number, rule);
     }
     match dialect {
@@ -155,9 +165,10 @@ fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, String> {
         [from, to, status] => (from, to, status),
         _ => return Err("is not a path, a target and, if wanted, a status".to_owned()),
     };
-    if from.contains("://") {
+    if !from.starts_with('/') && from.contains("://") {
         return Err(format!("`{from}`: only paths can be redirected"));
     }
+    let from = from.split('?').next().unwrap_or_default();
     let from = format!("/{}", from.trim_start_matches('/'));
     if from.matches('*').count() > 1 {
         return Err("has more than one `*`".to_owned());

@@ -171,3 +171,50 @@ proptest! {
         parse_aliases(&text);
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_not_part_of_the_first_rule() {
+    let redirects = parse_redirects("\u{feff}/a /b\n", Dialect::Netlify);
+    assert_eq!(
+        (redirects.entries[0].from.as_str(), redirects.remarks.len()),
+        ("/a", 0)
+    );
+    let headers = parse_header_rules("\u{feff}/a\n x-a: b\n", Dialect::Netlify);
+    assert_eq!(
+        (headers.entries[0].path.as_str(), headers.remarks.len()),
+        ("/a", 0)
+    );
+    let aliases = parse_aliases("\u{feff}a https://example.org/\n");
+    assert_eq!(
+        (aliases.entries[0].name.as_str(), aliases.remarks.len()),
+        ("a", 0)
+    );
+}
+
+#[test]
+fn cookies_of_one_block_stay_apart() {
+    let text = "/a\n Set-Cookie: a=1\n set-cookie: b=2\n x: 1\n x: 2\n";
+    let rules = parse_header_rules(text, Dialect::Netlify);
+    let fields: Vec<_> = rules.entries[0]
+        .fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(
+        fields,
+        [("set-cookie", "a=1"), ("set-cookie", "b=2"), ("x", "1, 2")]
+    );
+}
+
+#[test]
+fn cloudflare_matches_paths_without_their_query() {
+    let parsed = parse_redirects("/c?x=1 /d 301\n/://so;`me /x\n", Dialect::Cloudflare);
+    let from: Vec<_> = parsed
+        .entries
+        .iter()
+        .map(|rule| rule.from.as_str())
+        .collect();
+    assert_eq!(from, ["/c", "/://so;`me"]);
+    assert_eq!(parsed.remarks.len(), 1);
+    assert!(parsed.remarks[0].message.contains("`?x=1` is ignored"));
+}

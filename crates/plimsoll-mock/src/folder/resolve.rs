@@ -1,7 +1,12 @@
 //! From the segments of a path to a file.
+//!
+//! Names match in any case, by the rule that routes compare paths with ([`fold_case`]): a route that guards a folder
+//! guards every spelling that finds its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use plimsoll_wire::http::fold_case;
 
 use super::{INDEX, INFERRED};
 
@@ -76,12 +81,12 @@ fn index(directory: &Path) -> Option<PathBuf> {
 
 /// The entry of `directory` that is called like the first of `names` that any is called like, whatever the case.
 fn listed(directory: &Path, names: &[String], is_wanted: fn(&Path) -> bool) -> Option<PathBuf> {
-    let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    let names: Vec<_> = names.iter().map(|name| fold_case(name)).collect();
     let mut entries: Vec<(usize, String)> = fs::read_dir(directory)
         .ok()?
         .filter_map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;
-            let lower = name.to_lowercase();
+            let lower = fold_case(&name);
             let rank = names.iter().position(|wanted| *wanted == lower)?;
             Some((rank, name))
         })
@@ -94,11 +99,11 @@ fn listed(directory: &Path, names: &[String], is_wanted: fn(&Path) -> bool) -> O
 
 /// A folder that is called like `name`, whatever the case, and another one than `name` if there is one.
 fn listed_but(directory: &Path, name: &str) -> Option<PathBuf> {
-    let lower = name.to_lowercase();
+    let lower = fold_case(name);
     let mut entries: Vec<String> = fs::read_dir(directory)
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|entry| entry.to_lowercase() == lower)
+        .filter(|entry| fold_case(entry) == lower)
         .collect();
     entries.sort_by_key(|entry| (entry == name, entry.clone()));
     let mut paths = entries.into_iter().map(|name| directory.join(name));

@@ -1,7 +1,11 @@
 //! Gives back what came: the content of requests, streams, datagrams.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
@@ -23,37 +27,59 @@ impl Action for Echo {
             .and_then(|value| HeaderValue::from_bytes(value).ok())
             .unwrap_or(HeaderValue::from_static("application/octet-stream"));
         let response = Response::new(StatusCode::OK).with_field(CONTENT_TYPE, kind);
-        let body = request.take_body();
-        Answer::now(if body.is_end_stream() {
-            response
-        } else {
-            response.with_body(ResponseBody::Stream(Box::pin(Echoed(body))))
+        let mut body = request.take_body();
+        if body.is_end_stream() {
+            return Answer::now(response);
+        }
+        Answer::later(async move {
+            // Content that is malformed from the start gets an error instead of a 200.
+            match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                None => response,
+                Some(Err(error)) => Response::text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+                Some(Ok(first)) => {
+                    let echoed = Echoed {
+                        first: Some(first),
+                        rest: body,
+                    };
+                    response.with_body(ResponseBody::Stream(Box::pin(echoed)))
+                }
+            }
         })
     }
 }
 
 /// The request's content as the response's.
-struct Echoed(RequestBody);
+struct Echoed {
+    first: Option<Frame<Bytes>>,
+    rest: RequestBody,
+}
 
 impl Body for Echoed {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = StreamError;
 
     fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        std::pin::Pin::new(&mut self.get_mut().0)
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        Pin::new(&mut this.rest)
             .poll_frame(cx)
             .map(|frame| frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.first.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        let first = self.first.as_ref().and_then(Frame::data_ref);
+        let first = first.map_or(0, |first| first.len() as u64);
+        let rest = self.rest.size_hint().exact();
+        rest.map_or_else(SizeHint::new, |rest| SizeHint::with_exact(first + rest))
     }
 }
 

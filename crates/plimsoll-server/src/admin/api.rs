@@ -1,18 +1,13 @@
 //! What the actions of a configuration answer on its admin port, by any method.
 //!
-//! Such an API may change what is served, and a browser on the same machine reaches the loopback for whatever page it
-//! shows. Without a token, requests of other pages are therefore refused.
+//! Such an API may change what is served, so the admin port rejects requests of web pages ([`super::Admin`]).
 
 use std::cell::RefCell;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
-
-use http::StatusCode;
 
 use crate::action::Answer;
 use crate::request::Request;
-use crate::response::Response;
 
 /// An API of one action.
 #[derive(Clone)]
@@ -78,31 +73,7 @@ impl AdminApi {
         ["GET", "HEAD"].contains(&method) && self.open.contains(&rest)
     }
 
-    /// - `has_token`: whether the request has proved that it may.
-    pub(crate) fn answer(&self, request: &Request<'_>, rest: &str, has_token: bool) -> Answer {
-        if !has_token && let Some(reason) = foreign(request) {
-            let text = format!("{reason}; give [admin] a `token` to be asked by other names\n");
-            return Answer::now(Response::text(StatusCode::FORBIDDEN, text));
-        }
+    pub(crate) fn answer(&self, request: &Request<'_>, rest: &str) -> Answer {
         (self.answer)(request, rest)
-    }
-}
-
-/// Why a request may be that of a page that has no business here, if it may be.
-fn foreign(request: &Request<'_>) -> Option<&'static str> {
-    let host = request.host();
-    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    // A name may be made to mean the loopback by whoever owns it.
-    if !is_address && !host.eq_ignore_ascii_case("localhost") {
-        return Some("only an address or localhost is answered");
-    }
-    let is_own = |origin: &[u8]| {
-        let origin = std::str::from_utf8(origin).unwrap_or_default();
-        let authority = origin.split_once("://").map(|(_, authority)| authority);
-        authority.is_some_and(|it| it.eq_ignore_ascii_case(request.authority))
-    };
-    match request.header("origin") {
-        Some(origin) if !is_own(origin) => Some("pages of other origins are not answered"),
-        _ => None,
     }
 }

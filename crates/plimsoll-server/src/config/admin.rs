@@ -34,10 +34,7 @@ pub(super) fn compile(
             None
         }
         Some(value) => as_text(&value).and_then(|text| {
-            let address: SocketAddr = value.check(
-                text.parse()
-                    .map_err(|_| format!("`{text}` is not an address with a port")),
-            )?;
+            let address = value.check(port_of(text))?;
             if token.is_none() && !address.ip().is_loopback() {
                 return value.wrong("is not on the loopback, so a `token` is needed");
             }
@@ -52,6 +49,13 @@ pub(super) fn compile(
             .with_apis(&apis)
     };
     Some(listener(address?, admin))
+}
+
+/// The address of a text in any form that listeners take.
+pub(super) fn port_of(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<Address>().ok();
+    let port = address.and_then(|address| address.port());
+    port.ok_or_else(|| format!("`{text}` is not an address with a port"))
 }
 
 /// What clients must know, if anything.

@@ -1,6 +1,5 @@
 //! `[metrics]`.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::admin::Admin;
@@ -33,20 +32,25 @@ pub(super) fn compile(
             table.missing("address", "such as address = \"0.0.0.0:9100\"");
             None
         }
-        Some(value) => as_text(&value).and_then(|text| {
-            let address: Result<SocketAddr, _> = text.parse();
-            let told = |_| format!("`{text}` is not an address with a port");
-            admin::free(&value, value.check(address.map_err(told))?, others)
-        }),
+        Some(value) => as_text(&value)
+            .and_then(|text| admin::free(&value, value.check(admin::port_of(text))?, others)),
     };
     table.finish();
     let prefix = prefix?;
     if is_open {
         return None;
     }
-    let counters = Arc::clone(counters);
-    let shown = move || Admin::metrics(Arc::clone(&counters), token.clone(), prefix.clone());
-    Some(admin::listener(address?, shown))
+    let (counters, address) = (Arc::clone(counters), address?);
+    let is_local = address.ip().is_loopback();
+    let shown = move || {
+        Admin::metrics(
+            Arc::clone(&counters),
+            token.clone(),
+            prefix.clone(),
+            is_local,
+        )
+    };
+    Some(admin::listener(address, shown))
 }
 
 fn is_prefix(text: &str) -> bool {

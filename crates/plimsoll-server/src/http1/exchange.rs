@@ -122,7 +122,9 @@ impl Http1 {
         .await
     }
 
-    /// Hands over a piece of the request's content; ready when there is something new to see.
+    /// Hands over what came of the request's content; ready when there is something new to see.
+    ///
+    /// Once nobody reads the content, or all of it has come, it watches for the client's departure instead.
     fn poll_content(
         &mut self,
         cx: &mut Context<'_>,
@@ -130,14 +132,14 @@ impl Http1 {
         content: &Content,
     ) -> Poll<Result<Result<(), RequestError>, Broken>> {
         let mut source = content.source.borrow_mut();
-        let ContentSource::Taken(sender) = &*source else {
-            return Poll::Pending;
+        let sender = match &*source {
+            ContentSource::Taken(sender) if !sender.is_abandoned() => sender,
+            _ => {
+                // What remains is thrown away once the response is sent.
+                *source = ContentSource::None;
+                return self.poll_departed(cx).map(Err);
+            }
         };
-        if sender.is_abandoned() {
-            // What remains is thrown away once the response is sent.
-            *source = ContentSource::None;
-            return Poll::Pending;
-        }
         if asked.expects_continue {
             ready!(sender.poll_wanted(cx));
             asked.expects_continue = false;
@@ -152,9 +154,11 @@ impl Http1 {
         let worker = std::rc::Rc::clone(&self.place.worker);
         let memory = &mut *worker.memory.borrow_mut();
         let mut carry = std::mem::take(&mut self.carry);
+        // First what was read already, if only the end of a body of no more bytes.
+        let mut at = 0;
+        let mut is_given = false;
         loop {
-            // First what was read already, if only the end of a body of no more bytes.
-            let step = match self.decoder.decode_body(&carry) {
+            let step = match self.decoder.decode_body(&carry[at..]) {
                 Ok(step) => step,
                 Err(error) => {
                     sender.end(Err(BodyError::Refused));
@@ -163,13 +167,19 @@ impl Http1 {
             };
             match step {
                 BodyStep::Content(range) => {
-                    sender.push(Bytes::copy_from_slice(&carry[range.clone()]));
-                    carry.drain(..range.end);
+                    sender.push_slice(&carry[at + range.start..at + range.end]);
+                    at += range.end;
+                    is_given = true;
+                    if sender.has_room() {
+                        continue;
+                    }
+                    // Taken off once for all pieces of this turn: for each by itself it would be quadratic.
+                    carry.drain(..at);
                     self.carry = carry;
                     return Poll::Ready(Ok(Ok(())));
                 }
                 BodyStep::End(consumed) => {
-                    carry.drain(..consumed);
+                    carry.drain(..at + consumed);
                     self.carry = carry;
                     let trailers = match self.decoder.finish_body() {
                         Ok(trailers) => trailers,
@@ -182,7 +192,13 @@ impl Http1 {
                     *source = ContentSource::None;
                     return Poll::Ready(Ok(Ok(())));
                 }
-                BodyStep::NeedMore => carry.clear(),
+                BodyStep::NeedMore => {
+                    carry.clear();
+                    at = 0;
+                }
+            }
+            if is_given {
+                return Poll::Ready(Ok(Ok(())));
             }
             if self.is_at_end {
                 sender.end(Err(BodyError::Closed));

@@ -47,6 +47,9 @@ use crate::worker::{Memory, Place, Service};
 /// Answers that are gathered before they are sent.
 const MOST_GATHERED: usize = 64 * 1024;
 
+/// Bytes behind a request that are kept until it is answered.
+const MOST_CARRIED: usize = 64 * 1024;
+
 /// Content from this length on is sent from where it lies.
 const LARGE: usize = 8 * 1024;
 
@@ -66,7 +69,11 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
     } = connection;
     match end {
         Ok(End::Linger) => linger(stream, &place).await,
-        Ok(End::TakeOver(take_over)) => take_over(stream.with_read_ahead(carry)).await,
+        Ok(End::TakeOver(take_over)) => {
+            let timeout = place.worker.limits().write_timeout;
+            let stream = stream.with_read_ahead(carry).with_write_timeout(timeout);
+            take_over(stream).await;
+        }
         Ok(End::Http2) => {
             let stream = stream.with_read_ahead(carry);
             Box::pin(http2::serve(stream, service, place, peer)).await;
@@ -111,6 +118,8 @@ struct Http1 {
     lingers: bool,
     /// The client has sent its last byte.
     is_at_end: bool,
+    /// Requests behind the one that is answered were thrown away, since there were too many.
+    is_overfull: bool,
     /// Nothing was read yet, so it may be HTTP/2.
     is_fresh: bool,
     /// Where HTTP/3 is spoken.
@@ -172,6 +181,8 @@ struct Asked {
     expects_continue: bool,
     wants_upgrade: bool,
     length: BodyLength,
+    /// The chunks of the body had all come with the head.
+    has_whole_body: bool,
 }
 
 impl Asked {
@@ -187,6 +198,7 @@ impl Asked {
             expects_continue: head.expects_continue && head.body != BodyLength::None,
             wants_upgrade: head.upgrade.is_some(),
             length: head.body,
+            has_whole_body: false,
         }
     }
 }
@@ -215,6 +227,7 @@ impl Http1 {
             is_closing: false,
             lingers: false,
             is_at_end: false,
+            is_overfull: false,
             is_fresh: true,
             limits,
             place,
@@ -378,7 +391,8 @@ impl Http1 {
                         }
                     }
                     Err(error) => {
-                        self.refuse(error, out, date);
+                        // The response to this request went out already: there is no second one.
+                        self.end_refused(error);
                         return (input.len(), Next::More);
                     }
                 }
@@ -399,7 +413,18 @@ impl Http1 {
                 Ok(Some((head, length))) => {
                     at += length;
                     self.discarded = 0;
-                    if let Some(next) = self.handle(&head, out, date) {
+                    let mut asked = Asked::of(&head);
+                    if head.body == BodyLength::Chunked {
+                        // Before anything answers: afterwards, a mistake could not be reported.
+                        match self.decoder.has_whole_body(&input[at..]) {
+                            Ok(has_whole_body) => asked.has_whole_body = has_whole_body,
+                            Err(error) => {
+                                self.refuse(error, out, date);
+                                return (input.len(), Next::More);
+                            }
+                        }
+                    }
+                    if let Some(next) = self.handle(&head, asked, out, date) {
                         return (at, next);
                     }
                 }
@@ -420,8 +445,13 @@ impl Http1 {
     }
 
     /// Has one request answered; returns what could not be done at once.
-    fn handle(&mut self, head: &ReceivedHead<'_>, out: &mut Vec<u8>, date: &[u8]) -> Option<Next> {
-        let asked = Asked::of(head);
+    fn handle(
+        &mut self,
+        head: &ReceivedHead<'_>,
+        asked: Asked,
+        out: &mut Vec<u8>,
+        date: &[u8],
+    ) -> Option<Next> {
         let content = Content::default();
         if head.body != BodyLength::None {
             self.content_pace.rest();

@@ -115,8 +115,14 @@ impl Http1 {
         let is_awaited = asked.expects_continue && self.decoder.is_in_body();
         let is_too_long = self.decoder.is_in_body()
             && matches!(asked.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
+        // Chunks that are still to come may be malformed, which could not be answered any more.
+        let is_unread = self.decoder.is_in_body()
+            && asked.length == BodyLength::Chunked
+            && !asked.has_whole_body;
         asked.is_persistent
             && !self.is_at_end
+            && !self.is_overfull
+            && !is_unread
             && !is_awaited
             && !is_too_long
             && self.place.worker.draining().is_none()

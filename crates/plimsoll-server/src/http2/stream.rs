@@ -176,7 +176,9 @@ impl Responder {
         let is_tls = self.is_tls;
         let send = self.head(StatusCode::OK, fields, false)?;
         let tunnel = Tunnel::new(receive, send, is_tls);
-        Some((Stream::tunnel(tunnel), take_over))
+        let timeout = self.place.worker.limits().write_timeout;
+        let stream = Stream::tunnel(tunnel).with_write_timeout(timeout);
+        Some((stream, take_over))
     }
 
     /// Sends content as it comes and as the client's window has room.

@@ -3,6 +3,9 @@
 //! All routes that match a request are compared by how exactly they do: first by host (that one, then
 //! the longest `*.` that covers it, then any), then by path (exact, then the longest prefix, then patterns and
 //! regular expressions), then by their order in the file. The index gives the same answer as looking at each of them.
+//!
+//! A request matches routes by the normal form of its path ([`NormalPath`]), which is also what files and mocks are
+//! looked up by. A path without a normal form gets a 400 before any route is chosen.
 
 mod conditions;
 
@@ -12,6 +15,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use http::StatusCode;
+use http::header::{ALLOW, HeaderValue};
+use plimsoll_wire::http::{NormalPath, PathRefusal};
 
 use crate::action::{Action, Answer};
 use crate::actions::Respond;
@@ -22,7 +27,7 @@ use crate::response::Response;
 pub use crate::route::conditions::{FieldCondition, RouteConditions};
 pub use crate::route::path::{PathCondition, PathError, Pattern};
 
-use crate::route::path::normalized;
+use crate::route::path::{AskedPath, key};
 
 /// Routes of one worker, compiled for looking up.
 #[derive(Debug)]
@@ -124,11 +129,10 @@ impl<T> RouteIndex<T> {
             };
             match &conditions.path {
                 PathCondition::Exact(path) => {
-                    let path = normalized(path).into_owned();
-                    paths.exact.entry(path).or_default().push(number);
+                    paths.exact.entry(key(path)).or_default().push(number);
                 }
                 PathCondition::Prefix(prefix) => {
-                    let prefix = normalized(prefix.trim_end_matches('/')).into_owned();
+                    let prefix = key(prefix).trim_end_matches('/').to_owned();
                     paths.longest_prefix = paths.longest_prefix.max(prefix.len());
                     if prefix.is_empty() {
                         paths.root.push(number);
@@ -147,8 +151,23 @@ impl<T> RouteIndex<T> {
     }
 
     /// The route that answers, if there is one.
-    pub fn find(&self, asked: &impl Asked) -> Option<&T> {
-        let path = normalized(asked.path());
+    ///
+    /// Fails for a path without a normal form, and for one with an encoded slash that would reach another route if the
+    /// slash were plain: an upstream or a file system may read it so.
+    pub fn find(&self, asked: &impl Asked) -> Result<Option<&T>, RouteRefusal> {
+        let path = NormalPath::parse(asked.path())?;
+        let found = self.find_path(&path, asked);
+        if path.has_encoded_slash()
+            && let Some(other) = self.find_path(&path.with_slashes_decoded(), asked)
+            && !found.is_some_and(|found| std::ptr::eq(found, other))
+        {
+            return Err(RouteRefusal::EncodedSlash);
+        }
+        Ok(found)
+    }
+
+    fn find_path(&self, path: &NormalPath<'_>, asked: &impl Asked) -> Option<&T> {
+        let path = AskedPath::of(path);
         if !self.hosts.is_empty()
             && let Some(paths) = self.paths_of(asked.host())
             && let Some(found) = self.find_in(paths, &path, asked)
@@ -172,29 +191,28 @@ impl<T> RouteIndex<T> {
         self.hosts.get(host)
     }
 
-    fn find_in(&self, paths: &Paths, path: &str, asked: &impl Asked) -> Option<&T> {
+    fn find_in(&self, paths: &Paths, path: &AskedPath<'_>, asked: &impl Asked) -> Option<&T> {
         let first = |numbers: &[usize]| {
             let mut numbers = numbers.iter().map(|number| &self.routes[*number]);
             numbers
                 .find(|(conditions, _)| conditions.are_met_besides_path(asked))
                 .map(|(_, route)| route)
         };
-        if let Some(found) = paths.exact.get(path).and_then(|numbers| first(numbers)) {
+        let folded: &str = &path.folded;
+        if let Some(found) = paths.exact.get(folded).and_then(|numbers| first(numbers)) {
             return Some(found);
         }
-        if path.starts_with('/') {
-            if !paths.prefix.is_empty() {
-                let mut prefix = paths.longest_candidate(path.trim_end_matches('/'));
-                while !prefix.is_empty() {
-                    if let Some(found) = paths.prefix.get(prefix).and_then(|it| first(it)) {
-                        return Some(found);
-                    }
-                    prefix = prefix.rsplit_once('/').map_or("", |(shorter, _)| shorter);
+        if !paths.prefix.is_empty() {
+            let mut prefix = paths.longest_candidate(folded.trim_end_matches('/'));
+            while !prefix.is_empty() {
+                if let Some(found) = paths.prefix.get(prefix).and_then(|it| first(it)) {
+                    return Some(found);
                 }
+                prefix = prefix.rsplit_once('/').map_or("", |(shorter, _)| shorter);
             }
-            if let Some(found) = first(&paths.root) {
-                return Some(found);
-            }
+        }
+        if let Some(found) = first(&paths.root) {
+            return Some(found);
         }
         paths
             .patterns
@@ -207,8 +225,20 @@ impl<T> RouteIndex<T> {
     }
 
     /// The same as [`find`](Self::find) by looking at each route: what the index is held to.
-    pub fn scan(&self, asked: &impl Asked) -> Option<&T> {
-        let path = normalized(asked.path());
+    pub fn scan(&self, asked: &impl Asked) -> Result<Option<&T>, RouteRefusal> {
+        let path = NormalPath::parse(asked.path())?;
+        let found = self.scan_path(&path, asked);
+        if path.has_encoded_slash()
+            && let Some(other) = self.scan_path(&path.with_slashes_decoded(), asked)
+            && !found.is_some_and(|found| std::ptr::eq(found, other))
+        {
+            return Err(RouteRefusal::EncodedSlash);
+        }
+        Ok(found)
+    }
+
+    fn scan_path(&self, path: &NormalPath<'_>, asked: &impl Asked) -> Option<&T> {
+        let path = AskedPath::of(path);
         let mut best: Option<(conditions::Exactness, &T)> = None;
         for (conditions, route) in &self.routes {
             if !conditions.path.matches(&path)
@@ -226,15 +256,31 @@ impl<T> RouteIndex<T> {
     }
 }
 
+/// Why no route is chosen for a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RouteRefusal {
+    /// The path has no normal form.
+    #[error(transparent)]
+    Path(#[from] PathRefusal),
+    /// With its `%2F` as a slash, the path belongs to another route.
+    #[error("the path contains `%2F`, and with a slash instead it belongs to another route")]
+    EncodedSlash,
+}
+
+/// Methods that `OPTIONS *` reports where no route limits them.
+const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 /// The routes of a worker as an action; 404 where none answers.
 pub struct Routes {
     index: RouteIndex<(Rc<RouteTag>, Rc<dyn Action>)>,
     missing: Respond,
+    allowed: HeaderValue,
 }
 
 impl Routes {
     /// Answers by the action of the route that matches, noting its name.
     pub fn new(routes: Vec<(RouteConditions, RouteTag, Rc<dyn Action>)>) -> Self {
+        let allowed = allowed_methods(&routes);
         let routes = routes
             .into_iter()
             .map(|(conditions, tag, action)| (conditions, (Rc::new(tag), action)))
@@ -242,18 +288,61 @@ impl Routes {
         Self {
             index: RouteIndex::new(routes),
             missing: Respond::new(Response::text(StatusCode::NOT_FOUND, "not found\n")),
+            allowed,
         }
     }
+
+    /// Responds to a request for the server as a whole rather than for a path (`OPTIONS *`, CONNECT).
+    fn of_server(&self, request: &Request<'_>) -> Answer {
+        let response = if request.method == "OPTIONS" {
+            Response::new(StatusCode::NO_CONTENT)
+        } else {
+            let text = "this server does not open tunnels\n";
+            Response::text(StatusCode::METHOD_NOT_ALLOWED, text)
+        };
+        Answer::now(response.with_field(ALLOW, self.allowed.clone()))
+    }
+}
+
+/// The methods that some route takes, for `allow`.
+fn allowed_methods(routes: &[(RouteConditions, RouteTag, Rc<dyn Action>)]) -> HeaderValue {
+    let mut all: Vec<&str> = Vec::new();
+    for (conditions, _, action) in routes {
+        let of_action = action.methods().unwrap_or(ANY_METHODS);
+        if conditions.methods.is_empty() {
+            all.extend(of_action.split(", "));
+        } else {
+            all.extend(conditions.methods.iter().map(String::as_str));
+            if conditions.methods.iter().any(|method| method == "GET") {
+                all.push("HEAD");
+            }
+        }
+    }
+    all.push("OPTIONS");
+    let mut once: Vec<&str> = Vec::new();
+    for method in all {
+        if !once.contains(&method) {
+            once.push(method);
+        }
+    }
+    HeaderValue::from_str(&once.join(", ")).unwrap_or(HeaderValue::from_static(ANY_METHODS))
 }
 
 impl Action for Routes {
     fn handle(&self, request: &Request<'_>) -> Answer {
+        if !request.path.starts_with('/') {
+            return self.of_server(request);
+        }
         match self.index.find(request) {
-            Some((tag, action)) => {
+            Ok(Some((tag, action))) => {
                 request.answered_by(tag);
                 action.handle(request)
             }
-            None => self.missing.handle(request),
+            Ok(None) => self.missing.handle(request),
+            Err(refusal) => {
+                let text = format!("{refusal}\n");
+                Answer::now(Response::text(StatusCode::BAD_REQUEST, text))
+            }
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Paths of routes.
+//!
+//! All are compared with the normal form of a request's path ([`NormalPath`]), and in any case. File systems and
+//! upstreams that ignore case then never serve what another route guards.
 
 use std::borrow::Cow;
 
-use regex::Regex;
+use plimsoll_wire::http::{NormalPath, PathRefusal, fold_case};
+use regex::{Regex, RegexBuilder};
 
 /// What the path of a request must be.
 #[derive(Debug, Clone)]
@@ -44,8 +48,11 @@ pub enum PathError {
     #[error("`{0}` is neither text nor a place such as {{id}} or, at the end, {{rest...}}")]
     Place(String),
     /// A regular expression that is none.
-    #[error("{0}")]
+    #[error("is not a regular expression: {0}")]
     Regex(String),
+    /// A path that no request can have, since it is refused.
+    #[error("can never match: {0}")]
+    Refused(#[from] PathRefusal),
 }
 
 impl PathCondition {
@@ -70,7 +77,7 @@ impl PathCondition {
             }
             match segment.strip_prefix('{') {
                 None if segment.contains(['{', '}']) => return Err(wrong()),
-                None => segments.push(Segment::Text(normalized(segment).into_owned())),
+                None => segments.push(Segment::Text(key_of_segment(segment)?)),
                 Some(place) => {
                     let place = place.strip_suffix('}').ok_or_else(wrong)?;
                     let name = place.strip_suffix("...");
@@ -92,35 +99,34 @@ impl PathCondition {
         }))
     }
 
-    /// A regular expression, which must match the whole path.
+    /// A regular expression, which must match the whole path, in any case; `(?-i:…)` makes a part of it heed case.
     pub fn regex(expression: &str) -> Result<Self, PathError> {
         // Compiled by itself first, so that the message is about what was written.
-        let compile =
-            |text: &str| Regex::new(text).map_err(|error| PathError::Regex(error.to_string()));
+        let compile = |text: &str| {
+            let regex = RegexBuilder::new(text).case_insensitive(true).build();
+            regex.map_err(|error| PathError::Regex(in_one_line(&error)))
+        };
         compile(expression)?;
         compile(&format!("^(?:{expression})$")).map(Self::Regex)
     }
 
-    /// - `path`: [`normalized`].
-    pub(super) fn matches(&self, path: &str) -> bool {
+    pub(super) fn matches(&self, path: &AskedPath<'_>) -> bool {
         match self {
-            Self::Exact(wanted) => normalized(wanted) == path,
-            Self::Prefix(wanted) => {
-                let wanted = normalized(wanted.trim_end_matches('/'));
-                path.trim_end_matches('/')
-                    .strip_prefix(&*wanted)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                    && path.starts_with('/')
-            }
-            Self::Pattern(pattern) => pattern.matches(path),
-            Self::Regex(expression) => expression.is_match(path),
+            Self::Exact(wanted) => key(wanted) == path.folded,
+            Self::Prefix(wanted) => path
+                .folded
+                .trim_end_matches('/')
+                .strip_prefix(key(wanted.trim_end_matches('/')).trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            Self::Pattern(pattern) => pattern.matches(&path.folded),
+            Self::Regex(expression) => expression.is_match(&path.text),
         }
     }
 
     pub(super) fn exactness(&self) -> (u8, usize) {
         match self {
             Self::Exact(_) => (2, 0),
-            Self::Prefix(prefix) => (1, normalized(prefix.trim_end_matches('/')).len()),
+            Self::Prefix(prefix) => (1, key(prefix).trim_end_matches('/').len()),
             Self::Pattern(_) | Self::Regex(_) => (0, 0),
         }
     }
@@ -155,6 +161,45 @@ impl Pattern {
     }
 }
 
+/// The message without the drawing of the place in it, whose last line reads like an error of its own.
+fn in_one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+/// The path of a request as routes compare it.
+#[derive(Debug)]
+pub(super) struct AskedPath<'a> {
+    /// Normal, in the case it was sent in.
+    pub(super) text: Cow<'a, str>,
+    /// Normal, for comparisons in any case.
+    pub(super) folded: Cow<'a, str>,
+}
+
+impl<'a> AskedPath<'a> {
+    pub(super) fn of(path: &'a NormalPath<'_>) -> Self {
+        Self {
+            text: Cow::Borrowed(path.text()),
+            folded: path.folded(),
+        }
+    }
+}
+
+/// A path of a route as it is compared: normal, in lower case.
+pub(super) fn key(path: &str) -> String {
+    NormalPath::cleaned(path).folded().into_owned()
+}
+
+fn key_of_segment(segment: &str) -> Result<String, PathError> {
+    if segment.is_empty() {
+        return Ok(String::new());
+    }
+    let path = format!("/{segment}");
+    let path = NormalPath::parse(&path)?;
+    Ok(fold_case(path.text().trim_start_matches('/')).into_owned())
+}
+
 fn checked(path: &str) -> Result<&str, PathError> {
     if !path.starts_with('/') {
         return Err(PathError::Slash);
@@ -164,40 +209,9 @@ fn checked(path: &str) -> Result<&str, PathError> {
         .find(|character| ['?', '#'].contains(character))
     {
         Some(character) => Err(PathError::Character(character)),
-        None => Ok(path),
-    }
-}
-
-/// The path with those escapes undone that mean nothing (RFC 3986, section 6.2.2.2), so that `/%61` is
-/// no way around a route for `/a`.
-pub(super) fn normalized(path: &str) -> Cow<'_, str> {
-    if !path.contains('%') {
-        return Cow::Borrowed(path);
-    }
-    let mut normal = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((before, after)) = rest.split_once('%') {
-        normal.push_str(before);
-        let byte = after
-            .get(..2)
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte {
-            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
-                normal.push(char::from(byte));
-            }
-            Some(_) => {
-                normal.push('%');
-                normal.push_str(&after.get(..2).unwrap_or_default().to_ascii_uppercase());
-            }
-            None => {
-                normal.push('%');
-                rest = after;
-                continue;
-            }
+        None => {
+            NormalPath::parse(path)?;
+            Ok(path)
         }
-        rest = after.get(2..).unwrap_or_default();
     }
-    normal.push_str(rest);
-    Cow::Owned(normal)
 }

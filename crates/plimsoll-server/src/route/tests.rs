@@ -96,8 +96,8 @@ fn the_most_exact_route_answers() {
         ("example", "/api", "api"),
     ] {
         let asked = get(host, path);
-        assert_eq!(index.find(&asked), Some(&expected), "{host}{path}");
-        assert_eq!(index.scan(&asked), Some(&expected), "{host}{path}");
+        assert_eq!(index.find(&asked), Ok(Some(&expected)), "{host}{path}");
+        assert_eq!(index.scan(&asked), Ok(Some(&expected)), "{host}{path}");
     }
 }
 
@@ -117,7 +117,7 @@ fn patterns_and_expressions_come_last_in_the_order_of_the_file() {
             "files",
         ),
     ]);
-    let find = |path| index.find(&get("", path)).copied();
+    let find = |path| index.find(&get("", path)).unwrap().copied();
     assert_eq!(find("/users/7"), Some("user"));
     assert_eq!(find("/users/"), None);
     assert_eq!(find("/users/7/x"), None);
@@ -143,7 +143,7 @@ fn methods_queries_and_fields_choose_too() {
     let mut read = to(None, exact("/"));
     read.methods = vec!["GET".to_owned()];
     let index = RouteIndex::new(vec![(post, 0), (query, 1), (field, 2), (read, 3)]);
-    let find = |asked: &Plain| index.find(asked).copied();
+    let find = |asked: &Plain| index.find(asked).unwrap().copied();
     assert_eq!(find(&get("", "/?x=y&a=b")), Some(1));
     assert_eq!(find(&get("", "/?a=bb")), Some(3));
     let with_field = Plain {
@@ -173,7 +173,7 @@ fn mistakes_have_names() {
 }
 
 fn path_text() -> impl Strategy<Value = String> {
-    let segment = prop::sample::select(vec!["a", "b", "%61", "ab", ""]);
+    let segment = prop::sample::select(vec!["a", "b", "A", "%61", "ab", "a%2Fb", ""]);
     prop::collection::vec(segment, 1..4).prop_map(|segments| format!("/{}", segments.join("/")))
 }
 
@@ -243,4 +243,118 @@ proptest! {
             prop_assert_eq!(index.find(&asked), index.scan(&asked), "{:?}", asked);
         }
     }
+
+    /// The reading of a route, of a file system that ignores case and of an upstream that decodes slashes all lead to
+    /// the same route.
+    #[test]
+    fn no_spelling_of_a_path_reaches_another_route(
+        routes in prop::collection::vec(guards(), 1..6),
+        path in spelled_path(),
+    ) {
+        let index = RouteIndex::new(routes.into_iter().zip(0..).collect());
+        let Ok(found) = index.find(&get("", &path)) else {
+            return Ok(());
+        };
+        let read = as_a_file_system_reads(&path);
+        let other = index.find(&get("", &read));
+        // Where the other reading has no route, there is no guard to pass.
+        prop_assert!(other == Ok(found) || other == Ok(None), "{} is read as {}", path, read);
+    }
+}
+
+fn guards() -> impl Strategy<Value = RouteConditions> {
+    let text = prop::sample::select(vec!["/", "/m", "/m/p", "/M/P/", "/m/p/x", "/p", "/%6d/p"]);
+    let path = (text, 0..4).prop_map(|(text, kind)| match kind {
+        0 => exact(text),
+        1 => PathCondition::regex(&format!("{text}.*")).unwrap(),
+        2 => {
+            PathCondition::pattern(&format!("{}/{{rest...}}", text.trim_end_matches('/'))).unwrap()
+        }
+        _ => prefix(text),
+    });
+    path.prop_map(RouteConditions::of_path)
+}
+
+fn spelled_path() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "/", "/", "//", "%2F", "%2f", "%5C", "\\", "m", "M", "%6D", "p", "P", "x", ".", "..",
+        "%2e", ";", "%00",
+    ]);
+    prop::collection::vec(piece, 0..9).prop_map(|pieces| format!("/{}", pieces.concat()))
+}
+
+/// A path as the least strict reader takes it: everything decoded, backslashes as slashes, parameters cut off, dot
+/// segments resolved, in lower case.
+fn as_a_file_system_reads(path: &str) -> String {
+    let decoded = path
+        .replace("%2F", "/")
+        .replace("%2f", "/")
+        .replace("%5C", "/")
+        .replace('\\', "/")
+        .replace("%6D", "m")
+        .replace("%2e", ".")
+        .to_lowercase();
+    let mut names: Vec<&str> = Vec::new();
+    for name in decoded.split('/').filter(|name| !name.is_empty()) {
+        match name.split(';').next().unwrap_or_default() {
+            "." => {}
+            ".." => {
+                names.pop();
+            }
+            _ => names.push(name),
+        }
+    }
+    let slash = if decoded.ends_with('/') && !names.is_empty() {
+        "/"
+    } else {
+        ""
+    };
+    format!("/{}{slash}", names.join("/"))
+}
+
+#[test]
+fn no_spelling_passes_a_guard() {
+    let index = RouteIndex::new(vec![
+        (to(None, prefix("/m")), "open"),
+        (to(None, prefix("/m/private")), "guarded"),
+        (to(None, prefix("/public")), "public"),
+        (to(None, prefix("/admin")), "guarded"),
+        (
+            to(None, PathCondition::regex("/keys/.*").unwrap()),
+            "guarded",
+        ),
+        (
+            to(None, PathCondition::pattern("/users/{id}").unwrap()),
+            "user",
+        ),
+    ]);
+    for path in [
+        "/m/PRIVATE/secret.json",
+        "/m//private/secret.json",
+        "/m/%70rivate/secret.json",
+        "/m/%50rivate",
+        "//admin",
+        "/KEYS/one",
+    ] {
+        assert_eq!(index.find(&get("", path)), Ok(Some(&"guarded")), "{path}");
+    }
+    for path in ["/m/private%2Fsecret.json", "/m/%70rivate%2fsecret.json"] {
+        assert_eq!(
+            index.find(&get("", path)),
+            Err(RouteRefusal::EncodedSlash),
+            "{path}"
+        );
+    }
+    for path in [
+        "/public/../admin",
+        "/public/%2e%2e/admin",
+        "/public/..;/admin",
+        "/public/..%2Fadmin",
+        "/public/./x",
+    ] {
+        let refused = Err(RouteRefusal::Path(PathRefusal::Dots));
+        assert_eq!(index.find(&get("", path)), refused, "{path}");
+    }
+    // An encoded slash that leads nowhere else belongs to its segment.
+    assert_eq!(index.find(&get("", "/users/a%2Fb")), Ok(Some(&"user")));
 }

@@ -1,11 +1,13 @@
 //! HTTP/1 as a client sees it.
 
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
 use http::header::UPGRADE;
 use http::{HeaderValue, StatusCode};
+use http_body::Body;
 use plimsoll_server::{
     Action, Answer, Cut, Delay, Echo, Limits, Outcome, Request, Response, ResponseBody,
 };
@@ -287,4 +289,123 @@ fn a_client_that_does_not_read_is_cut_off() {
     let counters = server.engine.counters();
     eventually(|| counters.snapshot().cut(Cut::WriteTimeout) == 1);
     eventually(|| counters.open() == 0);
+}
+
+#[test]
+fn no_request_gets_two_responses() {
+    let server = Server::hello();
+    let counters = server.engine.counters();
+    let mut stream = server.connect();
+    stream
+        .write_all(b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+        .unwrap();
+    // The chunks may turn out malformed when it is too late to say so, hence the end is announced.
+    expect(
+        &mut stream,
+        &format!("{HELLO}connection: close\r\n\r\nhello"),
+    );
+    stream.write_all(b"ZZ\r\n").unwrap();
+    assert_eq!(read_all(&mut stream), "");
+    assert_eq!(counters.snapshot().answered(), 1);
+    // Chunks that came with their head are known to be in order, so the connection goes on.
+    let whole =
+        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+    let last = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let answer = server.talk(format!("{whole}{last}"));
+    assert_eq!(
+        answer,
+        format!("{HELLO}\r\nhello{HELLO}connection: close\r\n\r\nhello")
+    );
+    let malformed =
+        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\nZZ\r\n";
+    let answer = server.talk(malformed);
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+}
+
+/// Tells in how many pieces content came, and how long it was.
+struct Pieces;
+
+impl Action for Pieces {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let mut body = request.take_body();
+        Answer::later(async move {
+            let (mut pieces, mut bytes) = (0, 0);
+            while let Some(Ok(frame)) =
+                poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await
+            {
+                pieces += 1;
+                bytes += frame.data_ref().map_or(0, bytes::Bytes::len);
+            }
+            Response::text(StatusCode::OK, format!("{pieces} {bytes}"))
+        })
+    }
+}
+
+#[test]
+fn chunks_of_one_byte_are_joined() {
+    const CHUNKS: usize = 64 * 1024;
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Pieces)));
+    let head =
+        "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let answer = server.talk(format!("{head}{}0\r\n\r\n", "1\r\nx\r\n".repeat(CHUNKS)));
+    let (_, told) = answer.split_once("\r\n\r\n").unwrap();
+    let (pieces, bytes) = told.split_once(' ').unwrap();
+    assert_eq!(bytes, CHUNKS.to_string());
+    let pieces: usize = pieces.parse().unwrap();
+    assert!(pieces <= CHUNKS / 100, "{pieces} pieces");
+}
+
+#[test]
+fn malformed_chunks_to_an_echo_are_an_error() {
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
+    for body in ["ZZ\r\n", "5\r\nhello\r\nZZ\r\n", "5\r\nhello6\r\n"] {
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+        let answer = server.talk(format!("{head}{body}"));
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    }
+}
+
+#[test]
+fn a_target_beyond_every_limit_is_the_fault_of_the_target() {
+    let server = Server::hello();
+    for (length, status) in [(9_000, "414"), (40_000, "414")] {
+        let target = "x".repeat(length);
+        let answer = server.talk(format!("GET /{target} HTTP/1.1\r\nhost: a\r\n\r\n"));
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
+    let field = "x".repeat(40_000);
+    let answer = server.talk(format!("GET / HTTP/1.1\r\nhost: a\r\nx: {field}\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[test]
+fn a_stream_that_was_handed_over_and_is_not_read_ends() {
+    /// Writes for as long as it may.
+    struct Flood;
+    impl Action for Flood {
+        fn handle(&self, _: &Request<'_>) -> Answer {
+            Answer::Now(Outcome::Raw(Box::new(|mut stream| {
+                Box::pin(async move {
+                    let bytes = vec![b'x'; 64 * 1024];
+                    while stream.write_all(&bytes).await.is_ok() {}
+                })
+            })))
+        }
+    }
+    let limits = Limits {
+        write_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let server = Server::start(&plan(limits, || Rc::new(Flood)));
+    let mut stream = server.connect();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    assert_eq!(stream.read(&mut [0]).unwrap(), 1);
+    eventually(|| server.engine.counters().open() == 0);
 }

@@ -201,3 +201,43 @@ fn each_free_port_is_another_one() {
         expect(&mut stream, &answer("", "hello"));
     }
 }
+
+#[test]
+fn figures_without_a_token_are_not_for_web_pages() {
+    for metrics_only in [false, true] {
+        let counters = Arc::<Counters>::default();
+        let shown = Arc::clone(&counters);
+        let server = Engine::start(
+            &plan(Limits::default(), move || {
+                let counters = Arc::clone(&shown);
+                Rc::new(if metrics_only {
+                    Admin::metrics(counters, None, None, true)
+                } else {
+                    Admin::new(counters, None)
+                })
+            }),
+            counters,
+        );
+        let server = server.unwrap();
+        let ask = |fields: &str| {
+            let mut stream = std::net::TcpStream::connect(server.addresses()[0]).unwrap();
+            let request = format!("GET /metrics HTTP/1.1\r\n{fields}connection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            read_all(&mut stream)
+        };
+        for (fields, status) in [
+            ("host: localhost:9090\r\n", "200"),
+            ("host: 127.0.0.1\r\n", "200"),
+            ("host: [::1]:9090\r\n", "200"),
+            // A name that its owner made to mean the loopback.
+            ("host: rebound.example\r\n", "403"),
+            ("host: localhost\r\norigin: http://evil.example\r\n", "403"),
+        ] {
+            let answer = ask(fields);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{fields}: {answer}"
+            );
+        }
+    }
+}

@@ -4,6 +4,8 @@
 
 mod allocations;
 
+mod departed;
+
 mod files;
 
 mod http1;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use plimsoll_server::{
     Address, Cut, EchoHandler, Engine, EngineError, EnginePlan, Inherited, Limits, Serves,
 };
+use plimsoll_testkit::Authority;
 
-use crate::server::{plan, text};
+use crate::server::{Server, plan, text};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
@@ -158,4 +159,20 @@ fn datagrams_come_back_and_their_port_is_apart_from_that_of_tcp() {
     assert_eq!((&buffer[..length], from), (&b"over here"[..], address));
     assert!(is_answered(TcpStream::connect(address).unwrap()));
     drop(datagrams);
+}
+
+#[test]
+fn http_at_a_port_for_tls_gets_a_plain_answer() {
+    let authority = Authority::new();
+    let mut plan = plan(Limits::default(), || text("hello"));
+    if let Serves::Http { tls, .. } = &mut plan.listeners[0].serves {
+        *tls = Some(Arc::new(authority.issue(&["localhost"]).server_config()));
+    }
+    let server = Server::start(&plan);
+    let answer = server.talk("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(
+        answer.ends_with("this port speaks HTTPS, not HTTP\n"),
+        "{answer}"
+    );
 }

@@ -53,6 +53,13 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
                 };
                 let values = plain.iter().filter_map(|key| get(key));
                 links.extend(values.filter_map(|value| join(&base, &value)));
+                let others = [
+                    get(b"xlink:href"),
+                    refresh(name, &get),
+                    form_target(name, &get),
+                ];
+                let others = others.into_iter().flatten();
+                links.extend(others.filter_map(|value| join(&base, &value)));
                 for key in [&b"srcset"[..], b"imagesrcset"] {
                     let value = get(key).unwrap_or_default();
                     links.extend(candidates(&value).filter_map(|value| join(&base, value)));
@@ -69,6 +76,25 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
         }
     }
     links
+}
+
+/// Where `<meta http-equiv="refresh" content="5; url=…">` leads.
+fn refresh(name: &[u8], get: &dyn Fn(&[u8]) -> Option<String>) -> Option<String> {
+    let is_refresh = name == b"meta" && get(b"http-equiv")?.trim().eq_ignore_ascii_case("refresh");
+    let content = get(b"content").filter(|_| is_refresh)?;
+    let (_, target) = content.split_once([';', ','])?;
+    let target = target.trim();
+    let target = match target.split_once('=') {
+        Some((key, value)) if key.trim().eq_ignore_ascii_case("url") => value.trim(),
+        _ => target,
+    };
+    Some(target.trim_matches(['"', '\'']).to_owned())
+}
+
+/// Where a form is sent to by GET; what is sent by another method is no page to look for.
+fn form_target(name: &[u8], get: &dyn Fn(&[u8]) -> Option<String>) -> Option<String> {
+    let is_get = get(b"method").is_none_or(|method| method.trim().eq_ignore_ascii_case("get"));
+    get(b"action").filter(|_| name == b"form" && is_get)
 }
 
 /// The URLs of a `srcset`: each up to a blank, the candidates apart by commas.
@@ -198,6 +224,8 @@ mod tests {
             <a href="javascript:void(0)">j</a><A HREF="http://b.example/other">o</A>
             <img src="one.png" srcset="two.png 2x, three,3.png 300w,four.png" style="background:url( 'five.png' )">
             <style>@import "six.css"; a { b: URL(seven.svg) } /* url(no.png) */</style>
+            <svg><use xlink:href="sprite.svg#a"/></svg><meta http-equiv=Refresh content="5; URL='later.html'">
+            <form action="find"><input></form><form method=post action="no-page"></form>
             <video poster=eight.jpg><source src="nine.mp4"></video><object data=ten.pdf></object>"##;
         assert_eq!(
             paths(&html_links(html, &base())),
@@ -213,6 +241,9 @@ mod tests {
                 "/e/five.png",
                 "/e/seven.svg",
                 "/e/six.css",
+                "/e/sprite.svg#a",
+                "/e/later.html",
+                "/e/find",
                 "/e/eight.jpg",
                 "/e/nine.mp4",
                 "/e/ten.pdf",

@@ -39,6 +39,8 @@ pub struct Crawled {
     pub found: BTreeMap<String, CrawledUrl>,
     /// There was more than the limit.
     pub is_cut_short: bool,
+    /// The first URL.
+    start: String,
 }
 
 /// One thing.
@@ -72,6 +74,11 @@ impl Crawled {
             })
             .collect();
         paths.into_iter().collect()
+    }
+
+    /// The first URL.
+    pub fn start(&self) -> Option<&CrawledUrl> {
+        self.found.get(&self.start)
     }
 
     /// What links lead to and is not there.
@@ -179,6 +186,7 @@ pub async fn crawl(plan: &CrawlPlan) -> Result<Crawled, CrawlError> {
         crawl.take(&url, result);
     }
     let mut crawled = crawl.crawled;
+    crawled.start = start.to_string();
     if let Some(guess) = guess.filter(|_| is_guessed) {
         let is_broken = crawled
             .found

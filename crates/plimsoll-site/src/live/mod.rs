@@ -114,16 +114,21 @@ impl Live {
         if !is_page || part.length() > LONGEST {
             return None;
         }
-        let tag = format!(
-            "<script src=\"{}\" nonce=\"{}\" data-site=\"{}\"></script>",
-            self.script,
-            policy::NONCE,
-            // Before it is read: what changes meanwhile is another state.
-            self.state(),
-        );
+        let tag = self.tag();
         // If it cannot be read, that is found out by whoever sends it.
         let page = part.read().ok()?;
         Some(inject::injected(&page, &tag))
+    }
+
+    /// The element that loads the script.
+    pub(crate) fn tag(&self) -> String {
+        format!(
+            "<script src=\"{}\" nonce=\"{}\" data-site=\"{}\"></script>",
+            self.script,
+            policy::NONCE,
+            // Before the page is read: what changes meanwhile is another state.
+            self.state(),
+        )
     }
 
     /// What the site is like; another one once something has changed, or the server was started anew.

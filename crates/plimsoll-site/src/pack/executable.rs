@@ -32,6 +32,16 @@ fn loaded_end(program: &[u8]) -> Option<usize> {
     (end <= program.len() && count > 0).then_some(end)
 }
 
+/// Whether a program is one that was packed, by its header: its table of sections was cut off.
+///
+/// - `head`: its first 64 bytes.
+pub(super) fn is_cut(head: &[u8]) -> bool {
+    head.starts_with(b"\x7fELF\x02\x01")
+        && head
+            .get(0x28..0x30)
+            .is_some_and(|at| at.iter().all(|byte| *byte == 0))
+}
+
 /// Tells in the header of a program which was cut to [`program_length`] that it has no table of sections.
 pub(super) fn without_sections(program: &mut [u8]) {
     if program.starts_with(b"\x7fELF\x02\x01") && program.len() >= 0x40 {

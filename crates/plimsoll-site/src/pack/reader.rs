@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_server::{Coding, FilePart};
 
+use crate::pack::executable::is_cut;
 use crate::pack::format::{Index, IndexedFile, PackError, PackedFile, Stored, Trailer};
 use crate::tree::{Found, Listed, SiteFile, StoredCopy, Tag, Tree};
 
@@ -141,7 +142,15 @@ fn read(path: &Path, checks: bool) -> Result<(File, Trailer, Index), PackError> 
     };
     let file = File::open(path).map_err(io)?;
     let trailer = Trailer::read(&file).map_err(io)?;
-    let trailer = trailer.ok_or_else(|| PackError::NoPayload(path.to_owned()))?;
+    let Some(trailer) = trailer else {
+        let mut head = [0; 64];
+        let is_cut = file.read_exact_at(&mut head, 0).is_ok() && is_cut(&head);
+        return Err(if is_cut {
+            damaged("its end is missing, so it was not copied as a whole")
+        } else {
+            PackError::NoPayload(path.to_owned())
+        });
+    };
     if checks && trailer.computed(&file).map_err(io)? != trailer.checksum {
         return Err(damaged("its checksum is another one"));
     }

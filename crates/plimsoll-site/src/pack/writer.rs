@@ -54,7 +54,9 @@ pub fn pack(options: &PackOptions) -> Result<Packed, PackError> {
     let result = writer.write_all(options);
     match result {
         Ok(packed) => {
-            fs::rename(&writer.path, &options.output).map_err(io("write", &options.output))?;
+            fs::rename(&writer.path, &options.output)
+                .and_then(|()| sync_folder_of(&options.output))
+                .map_err(io("write", &options.output))?;
             Ok(packed)
         }
         Err(error) => {
@@ -68,6 +70,12 @@ pub fn pack(options: &PackOptions) -> Result<Packed, PackError> {
 fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PackError {
     let path = path.to_owned();
     move |source| PackError::Io { verb, path, source }
+}
+
+/// Makes sure that the new name survives a loss of power.
+fn sync_folder_of(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 struct Writer {

@@ -78,7 +78,9 @@ impl Rules {
             headers: Vec::new(),
             dialect,
         };
-        for rule in redirects.entries {
+        for mut rule in redirects.entries {
+            // Requests are compared decoded.
+            rule.from = decoded(&rule.from);
             match Pattern::new(&rule.from, dialect, pattern::For::Redirects) {
                 Ok(pattern) => rules.redirects.push(Redirect { rule, pattern }),
                 Err(message) => of_redirects.push(Remark::line(rule.line, message)),
@@ -153,6 +155,27 @@ impl Rules {
         self.headers.iter().any(|headers| headers.host.is_some())
     }
 
+    /// A text that is the same for all requests that [`apply`](Self::apply) does the same for; empty where that is
+    /// nothing.
+    pub(crate) fn headers_key(&self, asked: Asked<'_>) -> String {
+        let mut key = String::new();
+        for (at, headers) in self.headers.iter().enumerate() {
+            let is_host = |host: &String| host.eq_ignore_ascii_case(asked.host);
+            if headers.host.as_ref().is_none_or(is_host)
+                && let Some(captured) = headers.pattern.captures(asked.path)
+            {
+                key.push_str(&format!(" {at}"));
+                for (_, value) in &headers.fields {
+                    let filled = pattern::filled(value, &captured, false);
+                    if filled != *value {
+                        key.push_str(&format!(" {filled:?}"));
+                    }
+                }
+            }
+        }
+        key
+    }
+
     /// Changes what the server would say of a path.
     pub(crate) fn apply(&self, asked: Asked<'_>, fields: &mut HeaderMap) {
         let mut set = Vec::new();
@@ -181,6 +204,24 @@ impl Rules {
                 }
             }
         }
+    }
+}
+
+/// A path of a rule without its escapes. Those of `*`, `:` and `/` stay: decoded, they would be places or separators.
+fn decoded(path: &str) -> String {
+    let mut pieces = path.split('%');
+    let mut kept = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.get(..2).unwrap_or_default();
+        let stays = ["2A", "3A", "2F"]
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(code));
+        kept.push_str(if stays { "%25" } else { "%" });
+        kept.push_str(piece);
+    }
+    match percent_encoding::percent_decode_str(&kept).decode_utf8() {
+        Ok(text) => text.into_owned(),
+        Err(_) => path.to_owned(),
     }
 }
 
@@ -246,6 +287,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
 
 impl Headers {
     fn new(rule: HeaderRule, dialect: Dialect) -> Result<Self, String> {
+        let path = decoded(&rule.path);
         let name = |name: &str| {
             HeaderName::from_bytes(name.as_bytes())
                 .map_err(|_| format!("`{name}` is no name of a header field"))
@@ -256,7 +298,7 @@ impl Headers {
             .map(|(key, value)| Ok((name(&key)?, value)));
         Ok(Self {
             host: rule.host,
-            pattern: Pattern::new(&rule.path, dialect, pattern::For::Headers)?,
+            pattern: Pattern::new(&path, dialect, pattern::For::Headers)?,
             fields: fields.collect::<Result<_, String>>()?,
             unset: rule
                 .unset

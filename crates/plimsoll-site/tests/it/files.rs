@@ -1,7 +1,7 @@
 //! Which file answers, and what is said of it.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 
 use crate::server::Site;
@@ -303,4 +303,61 @@ fn header_bombs_are_refused_and_others_are_served() {
         assert_eq!(refused.status, 431, "{refused:?}");
         assert_eq!(site.get("/").body, PAGE);
     }
+}
+
+#[test]
+fn a_listing_is_sorted_by_its_query_and_reloads_itself_in_development() {
+    let files: &[(&str, &[u8])] = &[("d/a.txt", &[b'x'; 2500]), ("d/b.txt", b"12345")];
+    let site = Site::new(files, "listing = true");
+    let order = |path: &str| {
+        let page = site.get(path);
+        let at = |name: &str| page.text().find(name).unwrap();
+        at("a.txt") < at("b.txt")
+    };
+    assert!(order("/d/"));
+    assert!(!order("/d/?sort=size"));
+    assert!(order("/d/?sort=size&order=desc"));
+    assert!(
+        site.get("/d/")
+            .text()
+            .contains("title=\"2,500 bytes\">2.50 kB<"),
+        "{}",
+        site.get("/d/").text()
+    );
+    assert!(!site.get("/d/").text().contains("<script"));
+    let site = Site::new(files, "listing = true, live = true");
+    let page = site.get("/d/");
+    assert!(
+        page.text().contains("<script src=\"/.plimsoll/live.js\""),
+        "{}",
+        page.text()
+    );
+    let policy = page.field("content-security-policy").unwrap();
+    assert!(policy.contains("script-src 'self'"), "{policy}");
+    assert_eq!(
+        page.field("cache-control").as_deref(),
+        Some("no-store, no-transform")
+    );
+}
+
+#[test]
+fn a_site_below_a_prefix_is_the_same_in_every_spelling_of_it() {
+    let files: &[(&str, &[u8])] = &[("a.txt", b"a")];
+    let routes = "[[route]]\nprefix = \"/docs\"\nfiles = { root = \"site\" }\n";
+    let site = Site::with_routes(files, routes);
+    for path in ["/docs/a.txt", "/DOCS/a.txt", "/%64ocs/a.txt"] {
+        assert_eq!(site.get(path).body, b"a", "{path}");
+    }
+    assert_eq!(site.get("/docs/A.txt").status, 404);
+    let answer = site.ask("OPTIONS", "*", "");
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.field("allow").as_deref(), Some("GET, HEAD, OPTIONS"));
+    let mut stream = site.connect();
+    stream
+        .write_all(b"CONNECT a:443 HTTP/1.1\r\nhost: a:443\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("allow: GET, HEAD, OPTIONS"), "{answer}");
 }

@@ -201,3 +201,77 @@ fn a_link_to_itself_is_none() {
     eventually(|| location(&site, "/other") == to(308, "http://a/else"));
     assert_eq!(site.get("/self").status, 404);
 }
+
+#[test]
+fn escaped_paths_of_rules_match() {
+    let rules = "/a%20b /1\n/caf%C3%A9 /2\n/x%2Dy /3\n/w%20/* /4/:splat\n/p%20q/:id /5/:id\n";
+    for dialect in ["netlify", "cloudflare"] {
+        let text = format!("\u{feff}/first /0\n{rules}");
+        let files: &[(&str, &[u8])] = &[("_redirects", text.as_bytes())];
+        let site = Site::new(files, &format!("dialect = {dialect:?}"));
+        for (path, target) in [
+            ("/first", "/0"),
+            ("/a%20b", "/1"),
+            ("/caf%C3%A9", "/2"),
+            ("/x-y", "/3"),
+            ("/x%2dy", "/3"),
+            ("/w%20/z", "/4/z"),
+            ("/p%20q/7", "/5/7"),
+        ] {
+            let (_, location) = location(&site, path);
+            assert_eq!(location.as_deref(), Some(target), "{dialect} {path}");
+        }
+    }
+}
+
+#[test]
+fn headers_go_by_the_requested_path_also_where_nothing_is_there() {
+    let files: &[(&str, &[u8])] = &[
+        ("404.html", b"none"),
+        ("index.html", b"app"),
+        (
+            "_headers",
+            b"/docs/*\n X-Where: docs\n/404.html\n X-Where: page\n/u/:id\n X-Id: :id\n/c\n Set-Cookie: a=1\n Set-Cookie: b=2\n",
+        ),
+        ("c", b"c"),
+    ];
+    let site = Site::new(files, "dialect = \"netlify\"");
+    for (path, value) in [
+        ("/docs/gone", Some("docs")),
+        ("/gone", None),
+        ("/docs/x/y", Some("docs")),
+    ] {
+        let answer = site.get(path);
+        assert_eq!(answer.status, 404);
+        assert_eq!(answer.field("x-where").as_deref(), value, "{path}");
+    }
+    for id in ["7", "8"] {
+        let answer = site.get(&format!("/u/{id}"));
+        assert_eq!(answer.field("x-id").as_deref(), Some(id));
+    }
+    let cookies = site.get("/c").head.matches("set-cookie: ").count();
+    assert_eq!(cookies, 2);
+    let site = Site::new(files, "dialect = \"netlify\", fallback = \"index.html\"");
+    for (path, value) in [("/docs/page", Some("docs")), ("/page", None)] {
+        let answer = site.get(path);
+        assert_eq!((answer.status, answer.text()), (200, "app"));
+        assert_eq!(answer.field("x-where").as_deref(), value, "{path}");
+    }
+}
+
+#[test]
+fn redirects_bring_a_link_for_those_that_do_not_follow() {
+    let files: &[(&str, &[u8])] = &[
+        ("_redirects", b"/old https://a.example/?x=1&y=\"<b>\n"),
+        ("docs/index.html", b"docs"),
+    ];
+    let site = Site::new(files, "dialect = \"netlify\"");
+    let answer = site.get("/old");
+    assert_eq!(
+        answer.field("content-type").as_deref(),
+        Some("text/html; charset=utf-8")
+    );
+    let link = "<a href=\"https://a.example/?x=1&amp;y=&quot;&lt;b&gt;\">";
+    assert!(answer.text().contains(link), "{}", answer.text());
+    assert!(site.get("/docs").text().contains("<a href=\"/docs/\">"));
+}

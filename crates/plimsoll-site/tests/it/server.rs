@@ -82,12 +82,12 @@ impl Site {
 
     /// - `fields`: lines, each with its end.
     pub(crate) fn ask(&self, method: &str, path: &str, fields: &str) -> Received {
-        ask(self.address, method, path, fields)
+        ask(self.address, "a", method, path, fields)
     }
 
     /// The same of the last listener.
     pub(crate) fn ask_admin(&self, method: &str, path: &str, fields: &str) -> Received {
-        ask(self.admin, method, path, fields)
+        ask(self.admin, "localhost", method, path, fields)
     }
 }
 
@@ -97,10 +97,10 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-fn ask(address: SocketAddr, method: &str, path: &str, fields: &str) -> Received {
+fn ask(address: SocketAddr, host: &str, method: &str, path: &str, fields: &str) -> Received {
     let mut stream = connect(address);
     let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}connection: close\r\n\r\n");
+        format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\n{fields}connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     Read::by_ref(&mut stream)

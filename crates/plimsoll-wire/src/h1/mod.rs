@@ -34,6 +34,6 @@ pub use crate::h1::response_writer::{
 };
 pub use crate::h1::server::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
-    Target, TargetForm, fields_of,
+    Target, TargetForm, authority_of, fields_of,
 };
 pub use httparse::Header;

@@ -15,7 +15,7 @@ use crate::terminal;
 
 /// Finds what a site consists of, by its links, and which of them lead nowhere.
 ///
-/// Prints the URLs, one a line, as `load --from` takes them.
+/// Prints the URLs, one a line, as `load --from` takes them. Exits with 1 if the first URL gets an error status.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to begin; `-` or nothing reads it from standard input.
@@ -76,6 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             CrawlError::Prepare(_) | CrawlError::Start { .. } => problem.could_not_run(),
         }
     })?;
+    let is_missing = crawled.start().is_some_and(|start| start.is_broken());
     let urls = urls(&crawled);
     if let Some(folder) = &args.out {
         write(folder, "paths.json", &json_list(&crawled.paths()))?;
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     tell(&crawled, args.most);
     Ok(
-        if args.fail_on_broken && crawled.broken().next().is_some() {
+        if is_missing || args.fail_on_broken && crawled.broken().next().is_some() {
             Exit::Objective
         } else {
             Exit::Fine

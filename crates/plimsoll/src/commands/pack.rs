@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let Some(output) = &args.output else {
         return Err(Problem::with("--output", "says what is to be written").usage());
     };
+    args.site.check()?;
     let (urls, links) = links(args.site.redirects())?;
     let program = program(args.program.as_deref())?;
     let options = PackOptions {

@@ -10,7 +10,7 @@ use crate::commands::serve::stand_in::{Original, StandIn};
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted, quoted_path};
-use crate::problem::Failed;
+use crate::problem::{Failed, Problem};
 
 /// Serves the files of a directory.
 ///
@@ -51,6 +51,10 @@ pub(crate) struct SiteArgs {
     /// Answer paths that name nothing, and have no dot in their last name, with this file.
     #[arg(long, value_name = "FILE")]
     fallback: Option<String>,
+
+    /// For single-page applications: the same as --fallback index.html.
+    #[arg(long, conflicts_with = "fallback")]
+    spa: bool,
 
     /// List directories without an index.
     #[arg(long)]
@@ -108,12 +112,14 @@ pub(crate) fn run_as(args: &Args, original: Original) -> Result<Exit, Failed> {
 
 fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
     let Some(stand_in) = stand_in else {
+        args.site.check()?;
         let directory = args.directory.as_deref().unwrap_or(Path::new("."));
         return args
             .serving
             .serve(&route(Some(directory), &args.site, args.live));
     };
     let site = args.site.clone().preferring(&stand_in);
+    site.check()?;
     let directory = args.directory.as_deref().or(stand_in.directory.as_deref());
     let directory = match directory {
         // There are short links, at least.
@@ -147,6 +153,16 @@ impl SiteArgs {
         self
     }
 
+    /// Rejects flags that have nothing to act on.
+    pub(crate) fn check(&self) -> Result<(), Failed> {
+        let is_url = |list: &String| list.starts_with("http://") || list.starts_with("https://");
+        if self.refresh.is_some() && !self.redirects.iter().any(is_url) {
+            let problem = Problem::with("--refresh", "there is no list from a URL to load again");
+            return Err(problem.hint("give --redirects URL").usage());
+        }
+        Ok(())
+    }
+
     /// Lists of short links.
     pub(crate) fn redirects(&self) -> &[String] {
         &self.redirects
@@ -174,7 +190,12 @@ impl SiteArgs {
         let set = |is_given: bool, value: &str| is_given.then(|| value.to_owned());
         key("clean_urls", set(site.no_clean_urls, "false"));
         key("trailing_slash", site.trailing_slash.as_deref().map(quoted));
-        key("fallback", site.fallback.as_deref().map(quoted));
+        let fallback = if site.spa {
+            Some("index.html")
+        } else {
+            site.fallback.as_deref()
+        };
+        key("fallback", fallback.map(quoted));
         key("listing", set(site.listing, "true"));
         key("hidden", set(site.hidden, "true"));
         key("compress", set(site.no_compress, "false"));

@@ -96,9 +96,11 @@ pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
         Problem::new(message).could_not_run()
     })?;
     configuration.compiler.inherited = Arc::new(Inherited::new(inherited));
-    let (text, plan) = configuration.load()?;
+    let (text, mut plan) = configuration.load()?;
     // Each connection is an open file; a limit that cannot be raised is one on connections.
     descriptors::raise().ok();
+    configuration.room = room(&plan);
+    configuration.cap_connections(&mut plan);
     let manager = ServiceManager::of_environment();
     let mut signals =
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
@@ -123,6 +125,16 @@ pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
 struct Configuration {
     source: Source,
     compiler: Compiler,
+    /// Connections that the limit on open files has room for.
+    room: Option<usize>,
+}
+
+/// Connections that the limit on open files has room for beside what the workers of `plan` need.
+fn room(plan: &ServerPlan) -> Option<usize> {
+    // A worker has its runtime, and each listener a socket in it, perhaps one of QUIC too.
+    let of_worker = 5 + 2 * plan.engine.listeners.len();
+    let room = descriptors::room_for_connections((plan.engine.threads * of_worker) as u64)?;
+    Some(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
 impl Configuration {
@@ -136,7 +148,27 @@ impl Configuration {
         compiler.actions = brought.actions;
         compiler.notices = Notices::new(tell);
         compiler.admin_paths = brought.admin_paths;
-        Self { source, compiler }
+        Self {
+            source,
+            compiler,
+            room: None,
+        }
+    }
+
+    /// Accepts no more connections than there is room for: one beyond it would take the place of a file.
+    fn cap_connections(&self, plan: &mut ServerPlan) {
+        let limits = &mut plan.engine.limits;
+        let Some(room) = self.room.filter(|room| *room < limits.connections) else {
+            return;
+        };
+        let message = format!(
+            "the limit on open files leaves room for {room} connections, fewer than the {} allowed",
+            limits.connections
+        );
+        limits.connections = room;
+        let hint =
+            "raise it with `ulimit -n` or LimitNOFILE=, or set a lower `connections` in [limits]";
+        terminal::print_warnings(&[Problem::new(message).hint(hint)]);
     }
 
     /// Its text, and what that asks for.
@@ -164,19 +196,49 @@ impl Configuration {
     }
 
     fn shown(&self, problem: &ConfigProblem) -> Problem {
-        let shown = Problem::new(problem);
         let shown = match &self.source {
             Source::File(file) => {
                 let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
-                shown.about(&place)
+                Problem::new(problem).about(&place)
             }
-            Source::CommandLine(_) => shown,
+            Source::CommandLine(_) => match flag_of(&problem.key) {
+                Some(flag) => Problem::with(&flag, &problem.message),
+                None => Problem::new(problem),
+            },
         };
         match &problem.hint {
             Some(hint) => shown.hint(hint),
             None => shown,
         }
     }
+}
+
+/// The flag or argument of a serving command that a key of its configuration was made from.
+///
+/// - `key`: such as `route[1].files.root`.
+fn flag_of(key: &str) -> Option<String> {
+    let names = key.split('.').map(|name| name.split('[').next());
+    let names: Vec<_> = names.map(Option::unwrap_or_default).collect();
+    let flag = match names[..] {
+        ["route", "files", "root"] => "DIR",
+        ["route", "files", "pack"] => "the packed site",
+        ["route", "mock", "dir" | "file"] => "DIR or FILE",
+        ["route", "files", "clean_urls"] => "--no-clean-urls",
+        ["route", "files", "compress"] => "--no-compress",
+        ["listen", "address"] => "--listen",
+        ["listen", "tls", "cert"] => "--cert",
+        ["listen", "tls", "key"] => "--key",
+        ["listen", "redirect_https", ..] => "--https-redirect",
+        ["admin", "address"] => "--admin",
+        ["metrics", "address"] => "--metrics",
+        ["metrics", "prefix"] => "--metrics-prefix",
+        ["log", "file"] => "--access-log",
+        ["route", "files" | "mock", name] | [name @ ("threads" | "pin")] => {
+            return Some(format!("--{}", name.replace('_', "-")));
+        }
+        _ => return None,
+    };
+    Some(flag.to_owned())
 }
 
 /// Serves until a signal ends it.
@@ -214,7 +276,8 @@ fn serve(
                 configuration.load()
             }
         };
-        let reloaded = loaded.and_then(|(text, new)| {
+        let reloaded = loaded.and_then(|(text, mut new)| {
+            configuration.cap_connections(&mut new);
             let watched = Watched::new(new.certificates.clone());
             let log = write_log(&new)?;
             engine

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use plimsoll_server::Address;
 use toml::Value;
 
 use crate::commands::serving::{self, Brought, Source};
@@ -15,16 +16,21 @@ use crate::terminal;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServingArgs {
-    /// Where to listen; may be given several times [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
+    /// Where to listen: an address with a port, or a port of this machine; `:PORT` for every address; may be given several
+    /// times [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Vec<SocketAddr>,
 
+    /// Listen at this port of this machine, as `--listen PORT`.
+    #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
+    port: Option<u16>,
+
     /// Metrics, health and readiness, on the loopback only.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     admin: Option<SocketAddr>,
 
     /// Metrics alone, for anybody who can reach that address.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     metrics: Option<SocketAddr>,
 
     /// What the names of a site's own metrics begin with [default: `plimsoll_site`]
@@ -56,7 +62,7 @@ pub(crate) struct ServingArgs {
     http3: bool,
 
     /// Listen here too, in the clear, and send every client to the same place by TLS.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     https_redirect: Option<SocketAddr>,
 
     /// Header fields that keep browsers safe, as OWASP and Mozilla's Observatory ask for them.
@@ -119,7 +125,9 @@ impl ServingArgs {
             line(&mut text, "pin", "true");
         }
         let own = self.cert.clone().zip(self.key.clone());
-        let listen = match (self.listen.as_slice(), preferred.listen.as_slice()) {
+        let port = self.port.map(|port| SocketAddr::new(USUAL.ip(), port));
+        let given: Vec<_> = self.listen.iter().copied().chain(port).collect();
+        let listen = match (given.as_slice(), preferred.listen.as_slice()) {
             ([], []) => vec![(USUAL, own)],
             ([], preferred) if own.is_none() && !self.tls => preferred.to_vec(),
             ([], preferred) => preferred.iter().map(|(it, _)| (*it, own.clone())).collect(),
@@ -205,6 +213,18 @@ impl ServingArgs {
         line(&mut text, "redirect_https", &redirect);
         Ok(text)
     }
+}
+
+/// An address with a port in any of the forms that the configuration takes.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is not an address with a port, such as 127.0.0.1:8080, localhost:8080, 8080 (this machine only) or \
+             :8080 (every address)"
+        )
+    };
+    let address: Address = text.parse().map_err(|_| wrong())?;
+    address.port().ok_or_else(wrong)
 }
 
 /// A text as it stands in TOML.

@@ -51,6 +51,8 @@ mod shortage;
 
 mod site;
 
+mod guarded;
+
 mod sources;
 
 mod by_request;

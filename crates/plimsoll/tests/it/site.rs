@@ -267,7 +267,7 @@ fn the_command_line_means_a_configuration() {
     }
     let said = plimsoll(&["serve", "/nonexistent"]).exits(2);
     assert!(
-        said.stderr.contains("files.root: cannot read /nonexistent"),
+        said.stderr.contains("DIR: cannot read /nonexistent"),
         "{said}"
     );
     plimsoll(&["crawl", "ftp://a.example/"]).exits(2);

@@ -33,11 +33,13 @@ fn request_line(input: &[u8]) -> RequestError {
     }
 }
 
-/// Method and target were in order: the version is what follows the second blank.
+/// Method and target were in order: the version is what follows the second blank. `HTTP/2` begins a version that is
+/// not supported; `HTTP/01` and `HTTP/1` without a point are none (RFC 9112, section 2.3).
 fn version(input: &[u8]) -> RequestError {
     let version = input.splitn(3, |byte| *byte == b' ').nth(2);
     match version.and_then(|version| version.strip_prefix(b"HTTP/")) {
-        Some([digit, ..]) if digit.is_ascii_digit() => RequestError::Version,
+        Some([b'2'..=b'9', ..]) => RequestError::Version,
+        Some([b'1', b'.', digit, ..]) if digit.is_ascii_digit() => RequestError::Version,
         _ => RequestError::RequestLine,
     }
 }

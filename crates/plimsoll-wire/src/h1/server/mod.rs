@@ -151,7 +151,7 @@ pub struct RequestDecoder {
     body: Body,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Body {
     None,
     Length {
@@ -180,6 +180,25 @@ impl RequestDecoder {
     /// Whether a body must be read before the next head.
     pub fn is_in_body(&self) -> bool {
         !matches!(self.body, Body::None)
+    }
+
+    /// Whether all that is left of the body lies at the start of `input`. Fails with what is wrong in it.
+    ///
+    /// Reads ahead without a change to what [`decode_body`](Self::decode_body) returns.
+    pub fn has_whole_body(&self, input: &[u8]) -> Result<bool, RequestError> {
+        let mut ahead = Self {
+            limits: self.limits,
+            seen: 0,
+            body: self.body.clone(),
+        };
+        let mut at = 0;
+        loop {
+            match ahead.decode_body(&input[at..])? {
+                BodyStep::Content(range) => at += range.end,
+                BodyStep::End(_) => return ahead.finish_body().map(|_| true),
+                BodyStep::NeedMore => return Ok(false),
+            }
+        }
     }
 
     /// Reads a head at the start of `input`; returns it and its length, `None` if it is not all
@@ -214,7 +233,14 @@ impl RequestDecoder {
         let length = match request.parse_with_uninit_headers(shown, fields) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) if input.len() >= self.limits.head_bytes => {
-                return Err(RequestError::HeadTooLarge);
+                // A target that fills the head by itself is what is too long.
+                let target = shown.split(|byte| matches!(byte, b' ' | b'\n')).nth(1);
+                let length = target.map_or(0, <[u8]>::len);
+                return Err(if length > self.limits.target_bytes {
+                    RequestError::TargetTooLong
+                } else {
+                    RequestError::HeadTooLarge
+                });
             }
             Ok(httparse::Status::Partial) => {
                 self.seen = shown.len();
@@ -349,8 +375,7 @@ fn is_forbidden_in_trailers(name: &[u8]) -> bool {
 struct Fields<'a> {
     host: Option<&'a [u8]>,
     content_length: Option<u64>,
-    /// Whether there is a `transfer-encoding`, and whether it is `chunked`.
-    coding: Option<bool>,
+    codings: Codings,
     close: bool,
     keep_alive: bool,
     has_upgrade_option: bool,
@@ -392,9 +417,8 @@ impl<'a> Fields<'a> {
                     }
                 }
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    let is_chunked = value.eq_ignore_ascii_case(b"chunked");
-                    // A second one makes a list that is not `chunked` alone.
-                    fields.coding = Some(fields.coding.is_none() && is_chunked);
+                    // Several fields are one list.
+                    fields.codings = fields.codings.followed_by(value);
                 }
                 _ => {}
             }
@@ -403,13 +427,14 @@ impl<'a> Fields<'a> {
     }
 
     fn body_length(&self, minor_version: u8) -> Result<BodyLength, RequestError> {
-        match (self.coding, self.content_length) {
-            (Some(_), _) if minor_version == 0 => Err(RequestError::TransferEncodingInOld),
-            (Some(_), Some(_)) => Err(RequestError::LengthAndCoding),
-            (Some(false), None) => Err(RequestError::TransferEncoding),
-            (Some(true), None) => Ok(BodyLength::Chunked),
-            (None, None | Some(0)) => Ok(BodyLength::None),
-            (None, Some(length)) => Ok(BodyLength::Known(length)),
+        match (self.codings, self.content_length) {
+            (Codings::None, None | Some(0)) => Ok(BodyLength::None),
+            (Codings::None, Some(length)) => Ok(BodyLength::Known(length)),
+            _ if minor_version == 0 => Err(RequestError::TransferEncodingInOld),
+            (_, Some(_)) => Err(RequestError::LengthAndCoding),
+            (Codings::Chunked, None) => Ok(BodyLength::Chunked),
+            (Codings::OthersThenChunked, None) => Err(RequestError::TransferEncoding),
+            (Codings::Others | Codings::Wrong, None) => Err(RequestError::TransferEncodingEnd),
         }
     }
 
@@ -418,23 +443,76 @@ impl<'a> Fields<'a> {
     where
         'a: 't,
     {
-        let host = match self.host {
-            None if minor_version == 1 => return Err(RequestError::HostMissing),
-            None => return Ok(target.authority.unwrap_or_default()),
-            Some(value) => str::from_utf8(value).map_err(|_| RequestError::HostInvalid)?,
-        };
-        let parsed = Authority::parse(host).ok_or(RequestError::HostInvalid)?;
-        let Some(authority) = target.authority else {
-            return Ok(host);
-        };
         let default_port = match target.form {
             TargetForm::Authority => "443",
             _ => "80",
         };
-        match Authority::parse(authority) {
-            Some(named) if named.is_same(&parsed, default_port) => Ok(authority),
-            _ => Err(RequestError::HostMismatch),
+        let host = self.host.map(str::from_utf8).transpose();
+        let host = host.map_err(|_| RequestError::HostInvalid)?;
+        match authority_of(target.authority, host, default_port) {
+            Err(RequestError::HostMissing) if minor_version == 0 => Ok(""),
+            // Only HTTP/1.0 does without `Host` where the target names the authority.
+            Ok(_) if minor_version == 1 && host.is_none() => Err(RequestError::HostMissing),
+            result => result,
         }
+    }
+}
+
+/// The authority of a request, by the rules of every version of HTTP: a host that is not empty, perhaps a port up to
+/// 65535, no user. Where the target names one beside `Host`, both must agree.
+///
+/// - `named`: of the target, or of `:authority`.
+/// - `default_port`: of the scheme, for authorities without a port.
+pub fn authority_of<'t>(
+    named: Option<&'t str>,
+    host: Option<&'t str>,
+    default_port: &str,
+) -> Result<&'t str, RequestError> {
+    let parsed = |text| {
+        Authority::parse(text)
+            .filter(|authority| !authority.host.is_empty())
+            .ok_or(RequestError::HostInvalid)
+    };
+    match (named, host) {
+        (None, None) => Err(RequestError::HostMissing),
+        (Some(text), None) | (None, Some(text)) => parsed(text).map(|_| text),
+        (Some(named), Some(host)) => {
+            let (authority, other) = (parsed(named)?, parsed(host)?);
+            if authority.is_same(&other, default_port) {
+                Ok(named)
+            } else {
+                Err(RequestError::HostMismatch)
+            }
+        }
+    }
+}
+
+/// The transfer codings of a request, so far as they decide on its length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Codings {
+    #[default]
+    None,
+    Chunked,
+    Others,
+    OthersThenChunked,
+    /// Something follows `chunked`.
+    Wrong,
+}
+
+impl Codings {
+    /// With the list of one more field behind them.
+    fn followed_by(self, value: &[u8]) -> Self {
+        let all = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        all.fold(self, |before, coding| {
+            match (before, coding.eq_ignore_ascii_case(b"chunked")) {
+                // Readers differ about empty elements.
+                _ if coding.is_empty() => Self::Wrong,
+                (Self::None, true) => Self::Chunked,
+                (Self::Others, true) => Self::OthersThenChunked,
+                (Self::None | Self::Others, false) => Self::Others,
+                (Self::Chunked | Self::OthersThenChunked | Self::Wrong, _) => Self::Wrong,
+            }
+        })
     }
 }
 

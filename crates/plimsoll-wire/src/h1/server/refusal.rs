@@ -9,7 +9,7 @@ pub enum RequestError {
     /// The request line is not `method target version` (RFC 9112, section 3).
     #[error("malformed request line")]
     RequestLine,
-    /// A version other than HTTP/1.0 and HTTP/1.1.
+    /// A well-formed version other than HTTP/1.0 and HTTP/1.1.
     #[error("unsupported version of HTTP")]
     Version,
     /// The target is in none of the four forms, or has characters that no URI has (RFC 9112, 3.2).
@@ -60,9 +60,13 @@ pub enum RequestError {
     /// A `content-length` beside a `transfer-encoding` (RFC 9112, section 6.1).
     #[error("content-length beside transfer-encoding")]
     LengthAndCoding,
-    /// A `transfer-encoding` other than `chunked`, once.
+    /// A `transfer-encoding` with another coding before `chunked`, which is not implemented.
     #[error("transfer-encoding other than chunked")]
     TransferEncoding,
+    /// A `transfer-encoding` that does not end with `chunked`, or has it twice: the length cannot be known (RFC 9112,
+    /// section 6.3).
+    #[error("transfer-encoding that does not end with chunked, once")]
+    TransferEncodingEnd,
     /// A `transfer-encoding` in HTTP/1.0, which has none.
     #[error("transfer-encoding in HTTP/1.0")]
     TransferEncodingInOld,
@@ -91,7 +95,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// Each of them, in the order of their numbers (`error as usize`).
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::RequestLine,
         Self::Version,
         Self::Target,
@@ -111,6 +115,7 @@ impl RequestError {
         Self::ContentLengthRepeated,
         Self::LengthAndCoding,
         Self::TransferEncoding,
+        Self::TransferEncodingEnd,
         Self::TransferEncodingInOld,
         Self::Expectation,
         Self::BodyTooLarge,
@@ -156,6 +161,7 @@ impl RequestError {
             Self::ContentLengthRepeated => "content_length_repeated",
             Self::LengthAndCoding => "length_and_coding",
             Self::TransferEncoding => "transfer_encoding",
+            Self::TransferEncodingEnd => "transfer_encoding_end",
             Self::TransferEncodingInOld => "transfer_encoding_in_old",
             Self::Expectation => "expectation",
             Self::BodyTooLarge => "body_too_large",

@@ -33,8 +33,9 @@ impl<'a> Target<'a> {
     /// Takes `text` apart.
     ///
     /// A fragment, a blank, a control character, a quote, an angle bracket, a backslash or anything
-    /// beyond ASCII is refused anywhere, and in the path a `%` without two hexadecimal digits.
-    pub(super) fn parse(method: &str, text: &'a str) -> Result<Self, RequestError> {
+    /// beyond ASCII is refused anywhere, and in the path a `%` without two hexadecimal digits. HTTP/2 and HTTP/3 have
+    /// their `:path` read by the same function.
+    pub fn parse(method: &str, text: &'a str) -> Result<Self, RequestError> {
         if !text.bytes().all(|byte| TARGET_BYTES[usize::from(byte)]) {
             return Err(RequestError::Target);
         }
@@ -127,8 +128,10 @@ impl<'a> Authority<'a> {
             None if rest.is_empty() => None,
             None => return None,
         };
-        let is_port = port
-            .is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_port = port.is_none_or(|port| {
+            let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+            digits && (port.is_empty() || port.parse::<u16>().is_ok())
+        });
         (is_host && is_port).then_some(Self { host, port })
     }
 

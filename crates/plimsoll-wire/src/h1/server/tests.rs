@@ -129,7 +129,7 @@ const SMUGGLING: &[(&str, RequestError)] = &[
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: xchunked\r\n\r\n",
-        RequestError::TransferEncoding,
+        RequestError::TransferEncodingEnd,
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
@@ -137,11 +137,11 @@ const SMUGGLING: &[(&str, RequestError)] = &[
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked, identity\r\n\r\n",
-        RequestError::TransferEncoding,
+        RequestError::TransferEncodingEnd,
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n",
-        RequestError::TransferEncoding,
+        RequestError::TransferEncodingEnd,
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -149,11 +149,19 @@ const SMUGGLING: &[(&str, RequestError)] = &[
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: \"chunked\"\r\n\r\n",
-        RequestError::TransferEncoding,
+        RequestError::TransferEncodingEnd,
     ),
     (
         "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding:\r\n\r\n",
-        RequestError::TransferEncoding,
+        RequestError::TransferEncodingEnd,
+    ),
+    (
+        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked, gzip\r\n\r\n",
+        RequestError::TransferEncodingEnd,
+    ),
+    (
+        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip\r\ntransfer-encoding: chunked, x\r\n\r\n",
+        RequestError::TransferEncodingEnd,
     ),
     (
         "POST / HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -234,6 +242,15 @@ const SMUGGLING: &[(&str, RequestError)] = &[
         RequestError::RequestLine,
     ),
     ("GET / HTTP/2.0\r\nhost: a\r\n\r\n", RequestError::Version),
+    ("GET / HTTP/1\r\nhost: a\r\n\r\n", RequestError::RequestLine),
+    (
+        "GET / HTTP/01.01\r\nhost: a\r\n\r\n",
+        RequestError::RequestLine,
+    ),
+    (
+        "GET / HTTP/11\r\nhost: a\r\n\r\n",
+        RequestError::RequestLine,
+    ),
     ("GET / HTTP/1.2\r\nhost: a\r\n\r\n", RequestError::Version),
     (
         "GET / http/1.1\r\nhost: a\r\n\r\n",
@@ -278,6 +295,19 @@ const SMUGGLING: &[(&str, RequestError)] = &[
     ),
     (
         "GET / HTTP/1.1\r\nhost: a b\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    ("GET / HTTP/1.1\r\nhost:\r\n\r\n", RequestError::HostInvalid),
+    (
+        "GET / HTTP/1.1\r\nhost: :80\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
+        "GET / HTTP/1.1\r\nhost: a:65536\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
+        "GET / HTTP/1.1\r\nhost: a:99999\r\n\r\n",
         RequestError::HostInvalid,
     ),
     (

@@ -1,0 +1,189 @@
+//! Clients that leave before their answer is complete: the pending answer is dropped, over every version of HTTP.
+
+use std::future::pending;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request as HttpRequest, StatusCode};
+use http_body::{Body, Frame};
+use plimsoll_server::{
+    Action, Answer, Delay, Limits, Request, Response, ResponseBody, StreamError,
+};
+use plimsoll_testkit::eventually;
+
+use crate::server::{Server, plan, read_all, text};
+use crate::{http2, http3};
+
+/// Answers `/wait` never and `/stream` without an end, and counts both.
+#[derive(Clone, Default)]
+struct Counts {
+    asked: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+struct Endless(Counts);
+
+/// An answer under way.
+struct Pending {
+    counts: Counts,
+    has_begun: bool,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.counts.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Body for Pending {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        if self.has_begun {
+            return Poll::Pending;
+        }
+        self.has_begun = true;
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"begun")))))
+    }
+}
+
+impl Action for Endless {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let counts = self.0.clone();
+        counts.asked.fetch_add(1, Ordering::SeqCst);
+        let pending_answer = Pending {
+            counts,
+            has_begun: false,
+        };
+        if request.path == "/stream" {
+            let body = ResponseBody::Stream(Box::pin(pending_answer));
+            return Answer::now(Response::new(StatusCode::OK).with_body(body));
+        }
+        Answer::later(async move {
+            let _held = pending_answer;
+            pending().await
+        })
+    }
+}
+
+impl Counts {
+    fn make(&self) -> impl Fn() -> Rc<dyn Action> + Send + Sync + 'static {
+        let counts = self.clone();
+        move || Rc::new(Endless(counts.clone())) as Rc<dyn Action>
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn dropped(&self) -> usize {
+        self.dropped.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn http_1_clients_that_leave_have_their_answers_dropped() {
+    let counts = Counts::default();
+    let server = Server::start(&plan(Limits::default(), counts.make()));
+    let many = "GET /next HTTP/1.1\r\nhost: a\r\n\r\n".repeat(10);
+    let too_many = "GET /next HTTP/1.1\r\nhost: a\r\n\r\n".repeat(10_000);
+    for (number, request) in [
+        "GET /wait HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+        "GET /stream HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+        format!("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n{many}"),
+        format!("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n{too_many}"),
+        "POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab".to_owned(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut stream = server.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        eventually(|| counts.asked() == number + 1);
+        if request.contains("/stream") {
+            let mut begun = Vec::new();
+            while !String::from_utf8_lossy(&begun).contains("begun") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                begun.push(byte[0]);
+            }
+        }
+        drop(stream);
+        eventually(|| counts.dropped() == number + 1);
+        eventually(|| server.engine.counters().open() == 0);
+    }
+    assert_eq!(counts.asked(), 5, "what came behind them was not answered");
+}
+
+#[test]
+fn a_client_that_closed_its_own_direction_still_gets_what_comes_soon() {
+    let server = Server::start(&plan(Limits::default(), || {
+        Rc::new(Delay::new(Duration::from_millis(20), text("hello")))
+    }));
+    let mut stream = server.connect();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let answer = read_all(&mut stream);
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+}
+
+#[test]
+fn http_2_clients_that_leave_have_their_answers_dropped() {
+    let counts = Counts::default();
+    let server = Server::start(&plan(Limits::default(), counts.make()));
+    http2::run(async {
+        let mut requests = http2::connect(server.address).await;
+        for path in ["http://a/wait", "http://a/stream"] {
+            let request = HttpRequest::get(path).body(()).unwrap();
+            let (response, _) = requests.send_request(request, true).unwrap();
+            tokio::spawn(response);
+            requests = requests.ready().await.unwrap();
+        }
+        while counts.asked() < 2 {
+            tokio::task::yield_now().await;
+        }
+    });
+    // The runtime of the client is gone, and its connection with it.
+    eventually(|| counts.dropped() == 2);
+    eventually(|| server.engine.counters().open() == 0);
+}
+
+#[test]
+fn http_3_clients_that_leave_have_their_answers_dropped() {
+    let counts = Counts::default();
+    let (server, authority) = http3::start(Limits::default(), 1, counts.make());
+    http3::run(async {
+        let quic = http3::open(&authority, server.address).await;
+        let (mut requests, driver) = http3::speak(quic.clone()).await;
+        let mut streams = Vec::new();
+        for path in ["https://localhost/wait", "https://localhost/stream"] {
+            let request = HttpRequest::get(path).body(()).unwrap();
+            let mut stream = requests.send_request(request).await.unwrap();
+            stream.finish().await.unwrap();
+            streams.push(stream);
+        }
+        while counts.asked() < 2 {
+            tokio::task::yield_now().await;
+        }
+        quic.close(0x100_u32.into(), b"");
+        drop(streams);
+        driver.abort();
+        while counts.dropped() < 2 {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(counts.asked(), 2);
+}

@@ -1,0 +1,5 @@
+//! HTTP rules that several crates apply, kept in one place so that they cannot differ.
+
+mod path;
+
+pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};
