@@ -22,6 +22,9 @@ pub struct HeaderRule {
 /// Rules that Cloudflare takes.
 const MOST: usize = 100;
 
+/// Fields of one path. Common clients reject a response with more than 100.
+const MOST_FIELDS: usize = 100;
+
 /// Reads the rules.
 pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
     let mut parsed: Lenient<HeaderRule> = Lenient::default();
@@ -127,6 +130,9 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
     let name = name.to_ascii_lowercase();
     if OF_THE_SERVER.contains(&name.as_str()) {
         return Err(format!("`{name}` is set by the server and cannot be given"));
+    }
+    if rule.fields.len() == MOST_FIELDS {
+        return Err(format!("the path has {MOST_FIELDS} fields already"));
     }
     let mut known = rule.fields.iter_mut();
     match known.find(|(known, _)| *known == name) {

@@ -218,3 +218,12 @@ fn cloudflare_matches_paths_without_their_query() {
     assert_eq!(parsed.remarks.len(), 1);
     assert!(parsed.remarks[0].message.contains("`?x=1` is ignored"));
 }
+
+#[test]
+fn a_path_has_a_hundred_fields_at_most() {
+    let fields: String = (0..102).map(|number| format!(" x-{number}: a\n")).collect();
+    let rules = parse_header_rules(&format!("/a\n{fields}"), Dialect::Netlify);
+    assert_eq!(rules.entries[0].fields.len(), 100);
+    assert_eq!(rules.remarks.len(), 2);
+    assert!(rules.remarks[0].to_string().contains("100 fields already"));
+}
