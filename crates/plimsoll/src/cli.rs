@@ -1,8 +1,8 @@
 //! The command line as a whole.
 
-use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
+use clap::{CommandFactory, Parser};
 
 use crate::commands::{Command, LoadtestArgs, PackedArgs, ServeArgs};
 
@@ -19,6 +19,21 @@ use crate::commands::{Command, LoadtestArgs, PackedArgs, ServeArgs};
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line without the commands that plimsoll only starts itself, for what is generated from it.
+    pub(crate) fn public_command() -> clap::Command {
+        let whole = Self::command();
+        let shown = whole.get_subcommands().filter(|it| !it.is_hide_set());
+        clap::Command::new("plimsoll")
+            .version(env!("CARGO_PKG_VERSION"))
+            .about(whole.get_about().cloned().unwrap_or_default())
+            .propagate_version(true)
+            .disable_help_subcommand(true)
+            .subcommand_required(true)
+            .subcommands(shown.cloned().collect::<Vec<_>>())
+    }
 }
 
 /// The command line of `loadtest`.
@@ -53,8 +68,6 @@ const STYLES: Styles = Styles::styled()
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

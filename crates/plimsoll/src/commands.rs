@@ -34,6 +34,10 @@ mod mock;
 
 mod schema;
 
+mod completions;
+
+mod man;
+
 use clap::Subcommand;
 
 use crate::exit::Exit;
@@ -61,6 +65,8 @@ pub(crate) enum Command {
     Up(up::Args),
     Mock(Box<mock::Args>),
     Schema(schema::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     #[command(hide = true)]
     Origin(origin::Args),
     #[command(hide = true)]
@@ -86,6 +92,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Up(args) => up::run(&args),
         Command::Mock(args) => mock::run(&args),
         Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Origin(args) => origin::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
         Command::LoadtestOrigins(args) => loadtest::parts::serve(&args),

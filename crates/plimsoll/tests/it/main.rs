@@ -70,6 +70,8 @@ mod masking;
 
 mod http3;
 
+mod generated;
+
 mod grpc;
 
 mod tonic_server;
