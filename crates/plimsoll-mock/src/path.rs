@@ -14,7 +14,7 @@ pub fn decoded(path: &str) -> Cow<'_, str> {
         Cow::Owned(text) if text.len() > 1 && text.ends_with('/') => {
             Cow::Owned(without_slash(&text).to_owned())
         }
-        text => text,
+        text @ Cow::Owned(_) => text,
     }
 }
 

@@ -289,14 +289,14 @@ mod tests {
         let mut sent = Vec::new();
         for _ in 0..1000 {
             sender.push(Bytes::from_static(b"s"));
-            sent.push(b's');
         }
+        sent.extend([b's'; 1000]);
         sender.push_slice(&long);
         sent.extend_from_slice(&long);
         for _ in 0..1000 {
             sender.push_slice(b"t");
-            sent.push(b't');
         }
+        sent.extend([b't'; 1000]);
         assert!(sender.has_room());
         sender.end(Ok(None));
         assert!(!body.is_end_stream());

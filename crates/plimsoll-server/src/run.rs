@@ -548,7 +548,8 @@ async fn take_stream(
     place: Place,
     peer: SocketAddr,
 ) {
-    let mut stream = Stream::from(stream);
+    let timeout = place.worker.limits().write_timeout;
+    let mut stream = Stream::from(stream).with_write_timeout(timeout);
     let mut peeked = Vec::new();
     if handler.wants_first_bytes() {
         let worker = Rc::clone(&place.worker);

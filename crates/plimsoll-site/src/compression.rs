@@ -121,3 +121,78 @@ impl Forms {
         &self.made[at.unwrap_or(0)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(future)
+    }
+
+    #[test]
+    fn few_files_are_compressed_at_a_time() {
+        let compressor = Arc::new(Compressor::default());
+        let most = compressor.permits.available_permits();
+        let running = Arc::<AtomicUsize>::default();
+        run(async {
+            let tasks: Vec<_> = (0..16)
+                .map(|_| {
+                    let (compressor, running) = (Arc::clone(&compressor), Arc::clone(&running));
+                    tokio::spawn(async move {
+                        let work = move || {
+                            let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                            for _ in 0..100 {
+                                std::thread::yield_now();
+                            }
+                            running.fetch_sub(1, Ordering::SeqCst);
+                            Ok(Some(Bytes::from(vec![u8::try_from(now).unwrap()])))
+                        };
+                        compressor.make(Arc::default(), Coding::Gzip, work).await
+                    })
+                })
+                .collect();
+            for task in tasks {
+                let at_a_time = task.await.unwrap().unwrap()[0];
+                assert!(usize::from(at_a_time) <= most, "{at_a_time} of {most}");
+            }
+        });
+        assert_eq!(compressor.started(), 16);
+    }
+
+    #[test]
+    fn a_client_that_leaves_leaves_its_form_to_the_next() {
+        let compressor = Compressor::default();
+        let forms = Arc::<Forms>::default();
+        run(async {
+            let work = || Ok(Some(Bytes::from_static(b"form")));
+            let mut leaving = Box::pin(compressor.make(Arc::clone(&forms), Coding::Zstd, work));
+            let polled = std::future::poll_fn(|cx| {
+                std::task::Poll::Ready(leaving.as_mut().poll(cx).is_pending())
+            });
+            assert!(polled.await);
+            drop(leaving);
+            let never = || -> io::Result<Option<Bytes>> { panic!("it is compressed twice") };
+            let made = compressor.make(forms, Coding::Zstd, never).await;
+            assert_eq!(made.as_deref(), Some(&b"form"[..]));
+        });
+        assert_eq!(compressor.started(), 1);
+    }
+
+    #[test]
+    fn pages_of_a_file_share_its_forms_and_another_state_of_it_has_its_own() {
+        let compressor = Compressor::default();
+        let tag = |opaque: &str| Tag {
+            is_weak: true,
+            opaque: opaque.to_owned(),
+            file: (1, 2),
+        };
+        let first = compressor.forms("a", &tag("1"));
+        assert!(Arc::ptr_eq(&first, &compressor.forms("a", &tag("1"))));
+        assert!(!Arc::ptr_eq(&first, &compressor.forms("a", &tag("2"))));
+        assert!(!Arc::ptr_eq(&first, &compressor.forms("b", &tag("1"))));
+    }
+}

@@ -266,7 +266,8 @@ fn links(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Vec<LinkSource>
 /// What begins with a scheme is a URL; anything else is a file, which has to be there.
 fn link_place(text: &str, mounted: &Mounted<'_>) -> Result<LinkPlace, String> {
     if text.starts_with("http://") || text.starts_with("https://") {
-        let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+        // Not shown: it may hold a password.
+        let url = Url::parse(text).map_err(|error| format!("the URL is malformed: {error}"))?;
         return Ok(LinkPlace::Url(url));
     }
     let path = mounted.directory.join(text);

@@ -470,7 +470,7 @@ impl Action for Files {
         };
         let normal = match NormalPath::parse(raw) {
             Ok(normal) => normal,
-            Err(refusal) => return bad_path(&refusal.into()),
+            Err(refusal) => return bad_path(refusal.into()),
         };
         // One key for all spellings of a path. Those that are redirected to another spelling have none.
         let is_keyed = !normal.has_gaps() && !raw.is_empty();
@@ -499,7 +499,7 @@ impl Action for Files {
                 ..path
             },
             Ok(path) => path,
-            Err(error) => return bad_path(&error),
+            Err(error) => return bad_path(error),
         };
         let looked = Looked {
             request,
@@ -546,7 +546,7 @@ fn redirection(status: StatusCode, location: HeaderValue) -> Response {
         .with_body(ResponseBody::Bytes(page.into()))
 }
 
-fn bad_path(error: &PathError) -> Answer {
+fn bad_path(error: PathError) -> Answer {
     Answer::now(Response::text(
         StatusCode::BAD_REQUEST,
         format!("{error}\n"),

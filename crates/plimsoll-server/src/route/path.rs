@@ -204,14 +204,9 @@ fn checked(path: &str) -> Result<&str, PathError> {
     if !path.starts_with('/') {
         return Err(PathError::Slash);
     }
-    match path
-        .chars()
-        .find(|character| ['?', '#'].contains(character))
-    {
-        Some(character) => Err(PathError::Character(character)),
-        None => {
-            NormalPath::parse(path)?;
-            Ok(path)
-        }
+    if let Some(character) = path.chars().find(|it| ['?', '#'].contains(it)) {
+        return Err(PathError::Character(character));
     }
+    NormalPath::parse(path)?;
+    Ok(path)
 }

@@ -5,6 +5,7 @@ mod loops;
 mod pattern;
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_formats::Remark;
@@ -164,11 +165,11 @@ impl Rules {
             if headers.host.as_ref().is_none_or(is_host)
                 && let Some(captured) = headers.pattern.captures(asked.path)
             {
-                key.push_str(&format!(" {at}"));
+                write!(key, " {at}").expect("a String takes everything");
                 for (_, value) in &headers.fields {
                     let filled = pattern::filled(value, &captured, false);
                     if filled != *value {
-                        key.push_str(&format!(" {filled:?}"));
+                        write!(key, " {filled:?}").expect("a String takes everything");
                     }
                 }
             }

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use plimsoll_site::{LinkPlace, load_links};
 use plimsoll_testkit::eventually;
 
 use crate::server::Site;
@@ -274,4 +275,35 @@ fn redirects_bring_a_link_for_those_that_do_not_follow() {
     let link = "<a href=\"https://a.example/?x=1&amp;y=&quot;&lt;b&gt;\">";
     assert!(answer.text().contains(link), "{}", answer.text());
     assert!(site.get("/docs").text().contains("<a href=\"/docs/\">"));
+}
+
+#[test]
+fn credentials_of_a_list_are_sent_and_not_shown() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let head: Vec<_> = lines
+            .map(Result::unwrap)
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let list = "gh https://a.example/1\n";
+        stream.write_all(ok("", list).as_bytes()).unwrap();
+        head
+    });
+    let url = format!("http://ann:s%20cret@{address}/links.txt");
+    let place = LinkPlace::Url(url.parse().unwrap());
+    let shown = place.to_string();
+    assert!(!shown.contains("ann") && !shown.contains("cret"), "{shown}");
+    assert_eq!(shown, format!("http://***@{address}/links.txt"));
+    let links = load_links(&place).unwrap();
+    assert_eq!(links.entries.len(), 1);
+    let head = server.join().unwrap();
+    // `ann:s cret`, as RFC 7617 has it.
+    let field = "authorization: Basic YW5uOnMgY3JldA==";
+    assert!(
+        head.iter().any(|line| line.eq_ignore_ascii_case(field)),
+        "{head:?}"
+    );
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_model::parse_duration;
-use plimsoll_site::crawl::{CrawlError, CrawlPlan, Crawled, crawl, json_list};
+use plimsoll_site::crawl::{CrawlError, CrawlPlan, Crawled, CrawledUrl, crawl, json_list};
 use plimsoll_site::{LinkPlace, load_links};
 use url::Url;
 
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             CrawlError::Prepare(_) | CrawlError::Start { .. } => problem.could_not_run(),
         }
     })?;
-    let is_missing = crawled.start().is_some_and(|start| start.is_broken());
+    let is_missing = crawled.start().is_some_and(CrawledUrl::is_broken);
     let urls = urls(&crawled);
     if let Some(folder) = &args.out {
         write(folder, "paths.json", &json_list(&crawled.paths()))?;
@@ -127,13 +127,13 @@ fn urls(crawled: &Crawled) -> String {
 }
 
 /// The aliases of a list, sorted.
-fn aliases(place: &str) -> Result<Vec<String>, Failed> {
-    let place = if place.starts_with("http://") || place.starts_with("https://") {
-        let url = Url::parse(place)
+fn aliases(given: &str) -> Result<Vec<String>, Failed> {
+    let place = if given.starts_with("http://") || given.starts_with("https://") {
+        let url = Url::parse(given)
             .map_err(|error| Problem::with("--redirects", error.to_string()).usage())?;
         LinkPlace::Url(url)
     } else {
-        LinkPlace::File(PathBuf::from(place))
+        LinkPlace::File(PathBuf::from(given))
     };
     let links = load_links(&place).map_err(|reason| {
         Problem::with("--redirects", format!("{place}: {reason}")).could_not_run()

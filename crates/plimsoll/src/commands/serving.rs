@@ -129,6 +129,9 @@ struct Configuration {
     room: Option<usize>,
 }
 
+/// Room for fewer connections deserves a warning, for more a note.
+const FEW_CONNECTIONS: usize = 1024;
+
 /// Connections that the limit on open files has room for beside what the workers of `plan` need.
 fn room(plan: &ServerPlan) -> Option<usize> {
     // A worker has its runtime, and each listener a socket in it, perhaps one of QUIC too.
@@ -168,7 +171,12 @@ impl Configuration {
         limits.connections = room;
         let hint =
             "raise it with `ulimit -n` or LimitNOFILE=, or set a lower `connections` in [limits]";
-        terminal::print_warnings(&[Problem::new(message).hint(hint)]);
+        let problem = Problem::new(message).hint(hint);
+        if room < FEW_CONNECTIONS {
+            terminal::print_warnings(&[problem]);
+        } else {
+            terminal::print_notes(&[problem]);
+        }
     }
 
     /// Its text, and what that asks for.
