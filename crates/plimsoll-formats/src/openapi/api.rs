@@ -21,7 +21,7 @@ pub struct Api {
     root: Value,
     /// The paths of its servers, without a slash at their end; those at the root are not among them.
     pub bases: Vec<String>,
-    /// In the order of their paths.
+    /// In the order of the document.
     pub operations: Vec<Operation>,
     /// What of the document these do not carry.
     pub left_out: Vec<Remark>,

@@ -8,7 +8,7 @@ use plimsoll_schema::JsonSchema;
 use serde_json_path::JsonPath;
 
 use super::set::Context;
-use super::{graphql, grpc, xpath};
+use super::{graphql, grpc, source, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
@@ -219,7 +219,12 @@ fn text_operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Result<TextO
 }
 
 fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
-    let hint = format!("known are {}", known.join(", "));
+    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_lowercase();
+    let meant = known.iter().find(|it| plain(it) == plain(name));
+    let hint = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("known are {}", known.join(", ")),
+    };
     value.wrong_with(format!("`{name}` is no operator"), Some(hint))
 }
 
@@ -273,7 +278,6 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
                 .bytes()
                 .all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
         match method {
-            "OPTIONS" => Some("`OPTIONS` is answered before any rule is asked".to_owned()),
             "CONNECT" => Some("`CONNECT` opens a tunnel and is no request to answer".to_owned()),
             _ if !is_method => Some(format!("`{method}` is not a method, such as GET")),
             _ => None,
@@ -283,7 +287,13 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
 
 /// A JSON Schema, or a file that holds one; it may be JSON5.
 fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
-    let given = as_text(value)?;
+    let inline;
+    let given = if value.is_table() {
+        inline = source::of(value).to_string();
+        &inline
+    } else {
+        as_text(value)?
+    };
     let (name, text) = if given.trim_start().starts_with('{') {
         ("it".to_owned(), given.to_owned())
     } else {
@@ -306,6 +316,16 @@ fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
 
 /// JSON, or `{ value, ignore_order, ignore_extra }`.
 fn equal_json(value: Value<'_>) -> Option<Condition> {
+    let is_inline = match value.to_toml() {
+        toml::Value::Array(_) => true,
+        toml::Value::Table(table) => !table.contains_key("value"),
+        _ => false,
+    };
+    if is_inline {
+        let text = source::of(&value).to_string();
+        let equal = value.check(EqualJson::new(&text, false, false))?;
+        return Some(Condition::EqualJson(Box::new(equal)));
+    }
     let (value, ignores_order, ignores_extra) = if value.is_table() {
         let mut table = value.table()?;
         let ignores_order = table.boolean("ignore_order").unwrap_or(false);
