@@ -10,11 +10,15 @@ pub mod field;
 
 pub mod graphql;
 
+pub mod jayway;
+
 pub mod json;
 
 pub mod pattern;
 
 pub mod text;
+
+pub mod time;
 
 pub mod xpath;
 
@@ -35,6 +39,7 @@ use self::graphql::OperationTest;
 use crate::rules::Lookup;
 use crate::states::Scenario;
 
+use self::jayway::JaywayPath;
 use self::json::{DottedPath, JsonTest};
 use self::pattern::PathPattern;
 use self::text::TextTest;
@@ -72,6 +77,8 @@ pub enum Condition {
     Json(DottedPath, JsonTest),
     /// Of the values at a path of RFC 9535 in the content, which must be JSON: of any, and with a negated operator of all.
     JsonPath(Box<JsonPath>, JsonTest),
+    /// The same at a path as Jayway reads it.
+    Jayway(Box<JaywayPath>, JsonTest),
     /// The content is JSON that a schema, of the file of that name, accepts.
     Schema(String, Arc<JsonSchema>),
     /// Of what an expression finds in the content, which must be XML.
@@ -141,6 +148,10 @@ impl Condition {
             Self::JsonPath(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
+            Self::Jayway(path, test) => asked.json().is_some_and(|json| {
+                let found = path.query(json);
+                test.is_met_by_all(&found.iter().collect::<Vec<_>>())
+            }),
             Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
             Self::XPath(path, test) => asked.xml().is_ok_and(|xml| {
                 let found = path.values(xml, asked.xml_budget());
@@ -189,6 +200,17 @@ impl Condition {
                 Some(json) => {
                     let values = path.query(json).all();
                     let shown: Vec<_> = values.iter().map(ToString::to_string).collect();
+                    if shown.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        cut(&shown.join(", "))
+                    }
+                }
+            },
+            Self::Jayway(path, _) => match asked.json() {
+                None => no_json(asked),
+                Some(json) => {
+                    let shown: Vec<_> = path.query(json).iter().map(ToString::to_string).collect();
                     if shown.is_empty() {
                         "nothing".to_owned()
                     } else {
@@ -268,6 +290,7 @@ impl fmt::Display for Condition {
             Self::Path(test) => write!(f, "url_path {test}"),
             Self::Pattern(pattern) => write!(f, "url_path pattern {:?}", pattern.to_string()),
             Self::JsonPath(path, test) => write!(f, "body.jsonpath {path} {test}"),
+            Self::Jayway(path, test) => write!(f, "body.jayway {path} {test}"),
             Self::RawPath(test) => write!(f, "raw_path {test}"),
             Self::Url(test) => write!(f, "url {test}"),
             Self::Body(test) => write!(f, "body.text {test}"),

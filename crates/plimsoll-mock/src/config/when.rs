@@ -12,9 +12,11 @@ use super::{graphql, grpc, source, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
+use crate::condition::jayway::JaywayPath;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
 use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
+use crate::condition::time::{TimeOrder, TimeTest};
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -156,6 +158,12 @@ pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Conditi
             JsonPath::parse(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
         let parsed = value.check(parsed)?;
         Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
+    });
+    each(body.table("jayway"), |path, value| {
+        let parsed =
+            JaywayPath::new(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
+        let parsed = value.check(parsed)?;
+        Some(Condition::Jayway(Box::new(parsed), json_test(value)?))
     });
     let of_xml = xpath::compile(&mut body);
     is_whole &= of_xml.is_some();
@@ -357,9 +365,24 @@ fn text(value: Value<'_>) -> Option<TextTest> {
 
 pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
     let (value, op) = parts(value)?;
-    match text_operator(op.as_ref(), &["exists", "absent"])? {
+    let others = ["exists", "absent", "count", "before", "after", "equal_time"];
+    match text_operator(op.as_ref(), &others)? {
         Err(name) if name == "exists" => Some(FieldTest::Exists),
-        Err(_) => Some(FieldTest::Absent),
+        Err(name) if name == "absent" => Some(FieldTest::Absent),
+        Err(name) => {
+            let Some(value) = value else {
+                return op?.wrong("needs a `value`");
+            };
+            let text = as_text(&value)?;
+            let order = TimeOrder::ALL.into_iter().find(|it| it.name() == name);
+            match order {
+                Some(order) => value.check(TimeTest::new(order, text)).map(FieldTest::Time),
+                None => {
+                    let count = text.parse().map_err(|_| "must be a number, in quotes");
+                    value.check(count).map(FieldTest::Count)
+                }
+            }
+        }
         Ok(operator) => {
             let Some(value) = value else {
                 return op?.wrong("needs a `value`");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_formats::wiremock::{
     FieldPlace, Mapping, MappingBody, MappingDelay, MappingProxy, MappingResponse, MappingUrl,
-    NumberOrder, Pattern, parse_mapping,
+    NumberOrder, Pattern, TimeOrder, parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
@@ -214,6 +214,9 @@ impl Site<'_> {
         match self {
             Self::Field(place, name) => When::of(&[place, name], value),
             Self::Body => When::of(&["body", "text"], value),
+            Self::JsonPath(path) if path.contains("[?") => {
+                When::of(&["body", "jayway", path], value)
+            }
             Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
             Self::XPath(path) => When::of(&["body", "xpath", path], value),
         }
@@ -326,6 +329,27 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             } else {
                 When::apart(when)
             }
+        }
+        Pattern::Time(order, text) => match site {
+            Site::JsonPath(_) => {
+                return Err("times are not compared where JSONPath finds them".to_owned());
+            }
+            site => {
+                let operator = match order {
+                    TimeOrder::Before => "before",
+                    TimeOrder::After => "after",
+                    TimeOrder::Equal => "equal_time",
+                };
+                site.ask(test(operator, text.as_str()))
+            }
+        },
+        Pattern::Exactly(all) => {
+            let Site::Field("query" | "form" | "cookies", _) = site else {
+                return Err("`hasExactly` counts parameters, forms and cookies only".to_owned());
+            };
+            let mut conditions = conditions_of(site, all)?;
+            conditions.push(site.ask(test("count", all.len().to_string())));
+            When::all_of(conditions)
         }
         Pattern::All(all) => When::all_of(conditions_of(site, all)?),
         Pattern::Any(all) => When::any_of(conditions_of(site, all)?),

@@ -182,6 +182,81 @@ fn one_mapping_is_a_rule_with_notes() {
     }
 }
 
+#[test]
+fn patterns_are_met_as_wiremock_has_it() {
+    for (request, target, body, expected) in [
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$[?(@.type == 'a')]"}]}),
+            "/",
+            r#"{"type":"a"}"#,
+            true,
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$[?(@.type == 'a')]"}]}),
+            "/",
+            r#"{"type":"b"}"#,
+            false,
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$.all[?(@.n == 2)]"}]}),
+            "/",
+            r#"{"all":[{"n":2}]}"#,
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"contains": "x", "doesNotMatch": ".*y.*"}}}),
+            "/?a=xz",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"contains": "x", "doesNotMatch": ".*y.*"}}}),
+            "/?a=xy",
+            "",
+            false,
+        ),
+        (
+            json!({"queryParameters": {"a": {"includes": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=1&a=2&a=3",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"hasExactly": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=2&a=1",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"hasExactly": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=1&a=2&a=3",
+            "",
+            false,
+        ),
+        (
+            json!({"queryParameters": {"t": {"before": "2026-01-31T00:00:00Z"}}}),
+            "/?t=2026-01-30",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"t": {"after": "now +1 days"}}}),
+            "/?t=2020-01-30",
+            "",
+            false,
+        ),
+    ] {
+        let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
+        let mut asked = KeptRequest::made("POST", target);
+        asked.body = body.as_bytes().to_vec().into();
+        assert_eq!(
+            stub.rule.is_met_by(&asked.asked()),
+            expected,
+            "{request} {target} {body}"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn a_text_is_matched_as_it_stands(text in "[a-c.*?'\"\\\\é\n ]{1,8}") {
