@@ -93,16 +93,21 @@ impl Inner {
                 Ok(None) => Err(too_long(limit)),
                 Err(error) => Err((StatusCode::BAD_REQUEST, format!("{error}\n"))),
             };
-            let collected = collected.and_then(|body| {
-                kept.body = body;
-                mistake(&kept).map_or(Ok(()), |text| Err((StatusCode::BAD_REQUEST, text)))
-            });
+            let collected = collected.map(|body| kept.body = body);
             let answer = if let Err(refusal) = collected {
                 let answer = refused(&worker, &kept, refusal);
                 self.noted(kept, || AnsweredBy::Refusal, answer)
             } else {
                 let mut asked = kept.asked();
                 asked.strip(&self.prefix);
+                if let Some(text) = mistake(&kept)
+                    && !worker.reads_text(&asked)
+                {
+                    drop(asked);
+                    let answer = refused(&worker, &kept, (StatusCode::BAD_REQUEST, text));
+                    let noted = self.noted(kept, || AnsweredBy::Refusal, answer);
+                    return outcome(noted).await;
+                }
                 let (answer, by) = worker.answer(&asked);
                 drop(asked);
                 self.noted(kept, || worker.answered_by(by), answer)

@@ -11,8 +11,9 @@ use plimsoll_wire::http::below;
 use roxmltree::Document;
 use serde_json::Value;
 
+use crate::condition::equal_xml::Sums;
 use crate::condition::graphql::{self, Operation};
-use crate::condition::xpath;
+use crate::condition::xpath::{self, RequestBudget, XmlError};
 use crate::path::decoded;
 
 /// One request.
@@ -38,7 +39,9 @@ pub struct Asked<'a> {
     own_path: &'a str,
     fields: Fields<'a>,
     json: OnceCell<Option<Value>>,
-    xml: OnceCell<Option<Document<'a>>>,
+    xml: OnceCell<Result<Document<'a>, XmlError>>,
+    xml_sums: Sums,
+    xml_budget: RequestBudget,
     operation: OnceCell<Option<Operation>>,
     parameters: OnceCell<Pairs>,
     form: OnceCell<Pairs>,
@@ -70,6 +73,8 @@ impl<'a> Asked<'a> {
             fields: Fields::Borrowed(request),
             json: OnceCell::new(),
             xml: OnceCell::new(),
+            xml_sums: Sums::default(),
+            xml_budget: RequestBudget::default(),
             operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),
@@ -159,10 +164,20 @@ impl<'a> Asked<'a> {
         json.as_ref()
     }
 
-    /// The content, if it is XML within bounds.
-    pub(crate) fn xml(&self) -> Option<&Document<'a>> {
+    /// The content as XML, or why it is none within bounds.
+    pub(crate) fn xml(&self) -> Result<&Document<'a>, &XmlError> {
         let xml = self.xml.get_or_init(|| xpath::document(self.body));
         xml.as_ref()
+    }
+
+    /// What conditions compare the XML by.
+    pub(crate) fn xml_sums(&self) -> &Sums {
+        &self.xml_sums
+    }
+
+    /// What conditions on XML may still cost for this request.
+    pub(crate) fn xml_budget(&self) -> &RequestBudget {
+        &self.xml_budget
     }
 
     /// The operation of GraphQL that it asks for, if it does.
@@ -281,6 +296,8 @@ impl KeptRequest {
             fields: Fields::Kept(&self.fields),
             json: OnceCell::new(),
             xml: OnceCell::new(),
+            xml_sums: Sums::default(),
+            xml_budget: RequestBudget::default(),
             operation: OnceCell::new(),
             parameters: OnceCell::new(),
             form: OnceCell::new(),

@@ -7,7 +7,9 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use plimsoll_server::{Outcome, Stream};
 use socket2::SockRef;
-use tokio::io::{AsyncWriteExt, copy, sink};
+use tokio::io::{copy, sink};
+
+use crate::patience::{PATIENCE, shut_down, write_all};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,22 +82,31 @@ impl Fault {
                 rng.fill(&mut bytes);
                 // Never the beginning of an answer.
                 bytes[0] = 0xff;
-                stream.write_all(&bytes).await?;
+                write_all(&mut stream, &bytes, PATIENCE).await?;
             }
             Self::MalformedChunk => {
-                stream
-                    .write_all(&reply.head("transfer-encoding: chunked\r\n"))
-                    .await?;
-                stream
-                    .write_all(b"5\r\nhello\r\nno length of a chunk\r\n")
-                    .await?;
+                write_all(
+                    &mut stream,
+                    &reply.head("transfer-encoding: chunked\r\n"),
+                    PATIENCE,
+                )
+                .await?;
+                write_all(
+                    &mut stream,
+                    b"5\r\nhello\r\nno length of a chunk\r\n",
+                    PATIENCE,
+                )
+                .await?;
             }
             Self::HalfBody => {
                 let length = format!("content-length: {}\r\n", reply.content.len().max(1));
-                stream.write_all(&reply.head(&length)).await?;
-                stream
-                    .write_all(&reply.content[..reply.content.len() / 2])
-                    .await?;
+                write_all(&mut stream, &reply.head(&length), PATIENCE).await?;
+                write_all(
+                    &mut stream,
+                    &reply.content[..reply.content.len() / 2],
+                    PATIENCE,
+                )
+                .await?;
             }
             Self::SlowHeaders => {
                 let length = format!(
@@ -103,14 +114,13 @@ impl Fault {
                     reply.content.len()
                 );
                 for byte in reply.head(&length) {
-                    stream.write_all(&[byte]).await?;
-                    stream.flush().await?;
+                    write_all(&mut stream, &[byte], PATIENCE).await?;
                     tokio::time::sleep(BETWEEN_BYTES).await;
                 }
-                stream.write_all(&reply.content).await?;
+                write_all(&mut stream, &reply.content, PATIENCE).await?;
             }
         }
-        stream.shutdown().await?;
+        shut_down(&mut stream, PATIENCE).await?;
         // A socket that is closed with something unread is reset, and what was written may be lost.
         let mut nowhere = sink();
         let rest = copy(&mut stream, &mut nowhere);

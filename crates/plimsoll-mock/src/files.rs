@@ -15,6 +15,7 @@ use crate::folder::contents::{self, Contents, ContentsError};
 use crate::ready::{self, Ready};
 use crate::sharing::{Allowed, Sharing};
 use crate::watch::{News, Watcher};
+use crate::worker::without_empty_type;
 
 use self::long::LongFile;
 
@@ -100,6 +101,7 @@ impl Files {
             if !fields.iter().any(|(name, _)| name == CONTENT_TYPE) {
                 fields.push((CONTENT_TYPE, HeaderValue::from_static(media_type)));
             }
+            without_empty_type(&mut fields);
             fields
         };
         let ready = match loaded {

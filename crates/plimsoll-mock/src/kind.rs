@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Request};
+use plimsoll_wire::tls::Trust;
 
 use crate::action::Mock;
 use crate::admin::{AdminOfMock, PAGE, WIREMOCK};
@@ -86,10 +87,20 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     }))
 }
 
-/// `{ record = URL, dir = FOLDER }`: passes requests on, and keeps what is answered.
+/// `{ record = URL, dir = FOLDER, redact, ca, insecure }`: passes requests on, and keeps what is answered.
 fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+    let insecure = table.boolean("insecure").unwrap_or(false);
+    let trust = match table.text("ca") {
+        Some(_) if insecure => {
+            table.wrong("both `ca` and `insecure` are given", None);
+            return None;
+        }
+        Some(file) => Trust::Only(mounted.directory.join(file)),
+        None if insecure => Trust::Anyone,
+        None => Trust::PublicRoots,
+    };
     let upstream = table.take("record").and_then(|value| {
-        let upstream = Upstream::new(as_text(&value)?, record::options());
+        let upstream = Upstream::new(as_text(&value)?, record::options(trust));
         value.check(upstream)
     });
     let redact = table

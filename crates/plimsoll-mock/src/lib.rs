@@ -22,11 +22,20 @@ pub mod reply;
 
 pub mod template;
 
+#[cfg(feature = "mock-import")]
+mod handlebars;
+
+#[cfg(not(feature = "mock-import"))]
+#[path = "handlebars/none.rs"]
+mod handlebars;
+
 pub mod fake;
 
 pub mod delay;
 
 pub mod pace;
+
+mod patience;
 
 pub mod fault;
 
@@ -63,6 +72,8 @@ mod ready;
 mod files;
 
 mod watch;
+
+pub mod replace;
 
 mod worker;
 

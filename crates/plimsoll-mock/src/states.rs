@@ -10,15 +10,56 @@ use crate::store::Store;
 /// The state that every scenario begins in.
 pub const STARTED: &str = "Started";
 
-/// More clients than these are not told apart: all of a scenario begin anew.
-const MOST_SESSIONS: usize = 100_000;
+/// Bytes of the names and states of all clients, unless a file says otherwise.
+pub const MOST_BYTES: u64 = 16 << 20;
+
+/// What a client takes besides its texts, about.
+const OVERHEAD: u64 = 64;
 
 /// The states of all scenarios and what scripts keep, shared by all workers.
 #[derive(Debug, Clone, Default)]
 pub struct States {
-    scenarios: Arc<Mutex<HashMap<String, Sessions>>>,
+    scenarios: Arc<Mutex<Scenarios>>,
     /// What scripts keep.
     pub store: Store,
+}
+
+#[derive(Debug)]
+struct Scenarios {
+    by_name: HashMap<String, Sessions>,
+    bytes: u64,
+    most: u64,
+    /// Clients that found no room.
+    refused: u64,
+}
+
+impl Default for Scenarios {
+    fn default() -> Self {
+        Self {
+            by_name: HashMap::new(),
+            bytes: 0,
+            most: MOST_BYTES,
+            refused: 0,
+        }
+    }
+}
+
+/// There is no room for the state of another client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no room for the state of another client: the scenarios have {0} bytes (`limits.sessions`)"
+)]
+pub struct SessionsFull(u64);
+
+/// What the states of scenarios take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionsUse {
+    /// Bytes of names and states.
+    pub bytes: u64,
+    /// Bytes that they may take.
+    pub most: u64,
+    /// How often there was no room.
+    pub refused: u64,
 }
 
 /// The states of one scenario, by the client that is in it.
@@ -87,6 +128,7 @@ impl Scenario {
     pub fn state(&self, asked: &Asked<'_>) -> String {
         let sessions = self.states.lock();
         let state = sessions
+            .by_name
             .get(&self.name)
             .and_then(|it| it.get(&self.session.of(asked)));
         state.map_or(STARTED, String::as_str).to_owned()
@@ -97,19 +139,21 @@ impl Scenario {
         self.session.of(asked)
     }
 
-    /// From now on it is in `next` for the client that asks, if it is in `from` still.
-    pub fn go(&self, from: Option<&str>, next: &str, asked: &Asked<'_>) {
+    /// From now on it is in `next` for the client that asks, if it is in `from` still; fails if there is no room.
+    pub fn go(
+        &self,
+        from: Option<&str>,
+        next: &str,
+        asked: &Asked<'_>,
+    ) -> Result<(), SessionsFull> {
         let mut all = self.states.lock();
-        let sessions = all.entry(self.name.clone()).or_default();
         let session = self.session.of(asked);
-        let state = sessions.get(&session).map_or(STARTED, String::as_str);
-        if from.is_some_and(|from| from != state) {
-            return;
+        let sessions = all.by_name.get(&self.name);
+        let state = sessions.and_then(|it| it.get(&session));
+        if from.is_some_and(|from| from != state.map_or(STARTED, String::as_str)) {
+            return Ok(());
         }
-        if sessions.len() >= MOST_SESSIONS && !sessions.contains_key(&session) {
-            sessions.clear();
-        }
-        sessions.insert(session, next.to_owned());
+        all.put(&self.name, session, next)
     }
 }
 
@@ -120,22 +164,43 @@ impl fmt::Display for Scenario {
 }
 
 impl States {
+    /// Bounds what states of clients may take, in bytes.
+    pub fn limit(&self, most: u64) {
+        self.lock().most = most;
+    }
+
+    /// What the states of scenarios take.
+    pub fn usage(&self) -> SessionsUse {
+        let all = self.lock();
+        SessionsUse {
+            bytes: all.bytes,
+            most: all.most,
+            refused: all.refused,
+        }
+    }
+
     /// All scenarios begin anew, and what scripts have kept is forgotten.
     pub fn reset(&self) {
-        self.lock().clear();
+        let mut all = self.lock();
+        all.by_name.clear();
+        all.bytes = 0;
+        drop(all);
         self.store.clear();
     }
 
     /// One scenario begins anew.
     pub fn reset_one(&self, name: &str) {
-        self.lock().remove(name);
+        let mut all = self.lock();
+        let removed = all.by_name.remove(name).unwrap_or_default();
+        let bytes: u64 = removed.iter().map(|it| weight(it.0, it.1)).sum();
+        all.bytes -= bytes;
     }
 
     /// The clients of a scenario that have left its beginning, with their states, in order; some of them if there are
     /// more than `most`. A scenario that does not tell clients apart has one without a name.
     pub fn clients(&self, name: &str, most: usize) -> Vec<(String, String)> {
         let all = self.lock();
-        let clients = all.get(name).into_iter().flatten().take(most);
+        let clients = all.by_name.get(name).into_iter().flatten().take(most);
         let mut clients: Vec<_> = clients
             .map(|(client, state)| (client.clone(), state.clone()))
             .collect();
@@ -143,20 +208,37 @@ impl States {
         clients
     }
 
-    /// Puts a client of a scenario into a state.
-    pub fn put(&self, name: &str, client: &str, state: &str) {
-        let mut all = self.lock();
-        let sessions = all.entry(name.to_owned()).or_default();
-        if sessions.len() < MOST_SESSIONS || sessions.contains_key(client) {
-            sessions.insert(client.to_owned(), state.to_owned());
-        }
+    /// Puts a client of a scenario into a state; fails if there is no room.
+    pub fn put(&self, name: &str, client: &str, state: &str) -> Result<(), SessionsFull> {
+        self.lock().put(name, client.to_owned(), state)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Sessions>> {
+    fn lock(&self) -> MutexGuard<'_, Scenarios> {
         self.scenarios
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Scenarios {
+    fn put(&mut self, name: &str, client: String, state: &str) -> Result<(), SessionsFull> {
+        let known = self.by_name.get(name).and_then(|it| it.get(&client));
+        let before = known.map_or(0, |known| weight(&client, known));
+        let after = weight(&client, state);
+        let bytes = self.bytes - before + after;
+        if after > before && bytes > self.most {
+            self.refused += 1;
+            return Err(SessionsFull(self.most));
+        }
+        self.bytes = bytes;
+        let sessions = self.by_name.entry(name.to_owned()).or_default();
+        sessions.insert(client, state.to_owned());
+        Ok(())
+    }
+}
+
+fn weight(client: &str, state: &str) -> u64 {
+    (client.len() + state.len()) as u64 + OVERHEAD
 }
 
 #[cfg(test)]
@@ -176,14 +258,44 @@ mod tests {
         let other = KeptRequest::made("GET", "/");
         let (one, other) = (one.asked(), other.asked());
         let apart = scenario(Session::Cookie("sid".to_owned()));
-        apart.go(Some(STARTED), "full", &one);
+        apart.go(Some(STARTED), "full", &one).unwrap();
         assert!(apart.is_in("full", &one) && apart.is_in(STARTED, &other));
-        apart.go(Some(STARTED), "lost", &one);
+        apart.go(Some(STARTED), "lost", &one).unwrap();
         assert!(apart.is_in("full", &one));
         apart.states.reset();
         assert!(apart.is_in(STARTED, &one));
         let together = scenario(Session::All);
-        together.go(None, "full", &one);
+        together.go(None, "full", &one).unwrap();
         assert!(together.is_in("full", &other));
+    }
+
+    #[test]
+    fn clients_that_find_no_room_are_refused_and_counted() {
+        let scenario = Scenario {
+            states: States::default(),
+            name: "cart".to_owned(),
+            session: Session::Header("x-client".to_owned()),
+        };
+        scenario.states.limit(100_000);
+        let client = |number: usize| {
+            let mut request = KeptRequest::made("GET", "/");
+            let value = format!("{number:032768}").into_bytes();
+            request.fields.push(("x-client".to_owned(), value));
+            request
+        };
+        let came = (0..10).filter(|number| {
+            let request = client(*number);
+            scenario.go(None, "full", &request.asked()).is_ok()
+        });
+        assert_eq!(came.count(), 3);
+        let usage = scenario.states.usage();
+        assert_eq!(usage.refused, 7);
+        assert!(usage.bytes <= usage.most);
+        // Those that have room keep their states, and may change them.
+        assert!(scenario.is_in("full", &client(0).asked()));
+        assert!(scenario.go(None, "paid", &client(0).asked()).is_ok());
+        scenario.states.reset_one("cart");
+        assert_eq!(scenario.states.usage().bytes, 0);
+        assert!(scenario.go(None, "full", &client(9).asked()).is_ok());
     }
 }

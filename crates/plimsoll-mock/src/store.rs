@@ -8,18 +8,32 @@ use serde_json::{Number, Value};
 /// More keys are refused.
 const MOST_KEYS: usize = 100_000;
 
-/// Bytes of all keys and values, as JSON; more are refused.
-const MOST_BYTES: usize = 64 << 20;
+/// Bytes of all keys and values, as JSON, unless a file says otherwise; more are refused.
+pub const MOST_BYTES: usize = 64 << 20;
 
 /// Values by their keys, shared by all workers.
 #[derive(Debug, Clone, Default)]
 pub struct Store(Arc<Mutex<Kept>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
     /// As JSON.
     values: HashMap<String, String>,
     bytes: usize,
+    most: usize,
+    /// Values that found no room.
+    refused: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            values: HashMap::new(),
+            bytes: 0,
+            most: MOST_BYTES,
+            refused: 0,
+        }
+    }
 }
 
 /// Why a value is not kept.
@@ -29,8 +43,8 @@ pub enum StoreError {
     #[error("the store is full: it has {MOST_KEYS} keys")]
     Keys,
     /// They are too long.
-    #[error("the store is full: it has {} MiB", MOST_BYTES >> 20)]
-    Bytes,
+    #[error("the store is full: it has {0} bytes (`limits.store`)")]
+    Bytes(usize),
     /// What is there is no number.
     #[error("what `{0}` has is no number")]
     NoNumber(String),
@@ -82,7 +96,20 @@ impl Store {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.lock() = Kept::default();
+        let mut kept = self.lock();
+        kept.values = HashMap::new();
+        kept.bytes = 0;
+    }
+
+    /// Bounds what keys and values may take, in bytes.
+    pub fn limit(&self, most: usize) {
+        self.lock().most = most;
+    }
+
+    /// Bytes of keys and values, what they may be, and how often there was no room.
+    pub fn usage(&self) -> (usize, usize, u64) {
+        let kept = self.lock();
+        (kept.bytes, kept.most, kept.refused)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -94,11 +121,13 @@ impl Kept {
     fn put(&mut self, key: &str, value: String) -> Result<(), StoreError> {
         let before = self.values.get(key).map(|value| key.len() + value.len());
         if before.is_none() && self.values.len() >= MOST_KEYS {
+            self.refused += 1;
             return Err(StoreError::Keys);
         }
         let bytes = self.bytes - before.unwrap_or(0) + key.len() + value.len();
-        if bytes > MOST_BYTES {
-            return Err(StoreError::Bytes);
+        if bytes > self.most && bytes > self.bytes {
+            self.refused += 1;
+            return Err(StoreError::Bytes(self.most));
         }
         self.bytes = bytes;
         self.values.insert(key.to_owned(), value);
@@ -125,7 +154,10 @@ mod tests {
         assert_eq!(store.keys("t"), ["t"]);
         let half = "x".repeat(MOST_BYTES / 2);
         store.put("a", half.clone()).unwrap();
-        assert_eq!(store.put("b", half.clone()), Err(StoreError::Bytes));
+        assert_eq!(
+            store.put("b", half.clone()),
+            Err(StoreError::Bytes(MOST_BYTES))
+        );
         store.put("a", half.clone()).unwrap();
         assert!(store.remove("a") && !store.remove("a"));
         store.put("b", half).unwrap();

@@ -14,10 +14,42 @@ use serde_json::Value;
 use crate::asked::{Asked, values};
 use crate::condition::json::DottedPath;
 use crate::fake::Fake;
+use crate::handlebars::Program;
 
 /// Text with places, ready to be filled.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct Written(Filler);
+
+#[derive(Debug, Clone)]
+enum Filler {
+    Places(Places),
+    /// A template of another mock server, and whether it is for a field.
+    Foreign(Box<Program>, Form),
+}
+
+/// Whose templates texts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Handlebars with WireMock's model of requests and its helpers.
+    WireMock,
+    /// Handlebars with Mockoon's helpers.
+    Mockoon,
+}
+
+impl Dialect {
+    /// The dialect of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "wiremock" => Some(Self::WireMock),
+            "mockoon" => Some(Self::Mockoon),
+            _ => None,
+        }
+    }
+}
+
+/// A text with places of ours.
+#[derive(Debug, Clone)]
+struct Places {
     pieces: Vec<Piece>,
     form: Form,
     chance: Chance,
@@ -123,15 +155,55 @@ impl Written {
                 }
             });
         }
-        Ok(Self {
+        Ok(Self(Filler::Places(Places {
             pieces,
             form,
             chance,
-        })
+        })))
     }
 
-    /// The text for one request.
+    /// The same of a template of another mock server.
+    pub fn foreign(
+        text: &str,
+        dialect: Dialect,
+        form: Form,
+        chance: &Chance,
+        names: &[(String, usize)],
+    ) -> Result<Self, PlaceError> {
+        let program = Program::new(text, dialect, chance, names).map_err(PlaceError)?;
+        Ok(Self(Filler::Foreign(Box::new(program), form)))
+    }
+
+    /// The text for one request; of a template that cannot be filled what is wrong with it.
     pub fn fill(&self, asked: &Asked<'_>) -> String {
+        match &self.0 {
+            Filler::Places(places) => places.fill(asked),
+            Filler::Foreign(program, form) => {
+                let text = program
+                    .fill(asked)
+                    .unwrap_or_else(|error| format!("[ERROR: {error}]"));
+                if *form == Form::Field {
+                    let plain = text
+                        .chars()
+                        .map(|it| if it.is_control() { ' ' } else { it });
+                    return plain.collect();
+                }
+                text
+            }
+        }
+    }
+
+    /// What it is when every place holds a number, to be looked at before any request comes.
+    pub fn with_numbers(&self) -> String {
+        match &self.0 {
+            Filler::Places(places) => places.with_numbers(),
+            Filler::Foreign(program, _) => program.to_string(),
+        }
+    }
+}
+
+impl Places {
+    fn fill(&self, asked: &Asked<'_>) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -148,8 +220,7 @@ impl Written {
         text
     }
 
-    /// What it is when every place holds a number, to be looked at before any request comes.
-    pub fn with_numbers(&self) -> String {
+    fn with_numbers(&self) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text,
             _ => "0",

@@ -13,11 +13,13 @@ use plimsoll_server::{Alarms, Answer, LocalFuture, Outcome, Response, ResponseBo
 
 use crate::asked::Asked;
 use crate::collection;
+use crate::condition::Condition;
 use crate::events::EventStream;
 use crate::fault::Said;
 use crate::files::{self, Files, Known, Loaded};
 use crate::grpc::CallContent;
 use crate::journal::AnsweredBy;
+use crate::nearness::{findings, near_misses};
 use crate::pace::Paced;
 use crate::plan::MockPlan;
 use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
@@ -26,6 +28,7 @@ use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::script::{Script, Scripts};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
+use crate::states::SessionsFull;
 use crate::websocket::{self, Conversation, Session};
 
 /// A plan as one worker serves it.
@@ -44,6 +47,9 @@ pub(crate) struct Worker {
     session: RefCell<Option<Arc<Session>>>,
     alarms: Alarms,
 }
+
+/// With more rules than these it is not looked which one came nearest.
+const MOST_COMPARED: usize = 256;
 
 /// Which reply of which rule.
 #[derive(Debug, Clone, Copy)]
@@ -100,17 +106,25 @@ impl Worker {
         self.plan.body_limit
     }
 
+    /// Whether the rule that answers a request looks at its content as text.
+    pub(crate) fn reads_text(&self, asked: &Asked<'_>) -> bool {
+        let rule = self.plan.sets.iter().find_map(|set| {
+            let mut rules = set.rules().iter();
+            rules.find(|rule| set.covers(&asked.path) && rule.is_met_by(asked))
+        });
+        rule.is_some_and(|rule| rule.conditions.iter().any(Condition::reads_text))
+    }
+
     /// What a request is answered with, and by what.
     #[inline]
     pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> (Answer, By) {
-        if asked.method == "OPTIONS" {
-            return (Answer::now(self.sharing().options(asked)), By::Preflight);
-        }
         let allowed = self.sharing().allows(asked);
         if let Some((set, number)) = self.plan.find(asked) {
             let rule = &self.plan.sets[set].rules()[number];
-            if let Some((scenario, from, next)) = &rule.next {
-                scenario.go(from.as_deref(), next, asked);
+            if let Some((scenario, from, next)) = &rule.next
+                && let Err(error) = scenario.go(from.as_deref(), next, asked)
+            {
+                return (self.no_room(error, &allowed), By::Rule(set, number));
             }
             let chosen = Chosen {
                 set,
@@ -118,6 +132,9 @@ impl Worker {
                 turn: rule.turn(),
             };
             return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
+        }
+        if asked.method == "OPTIONS" {
+            return (Answer::now(self.sharing().options(asked)), By::Preflight);
         }
         let mut collections = self.plan.collections.iter().enumerate();
         let said = collections.find_map(|(at, collection)| Some((at, collection.answer(asked)?)));
@@ -150,6 +167,13 @@ impl Worker {
             By::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
             By::Folder => AnsweredBy::Folder,
         }
+    }
+
+    /// The answer where the state of a client cannot be kept.
+    fn no_room(&self, error: SessionsFull, allowed: &Allowed) -> Answer {
+        let status = StatusCode::INSUFFICIENT_STORAGE;
+        let refusal = Ready::text(self.sharing(), status, format!("{error}\n"));
+        Answer::now(refusal.response(self.sharing(), allowed))
     }
 
     /// The answer of a collection, once what it changes is on disk.
@@ -382,7 +406,12 @@ impl Worker {
             if let (Some(scenario), Some(client), Some(state)) =
                 (&rule.scenario, client, &answer.state)
             {
-                scenario.states.put(&scenario.name, &client, state);
+                let put = scenario.states.put(&scenario.name, &client, state);
+                if let Err(error) = put {
+                    let status = StatusCode::INSUFFICIENT_STORAGE;
+                    let refusal = Ready::text(worker.sharing(), status, format!("{error}\n"));
+                    return Outcome::Respond(refusal.response(worker.sharing(), &allowed));
+                }
             }
             let is_theirs = |name: &HeaderName| answer.fields.iter().any(|(it, _)| it == name);
             let mut fields: Vec<_> = own.into_iter().filter(|it| !is_theirs(&it.0)).collect();
@@ -451,9 +480,10 @@ impl Worker {
     /// The answer with a file of the folder.
     fn by_folder(self: &Rc<Self>, asked: &Asked<'_>, allowed: Allowed) -> Answer {
         if self.plan.folder.is_none() {
-            return Answer::now(self.missing(&allowed));
+            return Answer::now(self.unmatched(asked, &allowed));
         }
         let epoch = match self.files.known(&asked.path) {
+            Known::Answer(None) => return Answer::now(self.unmatched(asked, &allowed)),
             Known::Answer(answer) => {
                 return Answer::now(self.or_missing(answer.as_deref(), &allowed));
             }
@@ -461,6 +491,8 @@ impl Worker {
         };
         let worker = Rc::clone(self);
         let path = asked.path.clone().into_owned();
+        let mut kept = asked.keep();
+        kept.body = Bytes::copy_from_slice(asked.body);
         Answer::later(async move {
             let (plan, wanted) = (Arc::clone(&worker.plan), path.clone());
             let loaded = files::loaded(move || {
@@ -480,8 +512,30 @@ impl Worker {
                 sharing,
                 &allowed,
             );
-            answer.unwrap_or_else(|| worker.missing(&allowed))
+            answer.unwrap_or_else(|| worker.unmatched(&kept.asked(), &allowed))
         })
+    }
+
+    /// What is answered where nothing matches: the rule that came nearest, and where it differs.
+    fn unmatched(&self, asked: &Asked<'_>, allowed: &Allowed) -> Response {
+        let count: usize = self.plan.sets.iter().map(|set| set.rules().len()).sum();
+        if count == 0 || count > MOST_COMPARED {
+            return self.missing(allowed);
+        }
+        let mut text = format!("no rule matches {} {:?}\n", asked.method, asked.path);
+        if let Some(miss) = near_misses(&self.plan, asked, 1).first() {
+            let findings = findings(miss.set, miss.rule, asked);
+            if let Some(unmet) = findings.iter().find(|it| !it.is_met) {
+                let (name, found) = (&miss.rule.key, &unmet.found);
+                writeln!(
+                    text,
+                    "nearest is rule {name}: {}, found {found}",
+                    unmet.condition
+                )
+                .expect("texts take everything");
+            }
+        }
+        Ready::text(self.sharing(), StatusCode::NOT_FOUND, text).response(self.sharing(), allowed)
     }
 
     fn or_missing(&self, answer: Option<&Ready>, allowed: &Allowed) -> Response {
@@ -506,6 +560,11 @@ fn written_fields(reply: &Reply, asked: &Asked<'_>) -> Vec<(HeaderName, HeaderVa
     fields
 }
 
+/// An empty media type in a rule stands for none at all.
+pub(crate) fn without_empty_type(fields: &mut Vec<(HeaderName, HeaderValue)>) {
+    fields.retain(|(name, value)| name != CONTENT_TYPE || !value.is_empty());
+}
+
 /// The status of a reply, and its fields with its media type.
 fn head(
     reply: &Reply,
@@ -516,6 +575,7 @@ fn head(
     {
         fields.push((CONTENT_TYPE, kind.clone()));
     }
+    without_empty_type(&mut fields);
     (reply.status.unwrap_or(StatusCode::OK), fields)
 }
 

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use plimsoll_model::{Histogram, RunSummary};
+use serde_json::Value;
 
 use crate::SummaryDocument;
 use crate::hdr;
@@ -54,8 +55,10 @@ impl RunRecord {
     ///
     /// - `summary`, `latency`: the content of `summary.json` and `latency.hdr`.
     pub fn read(name: &str, summary: &[u8], latency: &[u8]) -> Result<Self, RecordError> {
+        // By way of a value: numbers keep their text in JSON, and flattened structs cannot take them so.
+        let summary: Value = serde_json::from_slice(summary).map_err(RecordError::Summary)?;
         let summary: SummaryDocument =
-            serde_json::from_slice(summary).map_err(RecordError::Summary)?;
+            serde_json::from_value(summary).map_err(RecordError::Summary)?;
         if summary.schema != SummaryDocument::SCHEMA {
             return Err(RecordError::Schema(summary.schema));
         }

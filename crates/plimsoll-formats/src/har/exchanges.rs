@@ -28,6 +28,10 @@ pub struct RecordedExchange {
     pub origin: String,
     /// Path and query, as they were sent; without a fragment.
     pub target: String,
+    /// The media type of the content of the request.
+    pub request_kind: Option<String>,
+    /// The content of the request; empty if it had none.
+    pub request_body: Vec<u8>,
     /// From 200 to 599.
     pub status: u16,
     /// Fields of the response, without those about the connection and the coding of its content.
@@ -109,7 +113,10 @@ fn exchange(place: &Place, entry: &Value) -> Result<RecordedExchange, String> {
         .map(|(_, value)| value);
     let kind = named.or_else(|| of_content("mimeType"));
     let kind = kind.filter(|kind| kind.contains('/') && *kind != "x-unknown");
+    let posted = |key: &str| request.get("postData")?.get(key)?.as_str();
     Ok(RecordedExchange {
+        request_kind: posted("mimeType").map(str::to_owned),
+        request_body: posted("text").unwrap_or_default().as_bytes().to_vec(),
         place: place.clone(),
         method,
         origin: format!("{scheme}://{host}"),

@@ -21,7 +21,7 @@ pub struct Api {
     root: Value,
     /// The paths of its servers, without a slash at their end; those at the root are not among them.
     pub bases: Vec<String>,
-    /// In the order of their paths.
+    /// In the order of the document.
     pub operations: Vec<Operation>,
     /// What of the document these do not carry.
     pub left_out: Vec<Remark>,
@@ -88,6 +88,18 @@ pub struct Parameter {
     pub list: Option<ListStyle>,
     /// Whether it is an object that is written as `name[key]=value`.
     pub is_deep: bool,
+    /// The properties of an object that is written by its keys, with their types: each as a parameter of its own, or
+    /// all in one value (`name=a,1,b,2`).
+    pub object: Option<ObjectStyle>,
+}
+
+/// How an object is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectStyle {
+    /// Whether each property is a parameter of its own, else keys and values come in turn in one value.
+    pub is_exploded: bool,
+    /// The properties that its schema names, with their types.
+    pub properties: Vec<(String, Option<String>)>,
 }
 
 /// How the elements of a list are written.
@@ -330,6 +342,19 @@ impl Reader<'_> {
             let items = resolved(schema, schema)?.get("items")?;
             self::kind(items, schema)
         });
+        let is_form = matches!(text("style"), None | Some("form" | "simple"));
+        let of_query = matches!(place, ParameterPlace::Query | ParameterPlace::Cookie);
+        let is_object = kind.as_deref() == Some("object") && is_form;
+        let object = schema.as_ref().filter(|_| is_object).map(|schema| {
+            let properties = resolved(schema, schema).and_then(|it| it.get("properties"));
+            let properties = properties.and_then(Value::as_object).into_iter().flatten();
+            ObjectStyle {
+                is_exploded: explodes.unwrap_or(of_query),
+                properties: properties
+                    .map(|(name, property)| (name.clone(), self::kind(property, schema)))
+                    .collect(),
+            }
+        });
         Some(Parameter {
             place,
             name,
@@ -339,6 +364,7 @@ impl Reader<'_> {
             schema,
             list,
             is_deep: text("style") == Some("deepObject"),
+            object,
         })
     }
 

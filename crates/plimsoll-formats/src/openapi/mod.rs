@@ -5,6 +5,8 @@
 
 mod api;
 
+mod pattern;
+
 mod random;
 
 mod schema;
@@ -15,8 +17,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 pub use self::api::{
-    Api, ApiResponse, Credential, ListStyle, Operation, Parameter, ParameterPlace, RequestBody,
-    ResponseContent, parse_api, property_kind,
+    Api, ApiResponse, Credential, ListStyle, ObjectStyle, Operation, Parameter, ParameterPlace,
+    RequestBody, ResponseContent, parse_api, property_kind,
 };
 
 use self::schema::{Document, Unmade};

@@ -49,18 +49,22 @@ impl<'d, 'a> Dice<'d, 'a> {
             }
         }
         let mut whole = Map::new();
+        let mut is_object = false;
         for part in list("allOf").into_iter().flatten() {
+            if !super::schema::says_what(document.resolve(part)?) {
+                continue;
+            }
             match self.make_within(part, depth + 1)? {
-                Value::Object(fields) => whole.extend(fields),
+                Value::Object(fields) => {
+                    is_object = true;
+                    whole.extend(fields);
+                }
                 value => return Ok(value),
             }
         }
         let kind = super::schema::kind(schema);
-        if schema.get("properties").is_some() || kind == Some("object") {
+        if is_object || schema.get("properties").is_some() || kind == Some("object") {
             return self.object(schema, depth, whole);
-        }
-        if !whole.is_empty() {
-            return Ok(Value::Object(whole));
         }
         match kind {
             Some("array") => self.array(schema, depth),

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::pattern;
+
 /// How far references and nested schemas are followed.
 const DEEPEST: u32 = 24;
 
@@ -122,15 +124,23 @@ impl<'a> Document<'a> {
             }
         }
         let mut whole = Map::new();
+        let mut is_object = false;
         for part in list("allOf").into_iter().flatten() {
+            if !says_what(self.resolve(part)?) {
+                continue;
+            }
             match self.make_within(part, depth - 1)? {
-                Value::Object(fields) => whole.extend(fields),
+                Value::Object(fields) => {
+                    is_object = true;
+                    whole.extend(fields);
+                }
                 value => return Ok(value),
             }
         }
         match kind(schema) {
             _ if schema.get("properties").is_some() => self.object(schema, depth, whole),
-            _ if !whole.is_empty() => Ok(Value::Object(whole)),
+            // One of nothing but what it need not have is an object all the same.
+            _ if is_object => self.object(schema, depth, whole),
             Some("object") => self.object(schema, depth, whole),
             Some("array") => self.array(schema, depth),
             Some("string") => string(schema),
@@ -204,6 +214,23 @@ fn schema_of(of: &Value) -> Result<&Value, Unmade> {
         .ok_or_else(|| Unmade("has neither an example nor a schema".to_owned()))
 }
 
+/// Whether a part of `allOf` says of what type values are; one with a description alone does not.
+pub(super) fn says_what(schema: &Value) -> bool {
+    const KEYS: [&str; 10] = [
+        "type",
+        "properties",
+        "items",
+        "allOf",
+        "oneOf",
+        "anyOf",
+        "enum",
+        "const",
+        "example",
+        "$ref",
+    ];
+    KEYS.iter().any(|key| schema.get(*key).is_some())
+}
+
 /// What the schema itself gives as a value.
 fn given(schema: &Value) -> Option<Value> {
     let examples = || schema.get("examples")?.as_array()?.first();
@@ -245,6 +272,15 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
         return Ok(json!(made));
     }
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        let bound = |key: &str| {
+            let bound = schema.get(key).and_then(Value::as_u64);
+            bound.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
+        };
+        let (least, most) = (bound("minLength"), bound("maxLength"));
+        let made = pattern::text_of(pattern, least.unwrap_or(0), most.unwrap_or(usize::MAX));
+        if let Some(text) = made {
+            return Ok(json!(text));
+        }
         return Err(Unmade(format!(
             "no text is made for the pattern `{pattern}`; give an example in the document"
         )));

@@ -40,7 +40,7 @@ fn csv_and_json_give_the_same_rows() {
 #[test]
 fn values_of_json_are_texts() {
     let table = Table::parse("[{\"a\": 1, \"b\": true, \"c\": [1, \"x\"], \"d\": 1.50}]").unwrap();
-    assert_eq!(shown(&table), [["1", "true", "[1,\"x\"]", "1.5"]]);
+    assert_eq!(shown(&table), [["1", "true", "[1,\"x\"]", "1.50"]]);
 }
 
 #[test]

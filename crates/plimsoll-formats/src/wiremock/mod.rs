@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{Place, Remark};
 
-pub use self::pattern::{NumberOrder, Pattern};
+pub use self::pattern::{NumberOrder, Pattern, TimeOrder};
 pub use self::request::{FieldPlace, MappingField, MappingUrl};
 pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 

@@ -38,12 +38,27 @@ pub enum Pattern {
     EqualToXml(String, bool),
     /// It is XML in which an XPath finds something, which must meet a pattern if there is one; prefixes with their namespaces.
     XPath(String, Vec<(String, String)>, Option<Box<Self>>),
+    /// A time that stands so to this one, which may be relative to now.
+    Time(TimeOrder, String),
+    /// As many values as these, each of which one of them meets.
+    Exactly(Vec<Self>),
     /// All of them.
     All(Vec<Self>),
     /// One of them.
     Any(Vec<Self>),
     /// Not this one.
     Not(Box<Self>),
+}
+
+/// How times stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOrder {
+    /// `before`
+    Before,
+    /// `after`
+    After,
+    /// `equalToDateTime`
+    Equal,
 }
 
 /// How numbers stand to each other.
@@ -88,81 +103,92 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
         value.is_some_and(|value| !says_nothing(&value))
     });
     let of_xml: Vec<_> = of_xml.collect();
-    let Some(key) = table.keys().next().cloned() else {
+    let keys: Vec<String> = table.keys().cloned().collect();
+    if keys.is_empty() {
         return notes.wrong(at, "has no operator");
-    };
-    let operand = table.remove(&key).unwrap_or_default();
-    let found = match (key.as_str(), operand) {
-        ("equalTo", Value::String(text)) => Pattern::Equal(text, ignores_case),
-        ("contains", Value::String(text)) => Pattern::Contains(text),
-        ("doesNotContain", Value::String(text)) => not(Pattern::Contains(text)),
-        ("binaryEqualTo", Value::String(text)) => match plain(&text) {
-            Some(text) => Pattern::Equal(text, false),
-            None => return notes.wrong(at, "`binaryEqualTo` is not base64 of text in UTF-8"),
-        },
-        ("matches", Value::String(text)) => Pattern::Matches(text),
-        ("doesNotMatch", Value::String(text)) => not(Pattern::Matches(text)),
-        ("absent", Value::Bool(true)) => Pattern::Absent,
-        ("absent", Value::Bool(false)) | ("anything", _) => Pattern::Anything,
-        ("equalToJson", value) => Pattern::EqualToJson {
-            value: json(value, at, &key, notes)?,
-            ignores_order,
-            ignores_extra,
-        },
-        ("matchesJsonPath", Value::String(path)) => Pattern::JsonPath(path, None),
-        ("matchesJsonPath", Value::Object(mut inner)) => {
-            let path = expression(&mut inner, at, notes)?;
-            let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
-            Pattern::JsonPath(path, Some(Box::new(inner)))
-        }
-        ("matchesJsonSchema", value @ (Value::String(_) | Value::Object(_))) => {
-            Pattern::JsonSchema(json(value, at, &key, notes)?)
-        }
-        ("equalToXml", Value::String(text)) => {
-            // What makes documents equal that are not is left to nobody's guess.
-            if let Some(option) = of_xml.first() {
-                let message = format!("`{option}` is not known here, so the mapping is left out");
-                return notes.wrong(at, message);
-            }
-            Pattern::EqualToXml(text, ignores_order_of_same)
-        }
-        ("matchesXPath", Value::String(path)) => Pattern::XPath(path, prefixes(namespaces), None),
-        ("matchesXPath", Value::Object(mut inner)) => {
-            let path = expression(&mut inner, at, notes)?;
-            let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
-            Pattern::XPath(path, prefixes(namespaces), Some(Box::new(inner)))
-        }
-        ("not", value) => not(pattern_within(value, at, notes, levels)?),
-        ("and" | "or" | "includes", Value::Array(all)) => {
-            let patterns = all
-                .into_iter()
-                .map(|value| pattern_within(value, at, notes, levels))
-                .collect::<Vec<_>>();
-            let patterns: Vec<Pattern> = patterns.into_iter().collect::<Option<_>>()?;
-            if key == "or" {
-                Pattern::Any(patterns)
-            } else {
-                Pattern::All(patterns)
-            }
-        }
-        (name, operand) => {
-            if let Some(pattern) = number(name, &operand) {
-                pattern
-            } else {
-                // Without the condition the mapping would answer what it is not for.
-                let message = format!(
-                    "`{name}` is not known here with that value, so the mapping is left out"
-                );
-                return notes.wrong(at, message);
-            }
-        }
-    };
-    // A pattern has one operator; of two of them one would be forgotten.
-    if let Some(key) = table.keys().next() {
-        let message = format!("`{key}` is not known beside another operator");
-        return notes.wrong(at, message);
     }
-    Some(found)
+    let mut all = Vec::new();
+    for key in keys {
+        let operand = table.remove(&key).unwrap_or_default();
+        let found = match (key.as_str(), operand) {
+            ("equalTo", Value::String(text)) => Pattern::Equal(text, ignores_case),
+            ("contains", Value::String(text)) => Pattern::Contains(text),
+            ("doesNotContain", Value::String(text)) => not(Pattern::Contains(text)),
+            ("binaryEqualTo", Value::String(text)) => match plain(&text) {
+                Some(text) => Pattern::Equal(text, false),
+                None => return notes.wrong(at, "`binaryEqualTo` is not base64 of text in UTF-8"),
+            },
+            ("matches", Value::String(text)) => Pattern::Matches(text),
+            ("doesNotMatch", Value::String(text)) => not(Pattern::Matches(text)),
+            ("absent", Value::Bool(true)) => Pattern::Absent,
+            ("absent", Value::Bool(false)) | ("anything", _) => Pattern::Anything,
+            ("equalToJson", value) => Pattern::EqualToJson {
+                value: json(value, at, &key, notes)?,
+                ignores_order,
+                ignores_extra,
+            },
+            ("matchesJsonPath", Value::String(path)) => Pattern::JsonPath(path, None),
+            ("matchesJsonPath", Value::Object(mut inner)) => {
+                let path = expression(&mut inner, at, notes)?;
+                let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
+                Pattern::JsonPath(path, Some(Box::new(inner)))
+            }
+            ("matchesJsonSchema", value @ (Value::String(_) | Value::Object(_))) => {
+                Pattern::JsonSchema(json(value, at, &key, notes)?)
+            }
+            ("equalToXml", Value::String(text)) => {
+                // What makes documents equal that are not is left to nobody's guess.
+                if let Some(option) = of_xml.first() {
+                    let message =
+                        format!("`{option}` is not known here, so the mapping is left out");
+                    return notes.wrong(at, message);
+                }
+                Pattern::EqualToXml(text, ignores_order_of_same)
+            }
+            ("matchesXPath", Value::String(path)) => {
+                Pattern::XPath(path, prefixes(namespaces.as_ref()), None)
+            }
+            ("matchesXPath", Value::Object(mut inner)) => {
+                let path = expression(&mut inner, at, notes)?;
+                let inner = pattern_within(Value::Object(inner), at, notes, levels)?;
+                Pattern::XPath(path, prefixes(namespaces.as_ref()), Some(Box::new(inner)))
+            }
+            ("not", value) => not(pattern_within(value, at, notes, levels)?),
+            ("before", Value::String(text)) => Pattern::Time(TimeOrder::Before, text),
+            ("after", Value::String(text)) => Pattern::Time(TimeOrder::After, text),
+            ("equalToDateTime", Value::String(text)) => Pattern::Time(TimeOrder::Equal, text),
+            ("and" | "or" | "includes" | "hasExactly", Value::Array(all)) => {
+                let patterns = all
+                    .into_iter()
+                    .map(|value| pattern_within(value, at, notes, levels))
+                    .collect::<Vec<_>>();
+                let patterns: Vec<Pattern> = patterns.into_iter().collect::<Option<_>>()?;
+                match key.as_str() {
+                    "or" => Pattern::Any(patterns),
+                    "hasExactly" => Pattern::Exactly(patterns),
+                    _ => Pattern::All(patterns),
+                }
+            }
+            (name, operand) => {
+                if let Some(pattern) = number(name, &operand) {
+                    pattern
+                } else {
+                    // Without the condition the mapping would answer what it is not for.
+                    let message = format!(
+                        "`{name}` is not known here with that value, so the mapping is left out"
+                    );
+                    return notes.wrong(at, message);
+                }
+            }
+        };
+        all.push(found);
+    }
+    // Several operators must all be met.
+    Some(if all.len() == 1 {
+        all.remove(0)
+    } else {
+        Pattern::All(all)
+    })
 }
 
 fn number(name: &str, operand: &Value) -> Option<Pattern> {
@@ -217,13 +243,12 @@ fn json(value: Value, at: &str, key: &str, notes: &mut Notes) -> Option<Value> {
     }
 }
 
-fn prefixes(namespaces: Option<Value>) -> Vec<(String, String)> {
-    let Some(Value::Object(table)) = namespaces else {
-        return Vec::new();
-    };
+fn prefixes(namespaces: Option<&Value>) -> Vec<(String, String)> {
+    let table = namespaces.and_then(Value::as_object);
     table
         .into_iter()
-        .filter_map(|(prefix, name)| Some((prefix, name.as_str()?.to_owned())))
+        .flatten()
+        .filter_map(|(prefix, name)| Some((prefix.clone(), name.as_str()?.to_owned())))
         .collect()
 }
 

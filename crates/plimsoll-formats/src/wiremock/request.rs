@@ -63,7 +63,6 @@ pub(super) fn methods(
     match request.remove("method") {
         None | Some(Value::Null) => (Vec::new(), Vec::new()),
         Some(Value::String(method)) => match method.as_str() {
-            "ANY" => (Vec::new(), Vec::new()),
             "GET_OR_HEAD" => (vec!["GET".to_owned(), "HEAD".to_owned()], Vec::new()),
             _ => (vec![method], Vec::new()),
         },

@@ -82,7 +82,7 @@ fn a_mapping_is_taken_apart() {
 fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
     let text = r#"{ "mappings": [
         { "request": { "url": "/a", "multipartPatterns": [] }, "response": {} },
-        { "request": { "headers": { "x": { "hasExactly": [] }, "y": { "equalTo": 1 } } }, "response": { "status": 99 } },
+        { "request": { "headers": { "x": { "hasSome": [] }, "y": { "equalTo": 1 } } }, "response": { "status": 99 } },
         { "request": { "url": "/b" } },
         3
     ]}"#;
@@ -92,7 +92,7 @@ fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
     let told = told(&parsed.left_out).join("\n");
     for expected in [
         ", mappings[1].request.multipartPatterns: this condition is not known",
-        ", mappings[2].request.headers.x: `hasExactly` is not known",
+        ", mappings[2].request.headers.x: `hasSome` is not known",
         ", mappings[2].request.headers.y: `equalTo` is not known here with that value",
         ", mappings[2].response.status: must be from 200 to 599",
         ", mappings[4]: is not an object",

@@ -112,7 +112,8 @@ fn put(call: &Call, name: &str, known: &Known, plan: &MockPlan) -> Result<Said, 
         }
         (_, Some(client)) => client,
     };
-    plan.states.put(name, client, state);
+    let put = plan.states.put(name, client, state);
+    put.map_err(|error| Said::error(StatusCode::INSUFFICIENT_STORAGE, &error.to_string()))?;
     Ok(Said::done())
 }
 

@@ -19,6 +19,7 @@ impl AdminOfMock {
             let (entries, dropped) = journal.entries();
             json!({ "requests": entries.len(), "dropped": dropped })
         });
+        let (sessions, store) = (plan.states.usage(), plan.states.store.usage());
         let files = plan.files.iter().map(|file| file.display().to_string());
         Said::fields(json!({
             "files": files.collect::<Vec<_>>(),
@@ -26,6 +27,8 @@ impl AdminOfMock {
             "rules": rules,
             "collections": plan.collections.len(),
             "journal": journal,
+            "sessions": { "bytes": sessions.bytes, "max_bytes": sessions.most, "refused": sessions.refused },
+            "store": { "bytes": store.0, "max_bytes": store.1, "refused": store.2 },
         }))
     }
 
@@ -53,10 +56,16 @@ impl AdminOfMock {
             return Said::not_allowed("GET");
         }
         let plan = self.shared.plan().1;
-        let shown = plan
-            .collections
-            .iter()
-            .map(|collection| json!({ "path": collection.path(), "objects": collection.count() }));
+        let shown = plan.collections.iter().map(|collection| {
+            let (bytes, most) = collection.bytes();
+            json!({
+                "path": collection.path(),
+                "objects": collection.count(),
+                "bytes": bytes,
+                "max_bytes": most,
+                "refused": collection.refused(),
+            })
+        });
         Said::fields(json!({ "collections": shown.collect::<Vec<_>>() }))
     }
 

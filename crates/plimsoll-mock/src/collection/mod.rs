@@ -1,12 +1,15 @@
 //! Collections: the objects of a JSON file, to be listed, read, made, changed and deleted.
 
+mod database;
+
 mod list;
 
 mod persist;
 
-use std::collections::HashSet;
+mod related;
+
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -16,29 +19,37 @@ use serde_json::{Map, Value};
 
 use crate::asked::Asked;
 
+pub use self::database::CollectionError;
+pub(crate) use self::database::MOST_BYTES;
 pub(crate) use self::persist::Written;
 
-use self::persist::Keeper;
-
-/// More objects are not taken.
-const MOST_OBJECTS: usize = 100_000;
+use self::database::{
+    Database, Full, MOST_OBJECTS, Object, Snapshot, Table, Tables, find, key, length, next_id,
+};
 
 /// The objects under one path.
 #[derive(Debug)]
 pub struct Collection {
     path: String,
-    id: String,
-    objects: Mutex<Objects>,
-    keeper: Option<Keeper>,
-    /// Where its objects came from.
-    source: Option<PathBuf>,
+    /// Which table of the database it is, and what that is called.
+    number: usize,
+    name: String,
+    database: Arc<Database>,
 }
 
+/// How a database is made of a file.
 #[derive(Debug)]
-struct Objects {
-    all: Vec<Map<String, Value>>,
-    /// How often they have changed.
-    version: u64,
+pub(crate) struct CollectionOptions {
+    /// Where it is, normalised; of a file with several lists what comes before their names.
+    pub(crate) path: String,
+    /// The key that tells objects from each other.
+    pub(crate) id: String,
+    /// Bytes of the JSON of its objects.
+    pub(crate) most_bytes: u64,
+    /// Where changes are written; absent to keep them in memory.
+    pub(crate) kept: Option<PathBuf>,
+    /// Where its objects came from.
+    pub(crate) source: Option<PathBuf>,
 }
 
 /// What a collection answers.
@@ -51,61 +62,73 @@ pub(crate) struct Said {
     pub(crate) written: Option<Written>,
 }
 
-/// Why a text holds no collection.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CollectionError {
-    /// It is no JSON, or no array.
-    #[error("must be an array of objects: {0}")]
-    Array(String),
-    /// An object without the key that tells it from others, or with another one's.
-    #[error("object {0} has no `{1}` of its own")]
-    Id(usize, String),
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inner<'p> {
+    /// All objects, or the one that stands alone.
+    Whole,
+    /// The object of that name.
+    One(&'p str),
+    /// Objects of another name that belong to it.
+    Children(&'p str, &'p str),
 }
 
 impl Collection {
-    /// The objects of a JSON text.
-    ///
-    /// - `path`: normalised.
-    /// - `id`: the key that tells objects from each other.
-    /// - `file`: where changes are written; absent to keep them in memory.
-    pub fn new(
-        path: String,
-        id: String,
+    /// The collections of a JSON text: one of an array, several of an object.
+    pub(crate) fn all_of(
+        options: CollectionOptions,
         text: &str,
-        file: Option<PathBuf>,
-    ) -> Result<Self, CollectionError> {
-        let all = objects(text, &id)?;
-        Ok(Self {
-            path,
-            id,
-            objects: Mutex::new(Objects { all, version: 0 }),
-            keeper: file.map(Keeper::new),
-            source: None,
-        })
-    }
-
-    /// The same, whose objects came from a file.
-    #[must_use]
-    pub fn of_file(mut self, file: PathBuf) -> Self {
-        self.source = Some(file);
-        self
+    ) -> Result<Vec<Self>, CollectionError> {
+        let base = options.path.trim_end_matches('/').to_owned();
+        let name = base.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut database =
+            Database::new(&name, options.id, text, options.most_bytes, options.kept)?;
+        database.source = options.source;
+        let database = Arc::new(database);
+        let is_array = text.trim_start().starts_with('[');
+        let tables = Arc::clone(&database.snapshot().tables);
+        let collections = tables.iter().enumerate().map(|(number, (name, _))| Self {
+            path: if is_array {
+                options.path.clone()
+            } else {
+                format!("{base}/{name}")
+            },
+            number,
+            name: name.clone(),
+            database: Arc::clone(&database),
+        });
+        Ok(collections.collect())
     }
 
     /// How many objects there are.
     pub fn count(&self) -> usize {
-        self.lock().all.len()
+        match self.database.lock().table(self.number) {
+            Some(Table::List(list)) => list.len(),
+            Some(Table::Single(_)) => 1,
+            None => 0,
+        }
+    }
+
+    /// Bytes of the JSON of all objects of its file, and what they may be.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.database.bytes(), self.database.most_bytes)
+    }
+
+    /// Changes of its file that were refused because there was no room.
+    pub fn refused(&self) -> u64 {
+        self.database.refused()
     }
 
     /// Holds what its file has, as in the beginning; one that persists does so anyway. Blocks.
     pub fn reset(&self) -> Result<(), CollectionError> {
-        let Some(file) = self.source.as_ref().filter(|_| self.keeper.is_none()) else {
+        let database = &self.database;
+        let Some(file) = database.source.as_ref().filter(|_| !database.is_kept()) else {
             return Ok(());
         };
         let wrong = |error: &dyn std::fmt::Display| CollectionError::Array(error.to_string());
         let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
         let json = json5_to_json(&text).map_err(|error| wrong(&error))?;
-        self.lock().all = objects(&json, &self.id)?;
-        Ok(())
+        database.reset(&self.name, &json)
     }
 
     /// Where it is, normalised.
@@ -115,122 +138,252 @@ impl Collection {
 
     /// Whether it answers such paths.
     pub fn covers(&self, path: &str) -> bool {
-        self.inner(path).is_some()
+        let snapshot = self.database.snapshot();
+        let is_list = matches!(snapshot.tables.get(self.number), Some((_, Table::List(_))));
+        match self.inner(path) {
+            None => false,
+            Some(Inner::Whole) => true,
+            Some(Inner::One(_)) => is_list,
+            Some(Inner::Children(_, name)) => {
+                is_list && matches!(snapshot.named(name), Some(Table::List(_)))
+            }
+        }
     }
 
-    /// What remains of a path: nothing of the collection's own, the name of an object below it.
-    fn inner<'p>(&self, path: &'p str) -> Option<&'p str> {
+    /// What a path names; nothing if it is another one's.
+    fn inner<'p>(&self, path: &'p str) -> Option<Inner<'p>> {
         let rest = path.strip_prefix(self.path.trim_end_matches('/'))?;
-        match rest.strip_prefix('/') {
-            None if rest.is_empty() => Some(""),
-            None => None,
-            Some(id) => Some(id).filter(|id| !id.contains('/')),
+        let Some(rest) = rest.strip_prefix('/') else {
+            return rest.is_empty().then_some(Inner::Whole);
+        };
+        match rest.split_once('/') {
+            None if rest.is_empty() => Some(Inner::Whole),
+            None => Some(Inner::One(rest)),
+            Some((id, name)) if !name.contains('/') => Some(Inner::Children(id, name)),
+            Some(_) => None,
         }
     }
 
     /// What it answers to a request; nothing if the path is another one's.
     pub(crate) fn answer(&self, asked: &Asked<'_>) -> Option<Said> {
-        let id = self.inner(&asked.path)?;
-        if id.is_empty() {
-            return Some(match asked.method {
-                "GET" | "HEAD" => list::list(&self.lock().all, asked.parameters()),
-                "POST" => self.make(asked),
+        let inner = self.inner(&asked.path)?;
+        let snapshot = self.database.snapshot();
+        let (_, table) = snapshot.tables.get(self.number)?;
+        match (table, inner) {
+            (Table::List(list), Inner::Whole) => Some(match asked.method {
+                "GET" | "HEAD" => self.list(&snapshot, &self.name, list, asked),
+                "POST" => self.make(asked, self.number, None),
                 _ => not_allowed("GET, HEAD, POST"),
-            });
-        }
-        Some(match asked.method {
-            "GET" | "HEAD" => {
-                let objects = self.lock();
-                match objects.find(&self.id, id) {
-                    Some(number) => Said::json(StatusCode::OK, &objects.all[number]),
+            }),
+            (Table::List(list), Inner::One(id)) => Some(match asked.method {
+                "GET" | "HEAD" => match find(list, &self.database.id, id) {
+                    Some(at) => {
+                        let related = self.related(&snapshot, &self.name);
+                        let object = related.with(&list[at], asked.parameters());
+                        Said::json(StatusCode::OK, &object)
+                    }
                     None => missing(),
-                }
+                },
+                "PUT" | "PATCH" => self.change(asked, id),
+                "DELETE" => self.delete(id),
+                _ => not_allowed("GET, HEAD, PUT, PATCH, DELETE"),
+            }),
+            (Table::List(list), Inner::Children(id, name)) => {
+                let number = snapshot
+                    .tables
+                    .iter()
+                    .position(|(known, _)| known == name)?;
+                let (_, Table::List(children)) = &snapshot.tables[number] else {
+                    return None;
+                };
+                let Some(at) = find(list, &self.database.id, id) else {
+                    return Some(missing());
+                };
+                let foreign = related::foreign_key(&self.name);
+                let own = list[at].get(&self.database.id);
+                Some(match asked.method {
+                    "GET" | "HEAD" => {
+                        let belongs =
+                            |child: &&Arc<Object>| related::is_same(child.get(&foreign), own);
+                        let children: Vec<_> = children.iter().filter(belongs).cloned().collect();
+                        self.list(&snapshot, name, &children, asked)
+                    }
+                    "POST" => self.make(asked, number, own.cloned().map(|own| (foreign, own))),
+                    _ => not_allowed("GET, HEAD, POST"),
+                })
             }
-            "PUT" | "PATCH" => self.change(asked, id),
-            "DELETE" => self.delete(id),
-            _ => not_allowed("GET, HEAD, PUT, PATCH, DELETE"),
-        })
+            (Table::Single(object), Inner::Whole) => Some(match asked.method {
+                "GET" | "HEAD" => Said::json(StatusCode::OK, &**object),
+                "PUT" | "PATCH" => self.change_single(asked),
+                _ => not_allowed("GET, HEAD, PUT, PATCH"),
+            }),
+            (Table::Single(_), _) => None,
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Objects> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    fn related<'s>(&'s self, snapshot: &'s Snapshot, name: &'s str) -> related::Related<'s> {
+        related::Related {
+            snapshot,
+            name,
+            id: &self.database.id,
+        }
     }
 
-    fn make(&self, asked: &Asked<'_>) -> Said {
+    fn list(
+        &self,
+        snapshot: &Snapshot,
+        name: &str,
+        all: &[Arc<Object>],
+        asked: &Asked<'_>,
+    ) -> Said {
+        let parameters = asked.parameters();
+        let page = match list::page_of(all, parameters) {
+            Ok(page) => page,
+            Err(message) => return mistake(StatusCode::BAD_REQUEST, &message),
+        };
+        let related = self.related(snapshot, name);
+        let objects = page.objects.iter();
+        let objects: Vec<_> = objects.map(|it| related.with(it, parameters)).collect();
+        let mut said = Said::json(StatusCode::OK, &objects);
+        let name = HeaderName::from_static("x-total-count");
+        said.fields.push((name, HeaderValue::from(page.total)));
+        if let Some(link) = page.link(asked) {
+            said.fields.push((http::header::LINK, link));
+        }
+        said
+    }
+
+    /// - `belongs`: the key that says which object it belongs to, with its value.
+    fn make(&self, asked: &Asked<'_>, number: usize, belongs: Option<(String, Value)>) -> Said {
         let Some(mut object) = asked.json().and_then(Value::as_object).cloned() else {
             return mistake(
                 StatusCode::BAD_REQUEST,
                 "the content must be an object of JSON",
             );
         };
-        let mut objects = self.lock();
-        if objects.all.len() >= MOST_OBJECTS {
-            return mistake(StatusCode::INSUFFICIENT_STORAGE, "the collection is full");
+        object.extend(belongs);
+        let database = &self.database;
+        let id = &database.id;
+        let mut tables = database.lock();
+        let Some(Table::List(list)) = tables.table(number) else {
+            return missing();
+        };
+        if list.len() >= MOST_OBJECTS {
+            return full(database.full(&format!("{MOST_OBJECTS} objects")));
         }
-        match key(&object, &self.id) {
-            None if object.contains_key(&self.id) => {
-                let text = format!("`{}` must be a text or a number", self.id);
+        match key(&object, id) {
+            None if object.contains_key(id) => {
+                let text = format!("`{id}` must be a text or a number");
                 return mistake(StatusCode::UNPROCESSABLE_ENTITY, &text);
             }
             None => {
-                let id = objects.next_id(&self.id);
-                object.insert(self.id.clone(), id);
+                object.shift_insert(0, id.clone(), next_id(list, id));
             }
-            Some(key) if objects.find(&self.id, &key).is_some() => {
-                let text = format!("there is one whose `{}` is {key}", self.id);
+            Some(key) if find(list, id, &key).is_some() => {
+                let text = format!("there is one whose `{id}` is {key}");
                 return mistake(StatusCode::CONFLICT, &text);
             }
             Some(_) => {}
         }
-        let mut said = Said::json(StatusCode::CREATED, &object);
-        let place = key(&object, &self.id).unwrap_or_default();
-        let place = format!("{}/{place}", self.path.trim_end_matches('/'));
+        if let Err(error) = database.reserve(&mut tables, 0, length(&object)) {
+            return full(error);
+        }
+        let object = Arc::new(object);
+        if let Some(list) = tables.list_mut(number) {
+            list.push(Arc::clone(&object));
+        }
+        let written = database.changed(&mut tables);
+        drop(tables);
+        let mut said = Said::json(StatusCode::CREATED, &*object);
+        let place = key(&object, id).unwrap_or_default();
+        let own = self.path.trim_end_matches('/');
+        let place = if number == self.number {
+            format!("{own}/{place}")
+        } else {
+            format!("{}/{place}", asked.path.trim_end_matches('/'))
+        };
         if let Ok(value) = HeaderValue::from_str(&place) {
             said.fields.push((LOCATION, value));
         }
-        objects.all.push(object);
-        said.written = self.changed(&mut objects);
+        said.written = written;
         said
     }
 
     fn change(&self, asked: &Asked<'_>, id: &str) -> Said {
-        let Some(given) = asked.json().and_then(Value::as_object) else {
-            return mistake(
+        let changed = self.put(asked, |tables, given| {
+            let Some(Table::List(list)) = tables.table(self.number) else {
+                return Err(missing());
+            };
+            let key = &self.database.id;
+            let at = find(list, key, id).ok_or_else(missing)?;
+            let old = Arc::clone(&list[at]);
+            // What an object is called stays.
+            let own = old.get(key).cloned().unwrap_or_default();
+            let mut new = changed(&old, given, asked.method);
+            if new.insert(key.clone(), own.clone()).is_none() {
+                new.shift_insert(0, key.clone(), own);
+            }
+            let room = self.database.reserve(tables, length(&old), length(&new));
+            room.map_err(full)?;
+            let new = Arc::new(new);
+            if let Some(list) = tables.list_mut(self.number) {
+                list[at] = Arc::clone(&new);
+            }
+            Ok(new)
+        });
+        changed.unwrap_or_else(|said| said)
+    }
+
+    fn change_single(&self, asked: &Asked<'_>) -> Said {
+        let changed = self.put(asked, |tables, given| {
+            let Some(Table::Single(old)) = tables.table(self.number) else {
+                return Err(missing());
+            };
+            let old = Arc::clone(old);
+            let new = changed(&old, given, asked.method);
+            let room = self.database.reserve(tables, length(&old), length(&new));
+            room.map_err(full)?;
+            tables.put_single(self.number, new.clone());
+            Ok(Arc::new(new))
+        });
+        changed.unwrap_or_else(|said| said)
+    }
+
+    /// Changes an object by the one that was sent.
+    fn put(
+        &self,
+        asked: &Asked<'_>,
+        change: impl FnOnce(&mut Tables, &Object) -> Result<Arc<Object>, Said>,
+    ) -> Result<Said, Said> {
+        let given = asked.json().and_then(Value::as_object).ok_or_else(|| {
+            mistake(
                 StatusCode::BAD_REQUEST,
                 "the content must be an object of JSON",
-            );
-        };
-        let mut objects = self.lock();
-        let Some(number) = objects.find(&self.id, id) else {
-            return missing();
-        };
-        let old = &objects.all[number];
-        let own = old.get(&self.id).cloned().unwrap_or_default();
-        let mut new = if asked.method == "PUT" {
-            Value::Object(given.clone())
-        } else {
-            let mut merged = Value::Object(old.clone());
-            merge(&mut merged, &Value::Object(given.clone()));
-            merged
-        };
-        // What an object is called stays.
-        new[&self.id] = own;
-        let Value::Object(new) = new else {
-            return missing();
-        };
-        let mut said = Said::json(StatusCode::OK, &new);
-        objects.all[number] = new;
-        said.written = self.changed(&mut objects);
-        said
+            )
+        })?;
+        let mut tables = self.database.lock();
+        let new = change(&mut tables, given)?;
+        let written = self.database.changed(&mut tables);
+        drop(tables);
+        let mut said = Said::json(StatusCode::OK, &*new);
+        said.written = written;
+        Ok(said)
     }
 
     fn delete(&self, id: &str) -> Said {
-        let mut objects = self.lock();
-        let Some(number) = objects.find(&self.id, id) else {
+        let database = &self.database;
+        let mut tables = database.lock();
+        let at = match tables.table(self.number) {
+            Some(Table::List(list)) => find(list, &database.id, id),
+            _ => None,
+        };
+        let removed = at.and_then(|at| Some(tables.list_mut(self.number)?.remove(at)));
+        let Some(removed) = removed else {
             return missing();
         };
-        objects.all.remove(number);
-        let written = self.changed(&mut objects);
+        // To hold less is always possible.
+        database.reserve(&mut tables, length(&removed), 0).ok();
+        let written = database.changed(&mut tables);
         Said {
             status: StatusCode::NO_CONTENT,
             fields: Vec::new(),
@@ -238,62 +391,18 @@ impl Collection {
             written,
         }
     }
-
-    /// Notes a change, and what is to be written of it.
-    fn changed(&self, objects: &mut Objects) -> Option<Written> {
-        objects.version += 1;
-        let keeper = self.keeper.as_ref()?;
-        let text = serde_json::to_string_pretty(&objects.all).ok()?;
-        Some(keeper.written(objects.version, text))
-    }
 }
 
-/// The objects of a text, each of which has a name of its own.
-fn objects(text: &str, id: &str) -> Result<Vec<Map<String, Value>>, CollectionError> {
-    let all: Vec<Map<String, Value>> =
-        serde_json::from_str(text).map_err(|error| CollectionError::Array(error.to_string()))?;
-    let mut keys = HashSet::new();
-    for (number, object) in all.iter().enumerate() {
-        let is_own = key(object, id).is_some_and(|key| keys.insert(key));
-        if !is_own {
-            return Err(CollectionError::Id(number + 1, id.to_owned()));
-        }
+/// An object as it is after a request.
+fn changed(old: &Object, given: &Object, method: &str) -> Object {
+    if method == "PUT" {
+        return given.clone();
     }
-    Ok(all)
-}
-
-impl Objects {
-    fn find(&self, id: &str, wanted: &str) -> Option<usize> {
-        let mut objects = self.all.iter();
-        objects.position(|object| key(object, id).is_some_and(|key| key == wanted))
-    }
-
-    /// One more than the greatest number.
-    fn next_id(&self, id: &str) -> Value {
-        let numbers = self.all.iter().filter_map(|object| match object.get(id)? {
-            Value::Number(number) => number.as_u64(),
-            Value::String(text) => text.parse().ok(),
-            _ => None,
-        });
-        let next = numbers.max().unwrap_or(0).saturating_add(1);
-        let are_texts = self
-            .all
-            .iter()
-            .any(|object| object.get(id).is_some_and(Value::is_string));
-        if are_texts {
-            Value::from(next.to_string())
-        } else {
-            Value::from(next)
-        }
-    }
-}
-
-/// What an object is called, as it stands in a path.
-fn key(object: &Map<String, Value>, id: &str) -> Option<String> {
-    match object.get(id)? {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+    let mut merged = Value::Object(old.clone());
+    merge(&mut merged, &Value::Object(given.clone()));
+    match merged {
+        Value::Object(merged) => merged,
+        _ => given.clone(),
     }
 }
 
@@ -332,6 +441,11 @@ impl Said {
 
 fn mistake(status: StatusCode, text: &str) -> Said {
     Said::json(status, &serde_json::json!({ "error": text }))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
+fn full(full: Full) -> Said {
+    mistake(StatusCode::INSUFFICIENT_STORAGE, &full.0)
 }
 
 fn missing() -> Said {

@@ -1,11 +1,13 @@
 //! Changes on their way to the disk.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where a collection is kept.
+use super::database::Snapshot;
+use crate::replace::replace;
+
+/// Where a database is kept.
 #[derive(Debug)]
 pub(super) struct Keeper {
     file: Arc<PathBuf>,
@@ -13,13 +15,12 @@ pub(super) struct Keeper {
     written: Arc<Mutex<u64>>,
 }
 
-/// A version of a collection that is to be written.
+/// A version of a database that is to be written.
 #[derive(Debug)]
 pub(crate) struct Written {
     file: Arc<PathBuf>,
     last: Arc<Mutex<u64>>,
-    version: u64,
-    text: String,
+    snapshot: Snapshot,
 }
 
 impl Keeper {
@@ -30,12 +31,11 @@ impl Keeper {
         }
     }
 
-    pub(super) fn written(&self, version: u64, text: String) -> Written {
+    pub(super) fn written(&self, snapshot: Snapshot) -> Written {
         Written {
             file: Arc::clone(&self.file),
             last: Arc::clone(&self.written),
-            version,
-            text,
+            snapshot,
         }
     }
 }
@@ -44,21 +44,15 @@ impl Written {
     /// Writes it, unless a later version was written already: the file holds one version or another, whole. Blocks.
     pub(crate) fn write(&self) -> io::Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last >= self.version {
+        if *last >= self.snapshot.version {
             return Ok(());
         }
-        let mut name = self.file.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        // Folders show no file whose name begins with a dot.
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        let beside = self.file.with_file_name(hidden);
-        let mut file = fs::File::create(&beside)?;
-        file.write_all(self.text.as_bytes())?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&beside, &*self.file)?;
-        *last = self.version;
+        replace(&self.file, |file| {
+            self.snapshot.write(file)?;
+            file.write_all(b"\n")?;
+            Ok(true)
+        })?;
+        *last = self.snapshot.version;
         Ok(())
     }
 }

@@ -8,7 +8,22 @@ const TEXT: &str = r#"[
 ]"#;
 
 fn people() -> Collection {
-    Collection::new("/people".to_owned(), "id".to_owned(), TEXT, None).unwrap()
+    collections("/people", TEXT, MOST_BYTES).unwrap().remove(0)
+}
+
+fn collections(
+    path: &str,
+    text: &str,
+    most_bytes: u64,
+) -> Result<Vec<Collection>, CollectionError> {
+    let options = CollectionOptions {
+        path: path.to_owned(),
+        id: "id".to_owned(),
+        most_bytes,
+        kept: None,
+        source: None,
+    };
+    Collection::all_of(options, text)
 }
 
 fn ask(collection: &Collection, method: &str, target: &str, body: &str) -> (u16, Value) {
@@ -39,14 +54,25 @@ fn lists_are_filtered_sorted_and_cut() {
         ("/people?age_gt=30", vec![3]),
         ("/people?age_lt=30&name_ne=Ann", vec![2]),
         ("/people?age_lte=30", vec![1, 2]),
-        ("/people?name_like=a", vec![3]),
+        ("/people?name_like=a", vec![1, 3]),
         ("/people?_q=BEN", vec![2]),
         ("/people?_sort=age", vec![2, 1, 3]),
         ("/people?_sort=-age", vec![3, 1, 2]),
         ("/people?_sort=home.city,-name", vec![1, 3, 2]),
         ("/people?_page=2&_per_page=2", vec![3]),
         ("/people?_start=1&_limit=1", vec![2]),
-        ("/people?_page=99999999999999999999", vec![1, 2, 3]),
+        ("/people?_page=99999999999999999999", vec![]),
+        ("/people?_start=1&_end=2", vec![2]),
+        ("/people?_page=2&_limit=2", vec![3]),
+        ("/people?_sort=age&_order=desc", vec![3, 1, 2]),
+        ("/people?_sort=home.city&_order=desc", vec![3, 1, 2]),
+        ("/people?age:gt=30", vec![3]),
+        ("/people?age:in=9,100", vec![2, 3]),
+        ("/people?name:startsWith=B", vec![2]),
+        ("/people?id=1&id=2", vec![1, 2]),
+        ("/people?id_ne=1&id_ne=2", vec![3]),
+        ("/people?age=30.0", vec![1]),
+        ("/people?name_like=^a", vec![1]),
         ("/people?nothing=1", vec![]),
     ] {
         assert_eq!(ids(target), expected, "{target}");
@@ -95,12 +121,197 @@ fn objects_are_made_changed_and_deleted() {
 
 #[test]
 fn what_holds_no_collection_is_told() {
-    let new = |text| Collection::new("/".to_owned(), "id".to_owned(), text, None).map(|_| ());
+    let new = |text| collections("/all", text, MOST_BYTES).map(|_| ());
     assert!(matches!(new("{}"), Err(CollectionError::Array(_))));
     assert!(matches!(new("[1]"), Err(CollectionError::Array(_))));
-    assert_eq!(new("[{}]"), Err(CollectionError::Id(1, "id".to_owned())));
+    assert_eq!(
+        new("[{}]"),
+        Err(CollectionError::Id(1, "all".to_owned(), "id".to_owned()))
+    );
     assert_eq!(
         new("[{\"id\":1},{\"id\":1}]"),
-        Err(CollectionError::Id(2, "id".to_owned()))
+        Err(CollectionError::Id(2, "all".to_owned(), "id".to_owned()))
+    );
+}
+
+#[test]
+fn what_has_no_value_is_neither_above_nor_below() {
+    let text =
+        r#"[{"id":1,"age":null},{"id":2,"age":30},{"id":3},{"id":4,"age":"old"},{"id":5,"age":9}]"#;
+    let all = collections("/all", text, MOST_BYTES).unwrap().remove(0);
+    for (target, expected) in [
+        ("/all?age_gte=26", "[2]"),
+        ("/all?age_lt=26", "[5]"),
+        ("/all?age:gt=8", "[2,5]"),
+        ("/all?_sort=age", "[5,2,4,1,3]"),
+        ("/all?_sort=-age", "[4,2,5,1,3]"),
+    ] {
+        let found = ask(&all, "GET", target, "").1;
+        let ids: Vec<_> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["id"])
+            .collect();
+        assert_eq!(serde_json::to_string(&ids).unwrap(), expected, "{target}");
+    }
+    // One name that is a text does not make new ones texts.
+    let text = r#"[{"id":1},{"id":"x"}]"#;
+    let mixed = collections("/all", text, MOST_BYTES).unwrap().remove(0);
+    assert_eq!(ask(&mixed, "POST", "/all", "{}").1["id"], 2);
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused() {
+    for target in [
+        "/people?_page=abc",
+        "/people?_page=0",
+        "/people?_per_page=0",
+        "/people?_limit=-1",
+        "/people?_start=",
+        "/people?_sort=age&_order=up",
+    ] {
+        let (status, said) = ask(&people(), "GET", target, "");
+        assert_eq!(status, 400, "{target}");
+        assert!(said["error"].as_str().unwrap().starts_with("`_"), "{said}");
+    }
+}
+
+#[test]
+fn pages_lead_to_each_other() {
+    let people = people();
+    let request = KeptRequest::made("GET", "/people?_limit=1&_page=2&age_gt=1");
+    let said = people.answer(&request.asked()).unwrap();
+    let link = said.fields.iter().find(|(name, _)| name == "link").unwrap();
+    let text = link.1.to_str().unwrap();
+    assert_eq!(
+        text.split(", ").collect::<Vec<_>>(),
+        [
+            "<http://localhost/people?_page=1&_limit=1&age_gt=1>; rel=\"first\"",
+            "<http://localhost/people?_page=1&_limit=1&age_gt=1>; rel=\"prev\"",
+            "<http://localhost/people?_page=3&_limit=1&age_gt=1>; rel=\"next\"",
+            "<http://localhost/people?_page=3&_limit=1&age_gt=1>; rel=\"last\"",
+        ]
+    );
+}
+
+const BLOG: &str = r#"{
+    "posts": [{ "id": 1, "title": "a", "userId": 7 }, { "id": 2, "title": "b", "userId": 8 }],
+    "comments": [{ "id": 1, "postId": 1, "text": "x" }, { "id": 2, "postId": 1, "text": "y" }],
+    "users": [{ "id": 7, "name": "Ann" }],
+    "profile": { "name": "blog" }
+}"#;
+
+#[test]
+fn a_file_holds_several_lists_that_belong_together() {
+    let all = collections("/api", BLOG, MOST_BYTES).unwrap();
+    let paths: Vec<_> = all.iter().map(Collection::path).collect();
+    assert_eq!(
+        paths,
+        ["/api/posts", "/api/comments", "/api/users", "/api/profile"]
+    );
+    let ask = |method, target: &str, body| {
+        let mut request = KeptRequest::made(method, target);
+        request.body = Bytes::copy_from_slice(str::as_bytes(body));
+        let said = all
+            .iter()
+            .find_map(|it| it.answer(&request.asked()))
+            .unwrap();
+        let json: Value = serde_json::from_slice(&said.content).unwrap_or_default();
+        (said.status.as_u16(), json)
+    };
+    let texts = |json: &Value| -> Vec<String> {
+        let all = json.as_array().unwrap().iter();
+        all.map(|it| it["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        texts(&ask("GET", "/api/posts/1/comments?_sort=-text", "").1),
+        ["y", "x"]
+    );
+    assert_eq!(ask("GET", "/api/posts/9/comments", "").0, 404);
+    let (status, made) = ask("POST", "/api/posts/2/comments", r#"{"text":"z"}"#);
+    assert_eq!(
+        (status, &made["postId"], &made["id"]),
+        (201, &Value::from(2), &Value::from(3))
+    );
+    let (_, posts) = ask("GET", "/api/posts?_embed=comments", "");
+    assert_eq!(texts(&posts[0]["comments"]), ["x", "y"]);
+    assert_eq!(texts(&posts[1]["comments"]), ["z"]);
+    let (_, post) = ask("GET", "/api/posts/1?_expand=user&_embed=comments", "");
+    assert_eq!(
+        (
+            &post["user"]["name"],
+            post["comments"].as_array().unwrap().len()
+        ),
+        (&Value::from("Ann"), 2)
+    );
+    assert_eq!(
+        ask("GET", "/api/posts/1?_embed=user", "").1["user"]["id"],
+        7
+    );
+    assert_eq!(ask("GET", "/api/profile", "").1["name"], "blog");
+    assert_eq!(
+        ask("PATCH", "/api/profile", r#"{"x":1}"#).1.to_string(),
+        r#"{"name":"blog","x":1}"#
+    );
+    assert!(
+        !all.iter()
+            .any(|it| it.covers("/api/posts/1/likes") || it.covers("/api/profile/1"))
+    );
+}
+
+#[test]
+fn what_finds_no_room_is_refused_and_counted() {
+    let people = collections("/people", TEXT, 1_000).unwrap().remove(0);
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(700));
+    assert_eq!(ask(&people, "POST", "/people", &large).0, 201);
+    let (status, said) = ask(&people, "POST", "/people", &large);
+    assert_eq!(status, 507);
+    assert!(
+        said["error"].as_str().unwrap().contains("max_size"),
+        "{said}"
+    );
+    assert_eq!(ask(&people, "PUT", "/people/1", &large).0, 507);
+    assert_eq!(people.refused(), 2);
+    let (bytes, most) = people.bytes();
+    assert!(bytes > 700 && bytes <= most);
+    // What is deleted makes room.
+    assert_eq!(ask(&people, "DELETE", "/people/4", "").0, 204);
+    assert_eq!(ask(&people, "POST", "/people", &large).0, 201);
+    assert!(collections("/people", TEXT, 50).is_err());
+}
+
+#[test]
+fn a_file_that_is_kept_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db.json");
+    std::fs::write(&file, BLOG).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let options = CollectionOptions {
+        path: "/".to_owned(),
+        id: "id".to_owned(),
+        most_bytes: MOST_BYTES,
+        kept: Some(file.clone()),
+        source: Some(file.clone()),
+    };
+    let all = Collection::all_of(options, BLOG).unwrap();
+    let mut request = KeptRequest::made("DELETE", "/comments/1");
+    let said = all
+        .iter()
+        .find_map(|it| it.answer(&request.asked()))
+        .unwrap();
+    said.written.unwrap().write().unwrap();
+    request.method = "GET".to_owned();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let kept: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(kept["comments"].as_array().unwrap().len(), 1);
+    let keys: Vec<_> = kept.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["posts", "comments", "users", "profile"]);
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
     );
 }

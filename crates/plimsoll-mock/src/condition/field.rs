@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::text::TextTest;
+use super::time::TimeTest;
 
 /// A test of the values of one name.
 #[derive(Debug, Clone)]
@@ -11,6 +12,10 @@ pub enum FieldTest {
     Exists,
     /// `absent`: it is not there.
     Absent,
+    /// There are so many values.
+    Count(usize),
+    /// A value is a time before, after or at another one.
+    Time(TimeTest),
     /// A value meets a test; without one, none is met, not even those that are negated.
     Text(TextTest),
 }
@@ -23,7 +28,11 @@ impl FieldTest {
         match (self, value) {
             (Self::Exists, value) => value.is_some(),
             (Self::Absent, value) => value.is_none(),
-            (Self::Text(_), None) => false,
+            (Self::Count(count), value) => usize::from(value.is_some()) == *count,
+            (Self::Text(_) | Self::Time(_), None) => false,
+            (Self::Time(test), Some(value)) => {
+                std::str::from_utf8(value).is_ok_and(|text| test.is_met_by(text))
+            }
             (Self::Text(test), Some(value)) => {
                 std::str::from_utf8(value).is_ok_and(|text| test.is_met_by(text))
             }
@@ -35,6 +44,8 @@ impl FieldTest {
         match self {
             Self::Exists => values.next().is_some(),
             Self::Absent => values.next().is_none(),
+            Self::Count(count) => values.count() == *count,
+            Self::Time(test) => values.any(|value| test.is_met_by(value)),
             Self::Text(test) if test.operator().is_negated() => {
                 let mut values = values.peekable();
                 values.peek().is_some() && values.all(|value| test.is_met_by(value))
@@ -49,6 +60,8 @@ impl fmt::Display for FieldTest {
         match self {
             Self::Exists => f.write_str("exists"),
             Self::Absent => f.write_str("absent"),
+            Self::Count(count) => write!(f, "count {count}"),
+            Self::Time(test) => test.fmt(f),
             Self::Text(test) => test.fmt(f),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Source: GraphQL specification, October 2021, section 2; GraphQL over HTTP, sections 5 and 6.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use apollo_parser::Parser;
@@ -153,57 +154,63 @@ fn parsed(text: &str, wanted: Option<&str>) -> Option<Operation> {
         // A set of fields alone is a query.
         Some(_) | None => Kind::Query,
     };
-    let mut fields = Vec::new();
-    let mut open = Vec::new();
-    collect(
-        operation.selection_set().as_ref(),
-        &definitions,
-        &mut open,
-        &mut fields,
-    );
+    let mut collector = Collector::of(&definitions);
+    collector.collect(operation.selection_set().as_ref());
     Some(Operation {
         kind,
         name: name(operation),
-        fields,
+        fields: collector.fields,
     })
 }
 
-/// The names of fields of a set, and of the fragments in it.
-///
-/// - `open`: fragments that were looked at; each is but once, so that none that names itself is without end.
-fn collect(
-    set: Option<&SelectionSet>,
-    definitions: &[Definition],
-    open: &mut Vec<String>,
-    fields: &mut Vec<String>,
-) {
-    for selection in set.into_iter().flat_map(SelectionSet::selections) {
-        match selection {
-            Selection::Field(field) => {
-                let name = field.name().map(|name| name.text().to_string());
-                fields.extend(name.filter(|name| !fields.contains(name)));
+/// Gathers the names of fields of a set, and of the fragments in it.
+#[derive(Default)]
+struct Collector<'d> {
+    fragments: HashMap<String, &'d FragmentDefinition>,
+    /// Each is looked at but once, so that none that names itself is without end.
+    seen_fragments: HashSet<String>,
+    seen_fields: HashSet<String>,
+    fields: Vec<String>,
+}
+
+impl<'d> Collector<'d> {
+    fn of(definitions: &'d [Definition]) -> Self {
+        let mut fragments = HashMap::new();
+        for definition in definitions {
+            if let Definition::FragmentDefinition(fragment) = definition
+                && let Some(name) = fragment.fragment_name().and_then(|it| it.name())
+            {
+                fragments.entry(name.text().to_string()).or_insert(fragment);
             }
-            Selection::InlineFragment(fragment) => {
-                collect(fragment.selection_set().as_ref(), definitions, open, fields);
-            }
-            Selection::FragmentSpread(spread) => {
-                let Some(name) = spread.fragment_name().and_then(|it| it.name()) else {
-                    continue;
-                };
-                let name = name.text().to_string();
-                if open.contains(&name) {
-                    continue;
+        }
+        Self {
+            fragments,
+            ..Self::default()
+        }
+    }
+
+    fn collect(&mut self, set: Option<&SelectionSet>) {
+        for selection in set.into_iter().flat_map(SelectionSet::selections) {
+            match selection {
+                Selection::Field(field) => {
+                    let name = field.name().map(|name| name.text().to_string());
+                    let new = name.filter(|name| self.seen_fields.insert(name.clone()));
+                    self.fields.extend(new);
                 }
-                open.push(name.clone());
-                let fragment = definitions.iter().find_map(|definition| match definition {
-                    Definition::FragmentDefinition(fragment) => {
-                        let own = fragment.fragment_name()?.name()?;
-                        (own.text() == name.as_str()).then_some(fragment)
-                    }
-                    _ => None,
-                });
-                let set = fragment.and_then(FragmentDefinition::selection_set);
-                collect(set.as_ref(), definitions, open, fields);
+                Selection::InlineFragment(fragment) => {
+                    self.collect(fragment.selection_set().as_ref());
+                }
+                Selection::FragmentSpread(spread) => {
+                    let name = spread.fragment_name().and_then(|it| it.name());
+                    let name = name.map(|name| name.text().to_string());
+                    let Some(name) = name.filter(|it| self.seen_fragments.insert(it.clone()))
+                    else {
+                        continue;
+                    };
+                    let fragment = self.fragments.get(&name);
+                    let set = fragment.and_then(|it| it.selection_set());
+                    self.collect(set.as_ref());
+                }
             }
         }
     }
@@ -258,6 +265,25 @@ mod tests {
         let mut fields = document(text).unwrap().fields;
         fields.sort();
         assert_eq!(fields, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn fields_are_named_once_in_their_order() {
+        // Within the limit on words, and far too many to compare each with all others.
+        let names: Vec<String> = (0..9_000).map(|it| format!("f{it}")).collect();
+        let text = format!("{{ {} f0 f1 }}", names.join(" "));
+        assert_eq!(document(&text).unwrap().fields, names);
+        // As many fragments, each spread once.
+        let fragments = (0..1_000)
+            .map(|it| format!("fragment F{it} on T {{ f{it} }} "))
+            .collect::<Vec<_>>()
+            .concat();
+        let spreads = (0..1_000)
+            .map(|it| format!("...F{it} "))
+            .collect::<Vec<_>>()
+            .concat();
+        let found = document(&format!("{{ {spreads} }} {fragments}")).unwrap();
+        assert_eq!(found.fields, names[..1_000]);
     }
 
     #[test]

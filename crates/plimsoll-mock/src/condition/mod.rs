@@ -10,11 +10,15 @@ pub mod field;
 
 pub mod graphql;
 
+pub mod jayway;
+
 pub mod json;
 
 pub mod pattern;
 
 pub mod text;
+
+pub mod time;
 
 pub mod xpath;
 
@@ -35,10 +39,14 @@ use self::graphql::OperationTest;
 use crate::rules::Lookup;
 use crate::states::Scenario;
 
+use self::jayway::JaywayPath;
 use self::json::{DottedPath, JsonTest};
 use self::pattern::PathPattern;
 use self::text::TextTest;
 use self::xpath::XPath;
+
+/// In place of a method: every one, OPTIONS too.
+pub const ANY: &str = "ANY";
 
 /// One condition.
 #[derive(Debug, Clone)]
@@ -69,6 +77,8 @@ pub enum Condition {
     Json(DottedPath, JsonTest),
     /// Of the values at a path of RFC 9535 in the content, which must be JSON: of any, and with a negated operator of all.
     JsonPath(Box<JsonPath>, JsonTest),
+    /// The same at a path as Jayway reads it.
+    Jayway(Box<JaywayPath>, JsonTest),
     /// The content is JSON that a schema, of the file of that name, accepts.
     Schema(String, Arc<JsonSchema>),
     /// Of what an expression finds in the content, which must be XML.
@@ -99,6 +109,33 @@ impl Condition {
         }
     }
 
+    /// Whether it names the method OPTIONS, whose requests only rules that do so answer.
+    pub fn names_options(&self) -> bool {
+        match self {
+            Self::Method(methods) => methods.iter().any(|it| it == ANY || it == "OPTIONS"),
+            Self::All(conditions) | Self::Any(conditions) => {
+                conditions.iter().any(Self::names_options)
+            }
+            Self::Not(condition) => match &**condition {
+                Self::Method(_) => !condition.names_options(),
+                other => other.names_options(),
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether it looks at content as text, so that content that is not what it claims may meet it.
+    pub fn reads_text(&self) -> bool {
+        match self {
+            Self::Body(_) => true,
+            Self::All(conditions) | Self::Any(conditions) => {
+                conditions.iter().any(Self::reads_text)
+            }
+            Self::Not(condition) => condition.reads_text(),
+            _ => false,
+        }
+    }
+
     /// Whether a request meets it.
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         match self {
@@ -111,18 +148,24 @@ impl Condition {
             Self::JsonPath(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
-            Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
-            Self::XPath(path, test) => asked.xml().is_some_and(|xml| {
-                let found = path.values(xml);
-                test.is_met_by_any(found.iter().map(String::as_str))
+            Self::Jayway(path, test) => asked.json().is_some_and(|json| {
+                let found = path.query(json);
+                test.is_met_by_all(&found.iter().collect::<Vec<_>>())
             }),
-            Self::EqualXml(test) => asked.xml().is_some_and(|xml| test.is_met_by(xml)),
+            Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
+            Self::XPath(path, test) => asked.xml().is_ok_and(|xml| {
+                let found = path.values(xml, asked.xml_budget());
+                found.is_ok_and(|found| test.is_met_by_any(found.iter().map(String::as_str)))
+            }),
+            Self::EqualXml(test) => asked
+                .xml()
+                .is_ok_and(|xml| test.is_met_by(xml, asked.xml_sums())),
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
             Self::Call(test) => test.is_met_by(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
             Self::Method(methods) => methods
                 .iter()
-                .any(|method| method.eq_ignore_ascii_case(asked.method)),
+                .any(|method| method == ANY || method.eq_ignore_ascii_case(asked.method)),
             Self::Header(name, test) => test.is_met_by_bytes(asked.header(name)),
             Self::Query(name, test) => test.is_met_by_any(values(asked.parameters(), name)),
             Self::Cookie(name, test) => test.is_met_by_any(values(asked.cookies(), name)),
@@ -153,7 +196,7 @@ impl Condition {
         match self {
             Self::Path(_) | Self::Pattern(_) => shown(&asked.path),
             Self::JsonPath(path, _) => match asked.json() {
-                None => NO_JSON.to_owned(),
+                None => no_json(asked),
                 Some(json) => {
                     let values = path.query(json).all();
                     let shown: Vec<_> = values.iter().map(ToString::to_string).collect();
@@ -164,27 +207,38 @@ impl Condition {
                     }
                 }
             },
+            Self::Jayway(path, _) => match asked.json() {
+                None => no_json(asked),
+                Some(json) => {
+                    let shown: Vec<_> = path.query(json).iter().map(ToString::to_string).collect();
+                    if shown.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        cut(&shown.join(", "))
+                    }
+                }
+            },
             Self::Schema(_, schema) => match asked.json() {
-                None => NO_JSON.to_owned(),
+                None => no_json(asked),
                 Some(json) => match schema.mistakes(json, 1).first() {
                     None => "content that it accepts".to_owned(),
                     Some(it) => cut(&format!("at `{}`: {}", it.pointer, it.message)),
                 },
             },
             Self::XPath(path, _) => match asked.xml() {
-                None => NO_XML.to_owned(),
-                Some(xml) => {
-                    let values: Vec<_> = path.values(xml).iter().map(|it| shown(it)).collect();
-                    if values.is_empty() {
-                        "nothing".to_owned()
-                    } else {
+                Err(error) => format!("content that is {error}"),
+                Ok(xml) => match path.values(xml, asked.xml_budget()) {
+                    Err(error) => error.to_string(),
+                    Ok(values) if values.is_empty() => "nothing".to_owned(),
+                    Ok(values) => {
+                        let values: Vec<_> = values.iter().map(|it| shown(it)).collect();
                         cut(&values.join(", "))
                     }
-                }
+                },
             },
             Self::EqualXml(_) => match asked.xml() {
-                None => NO_XML.to_owned(),
-                Some(xml) => cut(xml.input_text()),
+                Err(error) => format!("content that is {error}"),
+                Ok(xml) => cut(xml.input_text()),
             },
             Self::GraphQl(_) => asked.operation().map_or_else(
                 || "no operation of GraphQL".to_owned(),
@@ -197,14 +251,14 @@ impl Condition {
             Self::Body(_) => text(body(asked)),
             Self::EqualJson(_) => asked
                 .json()
-                .map_or_else(|| NO_JSON.to_owned(), |json| cut(&json.to_string())),
+                .map_or_else(|| no_json(asked), |json| cut(&json.to_string())),
             Self::Method(_) => asked.method.to_owned(),
             Self::Header(name, _) => text(asked.header(name)),
             Self::Query(name, _) => of(asked.parameters(), name),
             Self::Cookie(name, _) => of(asked.cookies(), name),
             Self::Form(name, _) => of(asked.form(), name),
             Self::Json(path, _) => match asked.json() {
-                None => NO_JSON.to_owned(),
+                None => no_json(asked),
                 Some(json) => path
                     .find(json)
                     .map_or_else(|| "nothing".to_owned(), |value| cut(&value.to_string())),
@@ -236,6 +290,7 @@ impl fmt::Display for Condition {
             Self::Path(test) => write!(f, "url_path {test}"),
             Self::Pattern(pattern) => write!(f, "url_path pattern {:?}", pattern.to_string()),
             Self::JsonPath(path, test) => write!(f, "body.jsonpath {path} {test}"),
+            Self::Jayway(path, test) => write!(f, "body.jayway {path} {test}"),
             Self::RawPath(test) => write!(f, "raw_path {test}"),
             Self::Url(test) => write!(f, "url {test}"),
             Self::Body(test) => write!(f, "body.text {test}"),
@@ -264,8 +319,15 @@ fn body<'a>(asked: &Asked<'a>) -> Option<&'a [u8]> {
     Some(asked.body).filter(|body| !body.is_empty())
 }
 
-const NO_JSON: &str = "content that is no JSON";
-const NO_XML: &str = "content that is no XML";
+/// Why content is no JSON, such as that it is nested too deeply.
+fn no_json(asked: &Asked<'_>) -> String {
+    if asked.body.is_empty() {
+        return "no content".to_owned();
+    }
+    let error = serde_json::from_slice::<serde_json::Value>(asked.body).err();
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    format!("content that is no JSON{error}")
+}
 
 fn shown(text: &str) -> String {
     format!("{:?}", cut(text))

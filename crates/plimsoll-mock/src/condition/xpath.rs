@@ -1,21 +1,28 @@
 //! Tests of content that is XML, by expressions of XPath 1.0.
 //!
-//! Documents are bounded and must not have a document type, so no entity of theirs is ever expanded.
+//! Documents are bounded and must not have a document type, so no entity of theirs is ever expanded. What evaluating
+//! may cost is bounded too.
+
+mod budget;
+
+mod content;
+
+mod cost;
 
 mod node;
 
 use std::fmt;
 
-use roxmltree::{Document, ParsingOptions};
+use roxmltree::Document;
 use xpath_eval::{EvaluationContext, Expr, Value, evaluate, parse};
 
+pub(crate) use self::budget::RequestBudget;
+pub(crate) use self::content::document;
+
+pub use self::content::XmlError;
+
+use self::budget::Budget;
 use self::node::XmlNode;
-
-/// Longer content is not looked at as XML.
-const LONGEST: usize = 1 << 20;
-
-/// Nor is content with more nodes.
-const MOST_NODES: u32 = 100_000;
 
 /// Longer expressions are refused, as are those that are nested deeper: their parser calls itself.
 const LONGEST_EXPRESSION: usize = 1024;
@@ -27,7 +34,14 @@ pub struct XPath {
     text: String,
     expression: Expr,
     namespaces: Vec<(String, String)>,
+    /// Whether it compares node sets with each other.
+    is_product: bool,
 }
+
+/// An evaluation needs more steps or reads more text than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("content on which the expression takes too many steps")]
+pub(crate) struct TooCostly;
 
 /// Why a text is no expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,20 +57,6 @@ pub enum XPathError {
     /// A prefix that nothing is said about.
     #[error("what the prefix `{0}` stands for is not said: give it in `xpath_namespaces`")]
     Prefix(String),
-}
-
-/// XML, if content is some.
-pub(crate) fn document(content: &[u8]) -> Option<Document<'_>> {
-    if content.len() > LONGEST {
-        return None;
-    }
-    let text = std::str::from_utf8(content).ok()?;
-    let options = ParsingOptions {
-        allow_dtd: false,
-        nodes_limit: MOST_NODES,
-        ..ParsingOptions::default()
-    };
-    Document::parse_with_options(text, options).ok()
 }
 
 impl XPath {
@@ -78,35 +78,48 @@ impl XPath {
         }
         let compiled = Self {
             text: text.to_owned(),
+            is_product: cost::is_product(&expression),
             expression,
             namespaces: namespaces.to_vec(),
         };
         // What is unknown to it is told by evaluating.
         let empty = Document::parse("<a/>").expect("this is XML");
-        compiled
-            .evaluated(&empty)
+        RequestBudget::default()
+            .evaluate(true, |budget| compiled.evaluated(&empty, budget))
             .map_err(|error| XPathError::Grammar(text.to_owned(), error))?;
         Ok(compiled)
     }
 
-    /// The texts that it finds: of nodes what they say, of numbers and texts themselves, and `true` of what holds.
-    pub(crate) fn values(&self, document: &Document<'_>) -> Vec<String> {
-        self.evaluated(document).unwrap_or_default()
+    /// The texts that it finds: of nodes their string values, of numbers and texts themselves, and `true` of what holds.
+    ///
+    /// - `budget`: what evaluations for this request may still cost.
+    pub(crate) fn values(
+        &self,
+        document: &Document<'_>,
+        budget: &RequestBudget,
+    ) -> Result<Vec<String>, TooCostly> {
+        budget.evaluate(self.is_product, |budget| {
+            let values = self.evaluated(document, budget).unwrap_or_default();
+            if budget.is_exceeded() {
+                return Err(TooCostly);
+            }
+            Ok(values)
+        })
     }
 
-    fn evaluated(&self, document: &Document<'_>) -> Result<Vec<String>, String> {
+    fn evaluated(&self, document: &Document<'_>, budget: &Budget) -> Result<Vec<String>, String> {
         let namespace = |prefix: &str| {
             let mut known = self.namespaces.iter();
             let (_, uri) = known.find(|(known, _)| known == prefix)?;
             Some(uri.clone())
         };
-        let mut context = EvaluationContext::new(XmlNode::root(document));
+        let mut context = EvaluationContext::new(XmlNode::root(document, budget));
         context.namespaces = Some(&namespace);
         let found = evaluate(&self.expression, &context).map_err(|error| error.to_string())?;
         Ok(match found {
             Value::NodeSet(nodes) => {
                 let texts = nodes.into_iter().map(xpath_eval::Node::string_value);
-                texts.collect()
+                texts.take_while(|_| !budget.is_exceeded()).collect()
             }
             Value::Boolean(false) => Vec::new(),
             Value::Boolean(true) => vec!["true".to_owned()],

@@ -1,29 +1,49 @@
-//! `[[collections]]`: the objects of a JSON file under a path.
+//! `[[collections]]`: the objects of a JSON file under a path, or several lists of them under their names.
 
 use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, as_text};
 
 use super::set::Context;
-use crate::collection::Collection;
+use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
 use crate::path::normalized;
 
-pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Collection> {
+pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Collection>> {
     let path = table.text("path").map(|path| {
         let prefix = context.prefix.as_deref().unwrap_or_default();
         normalized(&format!("{prefix}{}", normalized(&path)))
     });
     let id = table.text("id").unwrap_or_else(|| "id".to_owned());
     let persists = table.boolean("persist").unwrap_or(false);
+    let most_bytes = table.bytes("max_size").unwrap_or(MOST_BYTES);
     let file = table.take("file");
-    for (key, hint) in [
-        ("path", "such as path = \"/users\""),
-        ("file", "a file that holds an array of objects"),
-    ] {
-        if !table.was_given(key) {
-            table.missing(key, hint);
+    let data = table.take("data");
+    if !table.was_given("path") {
+        table.missing("path", "such as path = \"/users\"");
+    }
+    match (&file, &data) {
+        (None, None) => {
+            let hint = "a file with an array of objects, or an object of such arrays";
+            table.missing("file", hint);
         }
+        (Some(_), Some(_)) => table.wrong("both `file` and `data` are given", None),
+        _ => {}
+    }
+    if persists && data.is_some() {
+        table.wrong("only a `file` persists", None);
     }
     table.finish();
+    if let Some(value) = data {
+        let json = json5_to_json(as_text(&value)?).map_err(|it| it.to_string());
+        let json = value.check(json)?;
+        let options = CollectionOptions {
+            path: path?,
+            id,
+            most_bytes,
+            kept: None,
+            source: None,
+        };
+        return value.check(Collection::all_of(options, &json));
+    }
     let value = file?;
     let name = as_text(&value)?;
     let root = context.root.clone()?;
@@ -54,7 +74,12 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Collect
         json5_to_json(&text).map_err(|it| it.to_string())
     };
     let json = value.check(json)?;
-    let kept = persists.then(|| found.clone());
-    let collection = value.check(Collection::new(path?, id, &json, kept))?;
-    Some(collection.of_file(found))
+    let options = CollectionOptions {
+        path: path?,
+        id,
+        most_bytes,
+        kept: persists.then(|| found.clone()),
+        source: Some(found),
+    };
+    value.check(Collection::all_of(options, &json))
 }

@@ -17,13 +17,14 @@ use super::grpc;
 use super::javascript;
 use super::proxy;
 use super::set::Context;
+use super::source;
 use super::websocket;
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::folder::contents;
 use crate::pace::Pace;
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
-use crate::template::{Chance, Form, Written};
+use crate::template::{Chance, Dialect, Form, Written};
 
 /// The names of segments of the path, with their numbers.
 type Names = [(String, usize)];
@@ -32,11 +33,43 @@ type Names = [(String, usize)];
 pub(super) struct Making<'c> {
     pub(super) context: &'c Context,
     names: &'c Names,
-    /// Whether texts have places.
-    has_places: bool,
+    /// Whose places texts have.
+    places: Places,
     chance: Chance,
     /// What the rule asks for, of gRPC.
     pub(super) called: Option<Arc<Method>>,
+}
+
+/// Whose places texts have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Places {
+    None,
+    Ours,
+    Foreign(Dialect),
+}
+
+/// `template = true`, or the name of another mock server.
+fn template(value: &Value<'_>) -> Places {
+    if let toml::Value::Boolean(flag) = value.to_toml() {
+        return if flag { Places::Ours } else { Places::None };
+    }
+    let named = as_text(value).map(|name| (name, Dialect::named(name)));
+    match named {
+        Some((_, Some(dialect))) => Places::Foreign(dialect),
+        Some((name, None)) => {
+            let message = format!("`{name}` is none of true, false, \"wiremock\" and \"mockoon\"");
+            value.wrong::<()>(message);
+            Places::None
+        }
+        None => Places::None,
+    }
+}
+
+impl Making<'_> {
+    /// Whether a text has places.
+    pub(super) fn has_places(&self, text: &str) -> bool {
+        self.places != Places::None && text.contains("{{")
+    }
 }
 
 /// `respond`: one answer or a sequence of them, and whether that begins anew.
@@ -79,12 +112,13 @@ fn one(
     names: &Names,
     called: Option<Arc<Method>>,
 ) -> Option<Reply> {
-    let has_places = table.boolean("template").unwrap_or(false);
+    let places = table.take("template");
+    let places = places.as_ref().map_or(Places::None, template);
     let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
     let making = Making {
         context,
         names,
-        has_places,
+        places,
         chance: Chance::new(seed),
         called,
     };
@@ -94,7 +128,7 @@ fn one(
     if let Some(mut headers) = table.table("headers") {
         for (name, value) in headers.rest() {
             for value in value.elements() {
-                match field(&name, &value, &making) {
+                match field(&name, value, &making) {
                     Some((name, Field::Always(value))) => fields.push((name, value)),
                     Some((name, Field::Written(written))) => written_fields.push((name, written)),
                     None => is_whole = false,
@@ -176,7 +210,10 @@ fn one(
     let has_more = ["status", "redirect", "fault"]
         .iter()
         .any(|key| table.was_given(key));
-    if !has_content && !has_more {
+    if let Some(value) = table.take("body") {
+        let hint = "the content is `text`, `json`, `base64` or `file_path`";
+        value.wrong_with::<()>("unknown key", Some(hint.to_owned()));
+    } else if !has_content && !has_more && table.is_empty() {
         let hint = format!(
             "one of {}, or a status, a redirect or a fault",
             listed(&CONTENTS)
@@ -320,7 +357,7 @@ enum Field {
     Written(Written),
 }
 
-fn field(name: &str, value: &Value<'_>, making: &Making<'_>) -> Option<(HeaderName, Field)> {
+fn field(name: &str, value: Value<'_>, making: &Making<'_>) -> Option<(HeaderName, Field)> {
     let name = value
         .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             format!("`{name}` contains a character that header names may not have")
@@ -331,25 +368,47 @@ fn field(name: &str, value: &Value<'_>, making: &Making<'_>) -> Option<(HeaderNa
     ) {
         return value.wrong("is set by the server and cannot be given");
     }
-    Some((name, location(value, making)?))
+    if value.is_table() {
+        return Some((name, latin1(value)?));
+    }
+    Some((name, location(&value, making)?))
+}
+
+/// `{ latin1 = "…" }`: each character is one byte.
+fn latin1(value: Value<'_>) -> Option<Field> {
+    let mut table = value.table()?;
+    let text = table.take("latin1");
+    if text.is_none() {
+        table.missing("latin1", "a text whose characters are each one byte");
+    }
+    table.finish();
+    let value = text?;
+    let bytes: Option<Vec<u8>> = as_text(&value)?
+        .chars()
+        .map(|it| u8::try_from(u32::from(it)).ok())
+        .collect();
+    let bytes = value.check(bytes.ok_or("has a character that is not in Latin-1"))?;
+    let field = HeaderValue::from_bytes(&bytes).map_err(|_| "contains a control character");
+    value.check(field).map(Field::Always)
 }
 
 fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
     let text = as_text(value)?;
-    if making.has_places && text.contains("{{") {
+    if making.has_places(text) {
         return written(value, text, Form::Field, making).map(Field::Written);
     }
-    let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
+    let text = HeaderValue::from_bytes(text.as_bytes());
+    let text = text.map_err(|_| "contains a control character");
     value.check(text).map(Field::Always)
 }
 
 fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
-    value.check(Written::new(
-        text,
-        form,
-        making.chance.clone(),
-        making.names,
-    ))
+    value.check(match making.places {
+        Places::Foreign(dialect) => {
+            Written::foreign(text, dialect, form, &making.chance, making.names)
+        }
+        _ => Written::new(text, form, making.chance.clone(), making.names),
+    })
 }
 
 fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<Content> {
@@ -368,7 +427,7 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     }
     if let Some(value) = table.take("events") {
         let written = |value: &Value<'_>, text: &str| {
-            if making.has_places && text.contains("{{") {
+            if making.has_places(text) {
                 return written(value, text, Form::Text, making).map(Some);
             }
             Some(None)
@@ -401,7 +460,7 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
 pub(super) fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let text = as_text(value)?;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    if making.has_places && text.contains("{{") {
+    if making.has_places(text) {
         let written = written(value, text, Form::Text, making)?;
         return Some(Content::Written(kind, written));
     }
@@ -419,10 +478,20 @@ pub(super) fn base64(value: &Value<'_>) -> Option<Content> {
 }
 
 pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
-    let text = as_text(value)?;
+    let inline;
+    let text = match value.to_toml() {
+        toml::Value::Table(_) | toml::Value::Array(_) => {
+            inline = source::of(value).to_string();
+            &inline
+        }
+        _ => as_text(value)?,
+    };
     let kind = HeaderValue::from_static("application/json");
-    if making.has_places && text.contains("{{") {
+    if making.has_places(text) {
         let written = written(value, text, Form::Json, making)?;
+        if matches!(making.places, Places::Foreign(_)) {
+            return Some(Content::Written(kind, written));
+        }
         let sample = written.with_numbers();
         let checked = serde_json::from_str::<serde::de::IgnoredAny>(&sample);
         value

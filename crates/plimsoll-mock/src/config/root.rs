@@ -44,7 +44,7 @@ pub(super) fn is_set(text: &str) -> bool {
     let mut document = Document::parse(text);
     let root = document.root();
     let of_root = ["listener", "log", "service", "file_tree_view"];
-    let of_set = ["rules", "collections", "openapi"];
+    let of_set = ["rules", "rule", "collections", "collection", "openapi"];
     of_set.iter().any(|key| root.has(key)) && !of_root.iter().any(|key| root.has(key))
 }
 

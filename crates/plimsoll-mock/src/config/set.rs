@@ -103,6 +103,16 @@ pub(super) fn compile(
         delay = respond::milliseconds(&mut table).unwrap_or_default();
         table.finish();
     }
+    if let Some(mut table) = root.table("limits") {
+        if let Some(most) = table.bytes("sessions") {
+            gathered.states.limit(most);
+        }
+        if let Some(most) = table.bytes("store") {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            gathered.states.store.limit(most);
+        }
+        table.finish();
+    }
     if let Some(guard) = root.table("guard") {
         // It must be empty, and does nothing.
         guard.finish();
@@ -119,7 +129,13 @@ pub(super) fn compile(
         context.grpc = grpc::descriptors(table, &context);
     }
     let rules = match root.take("rules") {
-        None if root.has("collections") || root.has("openapi") => Vec::new(),
+        // What is nearly called so is reported as an unknown key.
+        None if ["collections", "collection", "openapi", "rule"]
+            .iter()
+            .any(|it| root.has(it)) =>
+        {
+            Vec::new()
+        }
         None => {
             root.missing("rules", "at least rules = []");
             Vec::new()
@@ -133,7 +149,8 @@ pub(super) fn compile(
         .collect();
     for table in root.tables("collections") {
         let collection = collection::compile(table, &context);
-        gathered.collections.extend(collection.map(Arc::new));
+        let collections = collection.into_iter().flatten();
+        gathered.collections.extend(collections.map(Arc::new));
     }
     for table in root.tables("openapi") {
         let openapi = openapi::compile(table, &context);

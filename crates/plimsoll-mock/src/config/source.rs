@@ -30,9 +30,30 @@ pub(super) fn text(rule: &Json) -> Result<String, String> {
     let Json::Object(_) = rule else {
         return Err("a rule must be an object".to_owned());
     };
-    let mut document = Map::new();
-    document.insert("rules".to_owned(), Json::Array(vec![rule.clone()]));
-    toml::to_string(&document).map_err(|_| "the rule has a null, which no rule means".to_owned())
+    let mut document = toml::Table::new();
+    let rules = vec![toml(rule)?];
+    document.insert("rules".to_owned(), toml::Value::Array(rules));
+    toml::to_string(&document).map_err(|error| error.to_string())
+}
+
+/// Numbers keep their texts in JSON, so a serializer of another format cannot take them as they are.
+fn toml(value: &Json) -> Result<toml::Value, String> {
+    Ok(match value {
+        Json::Null => return Err("the rule has a null, which no rule means".to_owned()),
+        Json::Bool(boolean) => toml::Value::Boolean(*boolean),
+        Json::String(text) => toml::Value::String(text.clone()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => toml::Value::Integer(integer),
+            (None, Some(float)) => toml::Value::Float(float),
+            (None, None) => return Err(format!("{number} is too large for a rule")),
+        },
+        Json::Array(items) => toml::Value::Array(items.iter().map(toml).collect::<Result<_, _>>()?),
+        Json::Object(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(key, value)| Ok((key.clone(), toml(value)?)));
+            toml::Value::Table(entries.collect::<Result<_, String>>()?)
+        }
+    })
 }
 
 #[cfg(test)]

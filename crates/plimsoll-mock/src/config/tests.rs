@@ -256,7 +256,6 @@ respond.file_path = "../apimock.toml"
         "rules.toml:8:6: rules[2].id: another rule is called `a`",
         "rules.toml:9:14: rules[2].when.request.urlpath: unknown key",
         "rules[2].respond: a response of that status has no content",
-        "rules[3].when.request.method: `OPTIONS` is answered before any rule is asked",
         "rules[3].respond: more than one of file_path, text, json, base64, events",
         "rules[4].when.request.headers.x.op: `equals` is no operator",
         "rules[4].respond.json: is no JSON:",
@@ -365,4 +364,29 @@ fn the_key_of_a_listener_is_not_served_from_its_folder() {
     assert!(served.find("/cert.pem").is_some());
     assert_eq!(served.find("/key.pem"), None);
     assert_eq!(served.find("/apimock.toml"), None);
+}
+
+#[test]
+fn hints_name_the_cause_and_what_was_meant() {
+    let told = problems(
+        r#"
+[[rules]]
+when.request.url_path = { op = "startswith", value = "/" }
+respond.staus = 200
+[[rules]]
+when.request.url_path = "/"
+respond.body = "x"
+"#,
+    );
+    let told = told.join("\n");
+    for expected in ["unknown key", "`startswith` is no operator"] {
+        assert!(told.contains(expected), "no `{expected}` in {told}");
+    }
+    assert!(!told.contains("nothing to answer"), "{told}");
+    let told = problems("[[rule]]\nwhen.request.url_path = \"/\"\nrespond.text = \"x\"\n");
+    assert!(told.iter().all(|it| !it.contains("service")), "{told:?}");
+    assert!(
+        told.iter().any(|it| it.contains("rule: unknown key")),
+        "{told:?}"
+    );
 }

@@ -7,12 +7,13 @@ use plimsoll_wire::ws::MOST_CONTROL_BYTES;
 
 use super::respond::{self, Making};
 use super::when;
+use crate::patience::PATIENCE;
 use crate::websocket::{Answered, Conversation, MESSAGE_BYTES, Saying, What};
 
 /// The longest message that a rule may allow.
 const MOST_MESSAGE_BYTES: u64 = 256 << 20;
 
-/// `{ open, messages, ping, message_bytes, protocols }`
+/// `{ open, messages, ping, message_bytes, write_timeout, protocols }`
 pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversation> {
     let mut table = value.table()?;
     let protocols = table.take("protocols").map(|value| {
@@ -36,6 +37,10 @@ pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversat
     if ping == Some(Duration::ZERO) {
         table.wrong("a `ping` every 0 s would never pause", None);
     }
+    let write_timeout = table.duration("write_timeout");
+    if write_timeout == Some(Duration::ZERO) {
+        table.wrong("a `write_timeout` of 0 s would end every WebSocket", None);
+    }
     let message_bytes = table.bytes("message_bytes");
     if message_bytes.is_some_and(|bytes| bytes > MOST_MESSAGE_BYTES) {
         let message = format!(
@@ -51,6 +56,7 @@ pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversat
         answers: answers.unwrap_or_else(|| Some(Vec::new()))?,
         ping: ping.filter(|ping| !ping.is_zero()),
         message_bytes: message_bytes.unwrap_or(MESSAGE_BYTES),
+        write_timeout: write_timeout.unwrap_or(PATIENCE),
     })
 }
 

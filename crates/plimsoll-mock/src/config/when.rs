@@ -8,13 +8,15 @@ use plimsoll_schema::JsonSchema;
 use serde_json_path::JsonPath;
 
 use super::set::Context;
-use super::{graphql, grpc, xpath};
+use super::{graphql, grpc, source, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
+use crate::condition::jayway::JaywayPath;
 use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
 use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
+use crate::condition::time::{TimeOrder, TimeTest};
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -157,6 +159,12 @@ pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Conditi
         let parsed = value.check(parsed)?;
         Some(Condition::JsonPath(Box::new(parsed), json_test(value)?))
     });
+    each(body.table("jayway"), |path, value| {
+        let parsed =
+            JaywayPath::new(&path).map_err(|error| format!("`{path}` is no JSONPath: {error}"));
+        let parsed = value.check(parsed)?;
+        Some(Condition::Jayway(Box::new(parsed), json_test(value)?))
+    });
     let of_xml = xpath::compile(&mut body);
     is_whole &= of_xml.is_some();
     conditions.extend(of_xml.into_iter().flatten());
@@ -219,7 +227,12 @@ fn text_operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Result<TextO
 }
 
 fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
-    let hint = format!("known are {}", known.join(", "));
+    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_lowercase();
+    let meant = known.iter().find(|it| plain(it) == plain(name));
+    let hint = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("known are {}", known.join(", ")),
+    };
     value.wrong_with(format!("`{name}` is no operator"), Some(hint))
 }
 
@@ -273,7 +286,6 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
                 .bytes()
                 .all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
         match method {
-            "OPTIONS" => Some("`OPTIONS` is answered before any rule is asked".to_owned()),
             "CONNECT" => Some("`CONNECT` opens a tunnel and is no request to answer".to_owned()),
             _ if !is_method => Some(format!("`{method}` is not a method, such as GET")),
             _ => None,
@@ -283,7 +295,13 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
 
 /// A JSON Schema, or a file that holds one; it may be JSON5.
 fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
-    let given = as_text(value)?;
+    let inline;
+    let given = if value.is_table() {
+        inline = source::of(value).to_string();
+        &inline
+    } else {
+        as_text(value)?
+    };
     let (name, text) = if given.trim_start().starts_with('{') {
         ("it".to_owned(), given.to_owned())
     } else {
@@ -306,6 +324,16 @@ fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
 
 /// JSON, or `{ value, ignore_order, ignore_extra }`.
 fn equal_json(value: Value<'_>) -> Option<Condition> {
+    let is_inline = match value.to_toml() {
+        toml::Value::Array(_) => true,
+        toml::Value::Table(table) => !table.contains_key("value"),
+        _ => false,
+    };
+    if is_inline {
+        let text = source::of(&value).to_string();
+        let equal = value.check(EqualJson::new(&text, false, false))?;
+        return Some(Condition::EqualJson(Box::new(equal)));
+    }
     let (value, ignores_order, ignores_extra) = if value.is_table() {
         let mut table = value.table()?;
         let ignores_order = table.boolean("ignore_order").unwrap_or(false);
@@ -337,9 +365,24 @@ fn text(value: Value<'_>) -> Option<TextTest> {
 
 pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
     let (value, op) = parts(value)?;
-    match text_operator(op.as_ref(), &["exists", "absent"])? {
+    let others = ["exists", "absent", "count", "before", "after", "equal_time"];
+    match text_operator(op.as_ref(), &others)? {
         Err(name) if name == "exists" => Some(FieldTest::Exists),
-        Err(_) => Some(FieldTest::Absent),
+        Err(name) if name == "absent" => Some(FieldTest::Absent),
+        Err(name) => {
+            let Some(value) = value else {
+                return op?.wrong("needs a `value`");
+            };
+            let text = as_text(&value)?;
+            let order = TimeOrder::ALL.into_iter().find(|it| it.name() == name);
+            match order {
+                Some(order) => value.check(TimeTest::new(order, text)).map(FieldTest::Time),
+                None => {
+                    let count = text.parse().map_err(|_| "must be a number, in quotes");
+                    value.check(count).map(FieldTest::Count)
+                }
+            }
+        }
         Ok(operator) => {
             let Some(value) = value else {
                 return op?.wrong("needs a `value`");

@@ -26,8 +26,10 @@ pub(crate) fn push(respond: &mut Table, headers: &mut Table, kind: Option<&str>,
         }
         _ => ("base64", encoded(bytes), "application/octet-stream"),
     };
-    if let Some(kind) = kind.filter(|kind| *kind != default) {
-        headers.push("content-type", kind);
+    // Content without a type stays without one.
+    match kind {
+        Some(kind) if kind == default => {}
+        kind => headers.push("content-type", kind.unwrap_or_default()),
     }
     respond.push(key, Entry::Text(value));
 }

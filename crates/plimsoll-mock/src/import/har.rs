@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_formats::har::parse_recording;
 use plimsoll_formats::{Place, Remark};
 
-use super::recorded::{Exchanges, RecordedReply};
+use super::recorded::{Asking, Exchanges, FieldValue, RecordedReply};
 use super::redact::Redaction;
 use super::{FileRemark, Importer, about, body};
 
@@ -26,17 +26,12 @@ impl Importer {
         let mut hosts = BTreeSet::new();
         let mut exchanges = Exchanges::default();
         for exchange in recording.exchanges {
-            if exchange.method == "OPTIONS" {
-                let message = "OPTIONS is answered before any rule is asked";
-                self.note(path, Remark::new(exchange.place, message));
-                continue;
-            }
             let origin = exchange.origin;
             let headers = exchange.headers.into_iter().map(|(name, value)| {
                 // What leads elsewhere on the same server leads here.
                 let own = value.strip_prefix(&origin).filter(|_| name == "location");
                 let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
-                (name, own.unwrap_or(value))
+                (name, FieldValue::Text(own.unwrap_or(value)))
             });
             let reply = RecordedReply {
                 status: exchange.status,
@@ -44,7 +39,14 @@ impl Importer {
                 kind: exchange.kind,
                 body: exchange.body.into(),
             };
-            exchanges.push(&exchange.method, &exchange.target, reply);
+            let asking = Asking::of(
+                &exchange.method,
+                &exchange.target,
+                exchange.request_kind.as_deref(),
+                &exchange.request_body,
+                &redaction,
+            );
+            exchanges.push(asking, reply);
             hosts.insert(origin);
         }
         if hosts.len() > 1 {

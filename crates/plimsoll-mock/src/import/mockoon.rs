@@ -10,9 +10,11 @@ use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
 
 use super::entry::{Entry, Table};
-use super::handlebars::{Dialect, convert};
 use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection};
+use crate::asked::KeptRequest;
+use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
+use crate::template::{Chance, Dialect, Form, Written};
 
 impl Importer {
     /// The routes of an environment.
@@ -27,6 +29,19 @@ impl Importer {
             self.note(path, remark);
         }
         for route in &environment.routes {
+            if route.kind == "crud" {
+                match crud(&environment, route) {
+                    Ok(collection) => self
+                        .imported
+                        .draft
+                        .more
+                        .push(("[[collections]]", collection)),
+                    Err(reason) => {
+                        self.note(path, Remark::new(Place::Key(route.place.clone()), reason));
+                    }
+                }
+                continue;
+            }
             let mut notes = Notes::default();
             let directory = self.imported.directory.clone();
             let rules = Maker {
@@ -49,6 +64,48 @@ impl Importer {
         }
         Ok(())
     }
+}
+
+/// The collection of a route that creates, reads, changes and deletes the objects of a data bucket.
+fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String> {
+    let response = route.responses.iter().find(|it| it.is_default);
+    let response = response.or(route.responses.first());
+    let response = response.ok_or("is a CRUD route without a response")?;
+    let MockoonBody::Data(id) = &response.body else {
+        return Err("is a CRUD route whose content is no data bucket".to_owned());
+    };
+    let mut buckets = environment.data.iter();
+    let bucket = buckets.find(|bucket| bucket.id == *id);
+    let bucket = bucket.ok_or_else(|| format!("there is no data `{id}`"))?;
+    // Its places are filled once, before any request.
+    let text = if bucket.value.contains("{{") {
+        let chance = Chance::default();
+        let written = Written::foreign(&bucket.value, Dialect::Mockoon, Form::Text, &chance, &[]);
+        let written = written.map_err(|error| error.to_string())?;
+        written.fill(&KeptRequest::made("GET", "/").asked())
+    } else {
+        bucket.value.clone()
+    };
+    let key = if response.key.is_empty() {
+        "id"
+    } else {
+        &response.key
+    };
+    let parts = [environment.prefix.as_str(), &route.endpoint];
+    let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    let options = CollectionOptions {
+        path: format!("/{}", parts.join("/")),
+        id: key.to_owned(),
+        most_bytes: MOST_BYTES,
+        kept: None,
+        source: None,
+    };
+    Collection::all_of(options, &text).map_err(|error| format!("data `{id}` {error}"))?;
+    let mut table = Table::new();
+    table.push("path", format!("/{}", parts.join("/")));
+    table.push("id", key);
+    table.push("data", text);
+    Ok(table)
 }
 
 /// The rule for what no route answers, behind all others.
@@ -260,10 +317,9 @@ impl Maker<'_> {
                 );
                 continue;
             }
-            let (value, is_used) = self.converted(at, response, value);
-            has_places |= is_used;
+            has_places |= !response.is_plain && value.contains("{{");
             headers.remove(name);
-            headers.push(name.as_str(), value);
+            headers.push(name.as_str(), value.as_str());
         }
         let kind = match headers.value_mut("Content-Type") {
             Some(Entry::Text(kind)) => Some(kind.clone()),
@@ -285,15 +341,29 @@ impl Maker<'_> {
             MockoonBody::File(_) => None,
         };
         let mut has_content = true;
+        let may_have_content = !matches!(response.status, 204 | 205 | 304);
         match (text, &response.body) {
+            (Some(text), _) if !may_have_content && !text.is_empty() => {
+                let message = format!(
+                    "the body is dropped: a response of status {} has none",
+                    response.status
+                );
+                self.note(at, message);
+                has_content = false;
+            }
+            (None, MockoonBody::File(_)) if !may_have_content => has_content = false,
             (Some(text), _) if text.is_empty() => has_content = false,
             (Some(text), _) => {
-                let (text, is_used) = self.converted(at, response, &text);
-                has_places |= is_used;
+                let is_template = !response.is_plain && text.contains("{{");
+                has_places |= is_template;
                 // Without a type it is text, as it is there.
                 let is_json = kind.as_deref().is_some_and(body::is_json);
                 let is_whole = serde_json::from_str::<Value>(&text).is_ok();
-                let key = if is_json && is_whole { "json" } else { "text" };
+                let key = if is_json && (is_whole || is_template) {
+                    "json"
+                } else {
+                    "text"
+                };
                 respond.push(key, text);
             }
             (None, MockoonBody::File(name)) => {
@@ -313,25 +383,13 @@ impl Maker<'_> {
             respond.push("headers", Entry::Table(headers));
         }
         if has_places {
-            respond.push("template", true);
+            respond.push("template", "mockoon");
         }
         let latency = response.latency + self.environment.latency;
         if latency > 0 {
             respond.push("delay", format!("{latency}ms"));
         }
         Some(respond)
-    }
-
-    fn converted(&mut self, at: &str, response: &MockoonResponse, text: &str) -> (String, bool) {
-        if response.is_plain {
-            return (text.to_owned(), false);
-        }
-        let converted = convert(text, Dialect::Mockoon);
-        for place in converted.unknown {
-            let message = format!("`{place}` is not known here, nothing stands in its place");
-            self.note(at, message);
-        }
-        (converted.text, converted.has_places)
     }
 }
 
@@ -388,8 +446,36 @@ struct Endpoint {
 enum Segment {
     Text(String),
     Param(String),
+    /// What a regular expression matches.
+    Pattern(String),
     /// Anything, slashes too.
     Rest,
+}
+
+/// A segment of Express 4 as a regular expression: groups, `?`, `+` and `*` mean what they do there.
+fn pattern_of(segment: &str) -> Option<String> {
+    let mut pattern = String::new();
+    let mut rest = segment;
+    while let Some(character) = rest.chars().next() {
+        rest = rest.get(character.len_utf8()..)?;
+        match character {
+            ':' => {
+                let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+                let end = rest.find(|it| !is_name(it)).unwrap_or(rest.len());
+                rest = rest.get(end..)?;
+                // Without an expression of its own it is any segment.
+                if !rest.starts_with('(') {
+                    pattern.push_str("[^/]+?");
+                }
+            }
+            '*' => pattern.push_str(".*"),
+            '(' | ')' | '?' | '+' | '|' | '[' | ']' | '-' | '\\' => pattern.push(character),
+            '{' | '}' => return None,
+            other => pattern.push_str(&regex::escape(other.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    regex::Regex::new(&pattern).ok()?;
+    Some(pattern)
 }
 
 impl Endpoint {
@@ -407,7 +493,9 @@ impl Endpoint {
             None if !segment.contains(['*', '(', ')', '?', '+', ':', '{', '}']) => {
                 Ok(Segment::Text(segment.to_owned()))
             }
-            _ => Err(format!("`{segment}` of the path is not known here")),
+            _ => pattern_of(segment)
+                .map(Segment::Pattern)
+                .ok_or_else(|| format!("`{segment}` of the path is not known here")),
         });
         let segments = segments.collect::<Result<_, _>>()?;
         Ok(Self { segments })
@@ -415,7 +503,7 @@ impl Endpoint {
 
     fn when(&self, method: &str) -> When {
         let has = |wanted: fn(&Segment) -> bool| self.segments.iter().any(wanted);
-        let has_rest = has(|it| matches!(it, Segment::Rest));
+        let has_rest = has(|it| matches!(it, Segment::Rest | Segment::Pattern(_)));
         let has_params = has(|it| matches!(it, Segment::Param(_)));
         let mut when = if has_rest {
             When::of(&["url_path"], test("regex", self.pattern(None)))
@@ -423,7 +511,7 @@ impl Endpoint {
             let segments = self.segments.iter().map(|segment| match segment {
                 Segment::Text(text) => format!("/{text}"),
                 Segment::Param(name) => format!("/{{{name}}}"),
-                Segment::Rest => String::new(),
+                Segment::Rest | Segment::Pattern(_) => String::new(),
             });
             let pattern = segments.collect::<String>();
             When::of(&["url_path"], test("pattern", pattern))
@@ -463,6 +551,11 @@ impl Endpoint {
                     pattern.push(')');
                 }
                 (Segment::Param(_), _) => pattern.push_str("/[^/]+"),
+                (Segment::Pattern(inner), _) => {
+                    pattern.push_str("/(?:");
+                    pattern.push_str(inner);
+                    pattern.push(')');
+                }
                 (Segment::Rest, _) => pattern.push_str("/.*"),
             }
         }

@@ -8,8 +8,6 @@ pub(crate) mod body;
 
 pub(crate) mod entry;
 
-mod handlebars;
-
 mod when;
 
 mod kind;

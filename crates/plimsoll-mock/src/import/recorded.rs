@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::body;
 use super::entry::{Entry, Table};
-use super::redact::Redaction;
-use super::when::When;
-use crate::asked::KeptRequest;
+use super::redact::{REDACTED, Redaction};
+use super::when::{When, bare_test};
+use crate::asked::{KeptRequest, Pairs};
 
 /// A response that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +16,29 @@ pub(crate) struct RecordedReply {
     /// From 200 to 599.
     pub(crate) status: u16,
     /// Fields, without those about the connection and its media type.
-    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, FieldValue)>,
     /// Its media type.
     pub(crate) kind: Option<String>,
     /// Its content, decoded.
     pub(crate) body: Bytes,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FieldValue {
+    /// In UTF-8.
+    Text(String),
+    /// Bytes that are not, each as the character of Latin-1.
+    Latin1(String),
+}
+
+impl FieldValue {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Latin1(bytes.iter().map(|byte| char::from(*byte)).collect()),
+        }
+    }
 }
 
 /// Puts content into a reply, its headers, or a file that it names: the reply, its headers, the media type, the bytes,
@@ -40,16 +58,34 @@ pub(crate) struct Exchanges {
 pub(crate) struct Asking {
     method: String,
     path: String,
-    /// In their order.
-    parameters: Vec<(String, String)>,
+    /// In their order; secret ones without their values.
+    parameters: Vec<(String, Option<String>)>,
+    content: AskedContent,
 }
+
+/// What content a request had, as far as rules ask for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum AskedContent {
+    /// None, or nothing that can be asked for.
+    Any,
+    /// JSON, with places where secrets stood.
+    Json(String),
+    /// The fields of a form; secret ones without their values.
+    Form(Vec<(String, Option<String>)>),
+    /// Another text.
+    Text(String),
+}
+
+/// Longer content of requests, in bytes, is not asked for.
+const LONGEST_ASKED: usize = 16 << 10;
+
+/// What stands in place of a secret of a request, which meets everything.
+const ANYTHING: &str = "${json-unit.ignore}";
 
 impl Exchanges {
     /// Adds an exchange behind those before it.
     ///
-    /// - `target`: path and query, as they were sent.
-    pub(crate) fn push(&mut self, method: &str, target: &str, reply: RecordedReply) {
-        let asking = Asking::of(method, target);
+    pub(crate) fn push(&mut self, asking: Asking, reply: RecordedReply) {
         let replies = self.replies.entry(asking.clone()).or_default();
         if replies.is_empty() {
             self.order.push(asking);
@@ -66,7 +102,7 @@ impl Exchanges {
         written: &mut WriteContent<'_>,
     ) -> Vec<Table> {
         self.order
-            .sort_by_key(|asking| std::cmp::Reverse(asking.parameters.len()));
+            .sort_by_key(|asking| std::cmp::Reverse(asking.parameters()));
         let mut rules = Vec::new();
         for asking in self.order {
             let mut replies = self.replies.remove(&asking).unwrap_or_default();
@@ -76,7 +112,7 @@ impl Exchanges {
                 .iter()
                 .map(|it| reply(it, redaction, asking.path(), written));
             let replies = replies.collect();
-            rules.push(asking.rule(replies, redaction));
+            rules.push(asking.rule(replies));
         }
         rules
     }
@@ -84,15 +120,46 @@ impl Exchanges {
 
 impl Asking {
     /// - `target`: path and query, as they were sent.
-    pub(crate) fn of(method: &str, target: &str) -> Self {
-        let request = KeptRequest::made(method, target);
+    /// - `kind`: the media type of the content.
+    pub(crate) fn of(
+        method: &str,
+        target: &str,
+        kind: Option<&str>,
+        content: &[u8],
+        redaction: &Redaction,
+    ) -> Self {
+        let mut request = KeptRequest::made(method, target);
+        request.body = Bytes::copy_from_slice(content);
+        let kind = kind.map(|kind| ("content-type".to_owned(), kind.as_bytes().to_vec()));
+        request.fields.extend(kind);
         let asked = request.asked();
-        let mut parameters = asked.parameters().clone();
-        parameters.sort();
+        let shown = |pairs: &Pairs| {
+            let mut shown = pairs.clone();
+            shown.sort();
+            let shown = shown.into_iter().map(|(name, value)| {
+                let value = (!redaction.hides(&name)).then_some(value);
+                (name, value)
+            });
+            shown.collect::<Vec<_>>()
+        };
         Self {
             method: method.to_ascii_uppercase(),
+            parameters: shown(asked.parameters()),
+            content: if content.is_empty() || content.len() > LONGEST_ASKED {
+                AskedContent::Any
+            } else if asked.json().is_some() {
+                let hidden = redaction.json(content, ANYTHING);
+                let json = hidden.as_deref().unwrap_or(content);
+                AskedContent::Json(String::from_utf8_lossy(json).into_owned())
+            } else if !asked.form().is_empty() {
+                AskedContent::Form(shown(asked.form()))
+            } else {
+                match std::str::from_utf8(content) {
+                    Ok(text) => AskedContent::Text(text.to_owned()),
+                    Err(_) => AskedContent::Any,
+                }
+            },
             path: asked.path.into_owned(),
-            parameters,
         }
     }
 
@@ -104,14 +171,19 @@ impl Asking {
     /// How many parameters it asks for: of two rules the one with more of them comes first.
     pub(crate) fn parameters(&self) -> usize {
         self.parameters.len()
+            + match &self.content {
+                AskedContent::Any => 0,
+                AskedContent::Form(fields) => fields.len(),
+                AskedContent::Json(_) | AskedContent::Text(_) => 1,
+            }
     }
 
     /// The rule that answers it.
     ///
     /// - `replies`: one or more.
-    pub(crate) fn rule(&self, mut replies: Vec<Table>, redaction: &Redaction) -> Table {
+    pub(crate) fn rule(&self, mut replies: Vec<Table>) -> Table {
         let mut rule = Table::new();
-        rule.push("when", Entry::Table(when(self, redaction).table()));
+        rule.push("when", Entry::Table(when(self).table()));
         if replies.len() == 1 {
             rule.push("respond", Entry::Table(replies.remove(0)));
         } else {
@@ -124,12 +196,26 @@ impl Asking {
     }
 }
 
-fn when(asking: &Asking, redaction: &Redaction) -> When {
+fn when(asking: &Asking) -> When {
     let mut when = When::new();
     when.ask(&["url_path"], asking.path.as_str());
     when.ask(&["method"], asking.method.as_str());
+    let condition = |value: &Option<String>| match value {
+        Some(value) => value.as_str().into(),
+        None => bare_test("exists"),
+    };
     for (name, value) in &asking.parameters {
-        when.ask(&["query", name], redaction.condition(name, value));
+        when.ask(&["query", name], condition(value));
+    }
+    match &asking.content {
+        AskedContent::Any => {}
+        AskedContent::Json(json) => when.ask(&["body", "equal_json"], json.as_str()),
+        AskedContent::Form(fields) => {
+            for (name, value) in fields {
+                when.ask(&["form", name], condition(value));
+            }
+        }
+        AskedContent::Text(text) => when.ask(&["body", "text"], text.as_str()),
     }
     when
 }
@@ -157,7 +243,12 @@ pub(crate) fn reply(
         if super::is_about_connection(name) {
             continue;
         }
-        let value = Entry::Text(redaction.field(name, value));
+        let value = match value {
+            FieldValue::Text(text) => Entry::Text(redaction.field(name, text)),
+            FieldValue::Latin1(text) => {
+                Entry::braces([("latin1", redaction.field(name, text).into())])
+            }
+        };
         match headers.value_mut(name) {
             None => headers.push(name.as_str(), value),
             Some(Entry::List(values)) => values.push(value),
@@ -167,12 +258,16 @@ pub(crate) fn reply(
     if has_content && may_have_content {
         let kind = reply.kind.as_deref();
         let hidden = if kind.is_none_or(body::is_json) {
-            redaction.json(&reply.body)
+            redaction.json(&reply.body, REDACTED)
         } else {
             None
         };
         let bytes = hidden.as_deref().unwrap_or(&reply.body);
         written(&mut respond, &mut headers, kind, bytes, path);
+    }
+    // That of HEAD says what GET would answer.
+    if !has_content && let Some(kind) = &reply.kind {
+        headers.push("content-type", kind.as_str());
     }
     if !headers.is_empty() {
         respond.push("headers", Entry::Table(headers));

@@ -164,7 +164,7 @@ fn an_archive_becomes_rules_without_its_secrets() {
     for expected in [
         "when.request.query.token = { op = \"exists\" }\n",
         "respond.headers.set-cookie = \"sid=REDACTED; Path=/\"\n",
-        "respond.json = '{\"access_token\":\"REDACTED\",\"n\":1}'\n",
+        "respond.json = '{\"access_token\": \"REDACTED\", \"n\": 1}'\n",
         "respond.sequence = [{ status = 503 }, { status = 303, headers.location = \"/y\" }]\n",
         "respond.base64 = \"AP8=\"\n",
         "respond.headers.content-type = \"text/css\"\n",

@@ -4,13 +4,12 @@ use std::path::Path;
 
 use plimsoll_formats::wiremock::{
     FieldPlace, Mapping, MappingBody, MappingDelay, MappingProxy, MappingResponse, MappingUrl,
-    NumberOrder, Pattern, parse_mapping,
+    NumberOrder, Pattern, TimeOrder, parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
 
 use super::entry::{Entry, Table};
-use super::handlebars::{Converted, Dialect, convert};
 use super::when::{When, bare_test, test, whole};
 use super::{body, is_about_connection};
 use crate::config;
@@ -215,6 +214,9 @@ impl Site<'_> {
         match self {
             Self::Field(place, name) => When::of(&[place, name], value),
             Self::Body => When::of(&["body", "text"], value),
+            Self::JsonPath(path) if path.contains("[?") => {
+                When::of(&["body", "jayway", path], value)
+            }
             Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
             Self::XPath(path) => When::of(&["body", "xpath", path], value),
         }
@@ -328,6 +330,27 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                 When::apart(when)
             }
         }
+        Pattern::Time(order, text) => match site {
+            Site::JsonPath(_) => {
+                return Err("times are not compared where JSONPath finds them".to_owned());
+            }
+            site => {
+                let operator = match order {
+                    TimeOrder::Before => "before",
+                    TimeOrder::After => "after",
+                    TimeOrder::Equal => "equal_time",
+                };
+                site.ask(test(operator, text.as_str()))
+            }
+        },
+        Pattern::Exactly(all) => {
+            let Site::Field("query" | "form" | "cookies", _) = site else {
+                return Err("`hasExactly` counts parameters, forms and cookies only".to_owned());
+            };
+            let mut conditions = conditions_of(site, all)?;
+            conditions.push(site.ask(test("count", all.len().to_string())));
+            When::all_of(conditions)
+        }
         Pattern::All(all) => When::all_of(conditions_of(site, all)?),
         Pattern::Any(all) => When::any_of(conditions_of(site, all)?),
         Pattern::Not(inner) => match (site, &**inner) {
@@ -347,7 +370,7 @@ fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, String> {
     all.iter().map(|pattern| condition(site, pattern)).collect()
 }
 
-/// What is left out of texts, and whether there are places.
+/// Whether texts are templates, and whether any of them is one.
 struct Texts<'n> {
     has_places: bool,
     are_used: bool,
@@ -355,38 +378,8 @@ struct Texts<'n> {
 }
 
 impl Texts<'_> {
-    fn convert(&mut self, key: &str, text: &str) -> String {
-        if !self.has_places {
-            return text.to_owned();
-        }
-        let Converted {
-            text,
-            has_places,
-            unknown,
-        } = convert(text, Dialect::WireMock);
-        self.are_used |= has_places;
-        for place in unknown {
-            let message = format!("`{place}` is not known here, nothing stands in its place");
-            let place = Place::Key(format!("response.{key}"));
-            self.notes.push(Remark::new(place, message));
-        }
-        text
-    }
-
-    fn convert_all(&mut self, key: &str, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.convert(key, text)),
-            Value::Array(all) => {
-                Value::Array(all.iter().map(|it| self.convert_all(key, it)).collect())
-            }
-            Value::Object(all) => {
-                let pairs = all.iter();
-                let pairs =
-                    pairs.map(|(name, it)| (self.convert(key, name), self.convert_all(key, it)));
-                Value::Object(pairs.collect())
-            }
-            value => value.clone(),
-        }
+    fn look(&mut self, text: &str) {
+        self.are_used |= self.has_places && text.contains("{{");
     }
 }
 
@@ -405,7 +398,7 @@ fn respond(
         proxied(proxy, &mut respond, &mut texts)?;
         headers(response, &mut respond, &mut texts);
         if texts.are_used {
-            respond.push("template", true);
+            respond.push("template", "wiremock");
         }
         delay(response, &mut respond, notes);
         return Ok(respond);
@@ -434,15 +427,25 @@ fn respond(
         respond.push("status", Entry::Whole(i64::from(response.status)));
     }
     headers(response, &mut respond, &mut texts);
+    let has_content = !matches!(response.status, 204 | 205 | 304);
     match &response.body {
         MappingBody::Empty => {}
+        _ if !has_content => {
+            let message = format!(
+                "is dropped: a response of status {} has none",
+                response.status
+            );
+            let place = Place::Key("response.body".to_owned());
+            texts.notes.push(Remark::new(place, message));
+        }
         MappingBody::Text(text) => {
-            let text = texts.convert("body", text);
-            respond.push("text", text);
+            texts.look(text);
+            respond.push("text", text.as_str());
         }
         MappingBody::Json(value) => {
-            let value = texts.convert_all("jsonBody", value);
-            respond.push("json", pretty(&value));
+            let text = pretty(value);
+            texts.look(&text);
+            respond.push("json", text);
         }
         MappingBody::Base64(text) => respond.push("base64", text.as_str()),
         MappingBody::File(name) if !response.has_places && response.dribble.is_none() => {
@@ -453,7 +456,7 @@ fn respond(
             let bytes = super::inside(files, name).map_err(|reason| Remark::new(place, reason))?;
             match String::from_utf8(bytes) {
                 Ok(text) => {
-                    let text = texts.convert("bodyFileName", &text);
+                    texts.look(&text);
                     let is_typed = response
                         .fields
                         .iter()
@@ -470,7 +473,7 @@ fn respond(
         }
     }
     if texts.are_used {
-        respond.push("template", true);
+        respond.push("template", "wiremock");
     }
     delay(response, &mut respond, notes);
     if let Some((chunks, over)) = response.dribble {
@@ -536,7 +539,8 @@ fn headers(response: &MappingResponse, respond: &mut Table, texts: &mut Texts<'_
             texts.notes.push(Remark::new(place, message));
             continue;
         }
-        let value = Entry::Text(texts.convert(&format!("headers.{name}"), value));
+        texts.look(value);
+        let value = Entry::Text(value.clone());
         match headers.value_mut(name) {
             None => headers.push(name.as_str(), value),
             Some(Entry::List(values)) => values.push(value),

@@ -96,7 +96,7 @@ impl OpenApi {
     /// Whether it has something at such a path.
     pub fn covers(&self, path: &str) -> bool {
         self.inner(path)
-            .is_some_and(|path| self.routes.find(path).is_some())
+            .is_some_and(|path| self.routes.find(path, &|_| true).is_some())
     }
 
     fn inner<'p>(&self, path: &'p str) -> Option<&'p str> {
@@ -110,20 +110,26 @@ impl OpenApi {
 
     /// What it answers to a request; nothing if the path is none of its own.
     pub(crate) fn answer(&self, asked: &Asked<'_>) -> Option<Said> {
-        let found = self.routes.find(self.inner(&asked.path)?)?;
+        let path = route::with_slashes(&asked.path, asked.own_path());
+        let has_method = |found: &route::Found<'_>| self.number(found, asked.method).is_some();
+        let found = self.routes.find(self.inner(&path)?, &has_method)?;
         Some(match self.response(asked, &found) {
             Ok(said) => said,
             Err(refusal) => refusal.said(),
         })
     }
 
-    fn response(&self, asked: &Asked<'_>, found: &route::Found<'_>) -> Result<Said, Refusal> {
+    /// The number of the operation of a method.
+    fn number(&self, found: &route::Found<'_>, method: &str) -> Option<usize> {
         let of_method = |method: &str| found.operation(&self.api, method);
-        let number = of_method(asked.method).or_else(|| {
+        of_method(method).or_else(|| {
             // What answers GET answers HEAD, without its content.
-            (asked.method == "HEAD").then(|| of_method("GET"))?
-        });
-        let Some(number) = number else {
+            (method == "HEAD").then(|| of_method("GET"))?
+        })
+    }
+
+    fn response(&self, asked: &Asked<'_>, found: &route::Found<'_>) -> Result<Said, Refusal> {
+        let Some(number) = self.number(found, asked.method) else {
             let methods = found.methods(&self.api);
             let detail = format!("{} has {methods}, not {}", found.path(), asked.method);
             let mut refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, detail);

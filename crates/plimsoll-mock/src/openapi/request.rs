@@ -2,7 +2,8 @@
 
 use http::StatusCode;
 use plimsoll_formats::openapi::{
-    Credential, ListStyle, Operation, Parameter, ParameterPlace, RequestBody, property_kind,
+    Credential, ListStyle, ObjectStyle, Operation, Parameter, ParameterPlace, RequestBody,
+    property_kind,
 };
 use plimsoll_formats::{Place, Remark};
 use plimsoll_schema::JsonSchema;
@@ -187,6 +188,11 @@ fn value(parameter: &Parameter, asked: &Asked<'_>, places: &[(&str, String)]) ->
     if parameter.is_deep {
         return deep(name, asked);
     }
+    if let Some(style) = &parameter.object
+        && let Some(object) = by_keys(parameter, style, asked, places)
+    {
+        return Some(object);
+    }
     let texts: Vec<&str> = match parameter.place {
         ParameterPlace::Path => {
             let place = places.iter().find(|(known, _)| known == name);
@@ -206,6 +212,60 @@ fn value(parameter: &Parameter, asked: &Asked<'_>, places: &[(&str, String)]) ->
             .map(|text| typed(kind, text.trim()))
             .collect(),
     })
+}
+
+/// An object that is written by its keys: `a=1&b=2`, `a=1,b=2`, or `name=a,1,b,2`.
+fn by_keys(
+    parameter: &Parameter,
+    style: &ObjectStyle,
+    asked: &Asked<'_>,
+    places: &[(&str, String)],
+) -> Option<Value> {
+    let kind = |key: &str| {
+        let known = style.properties.iter().find(|(known, _)| known == key);
+        known.and_then(|(_, kind)| kind.as_deref())
+    };
+    let mut object = Map::new();
+    let mut put = |key: &str, text: &str| {
+        object.insert(key.to_owned(), typed(kind(key), text));
+    };
+    let pairs = match parameter.place {
+        ParameterPlace::Query => Some(asked.parameters()),
+        ParameterPlace::Cookie => Some(asked.cookies()),
+        _ => None,
+    };
+    if let (true, Some(pairs)) = (style.is_exploded, pairs) {
+        for (key, text) in pairs {
+            if style.properties.iter().any(|(known, _)| known == key) {
+                put(key, text);
+            }
+        }
+        return (!object.is_empty()).then_some(Value::Object(object));
+    }
+    let text = match pairs {
+        Some(pairs) => values(pairs, &parameter.name).next()?,
+        None if parameter.place == ParameterPlace::Header => asked.header_text(&parameter.name)?,
+        None => {
+            let place = places.iter().find(|(known, _)| *known == parameter.name);
+            place.map(|(_, text)| text.as_str())?
+        }
+    };
+    // One that is JSON is taken as such.
+    if text.starts_with('{') {
+        return None;
+    }
+    if style.is_exploded {
+        for pair in text.split(',') {
+            let (key, text) = pair.split_once('=')?;
+            put(key, text);
+        }
+    } else {
+        let mut words = text.split(',');
+        while let Some(key) = words.next() {
+            put(key, words.next()?);
+        }
+    }
+    Some(Value::Object(object))
 }
 
 /// An object that is written as `name[key]=value`.

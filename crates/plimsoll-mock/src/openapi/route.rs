@@ -7,6 +7,25 @@ use regex::Regex;
 
 use crate::path::normalized;
 
+/// What stands in a path for a slash within a segment.
+const ESCAPED_SLASH: char = '\u{0}';
+
+/// A path as routes see it, whose escaped slashes end no segment.
+///
+/// - `raw`: the same path as it was sent.
+pub(super) fn with_slashes(path: &str, raw: &str) -> String {
+    let is_escaped = raw.to_ascii_lowercase().contains("%2f");
+    let has_mark = path.contains(ESCAPED_SLASH);
+    if !is_escaped || has_mark {
+        return path.to_owned();
+    }
+    let segments = raw.split('/').map(|segment| {
+        let decoded = percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
+        decoded.replace('/', "\u{0}")
+    });
+    normalized(&segments.collect::<Vec<_>>().join("/"))
+}
+
 /// The paths of a document.
 #[derive(Debug)]
 pub(super) struct Routes {
@@ -54,15 +73,28 @@ impl Routes {
         Self { all, bases }
     }
 
-    /// The route of a path, below the path of a server or not.
-    pub(super) fn find(&self, path: &str) -> Option<Found<'_>> {
+    /// The route of a path, below the path of a server or not: of several of one shape that with the method.
+    ///
+    /// - `path`: with its escapes if a place holds an escaped slash.
+    pub(super) fn find(
+        &self,
+        path: &str,
+        has_method: &dyn Fn(&Found<'_>) -> bool,
+    ) -> Option<Found<'_>> {
         let below = self.bases.iter().filter_map(|base| {
             let rest = path.strip_prefix(base.as_str())?;
             rest.starts_with('/').then_some(rest)
         });
-        below
-            .chain([path])
-            .find_map(|path| self.all.iter().find_map(|route| route.find(path)))
+        let mut first = None;
+        for path in below.chain([path]) {
+            for found in self.all.iter().filter_map(|route| route.find(path)) {
+                if has_method(&found) {
+                    return Some(found);
+                }
+                first.get_or_insert(found);
+            }
+        }
+        first
     }
 }
 
@@ -93,7 +125,7 @@ impl Route {
         let captures = self.pattern.captures(path)?;
         let values = captures.iter().skip(1).map(|group| {
             let text = group.map_or("", |group| group.as_str());
-            text.to_owned()
+            text.replace(ESCAPED_SLASH, "/")
         });
         Some(Found {
             route: self,

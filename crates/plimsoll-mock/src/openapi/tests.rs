@@ -224,3 +224,50 @@ proptest! {
         }
     }
 }
+
+const PATHS: &str = r##"{
+  "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
+  "paths": {
+    "/p/{id}": {"get": {"parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[a-z]+/[a-z]+$"}}],
+      "responses": {"200": {"description": "", "content": {"application/json": {"schema": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$"}}}}}}},
+    "/o/{x}/{a}": {"delete": {"parameters": [{"name": "x", "in": "path", "required": true, "schema": {"type": "string"}}, {"name": "a", "in": "path", "required": true, "schema": {"type": "string"}}], "responses": {"204": {"description": ""}}}},
+    "/o/{x}/{b}": {"get": {"parameters": [{"name": "x", "in": "path", "required": true, "schema": {"type": "string"}}, {"name": "b", "in": "path", "required": true, "schema": {"type": "string"}}], "responses": {"200": {"description": ""}}}},
+    "/exploded": {"get": {"parameters": [{"name": "f", "in": "query", "required": true, "schema": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}, "t": {"type": "string"}}}}], "responses": {"200": {"description": ""}}}},
+    "/commas": {"get": {"parameters": [{"name": "f", "in": "query", "explode": false, "required": true, "schema": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}}], "responses": {"200": {"description": ""}}}},
+    "/chain": {"get": {"responses": {"200": {"description": "", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/D"}}}}}}}
+  },
+  "components": {"schemas": {
+    "A": {"properties": {"d": {"$ref": "#/components/schemas/B"}}, "type": "object"},
+    "B": {"allOf": [{"$ref": "#/components/schemas/C"}, {"description": "more"}]},
+    "C": {"allOf": [{"type": "object", "properties": {"x": {"type": "string"}}}]},
+    "D": {"type": "object", "required": ["a"], "properties": {"a": {"type": "object", "required": ["b"], "properties": {"b": {"type": "object", "required": ["c"], "properties": {"c": {"type": "object", "required": ["d"],
+      "properties": {"d": {"allOf": [{"$ref": "#/components/schemas/B"}]}}}}}}}}}
+  }}
+}"##;
+
+#[test]
+fn paths_and_objects_in_parameters_are_understood_as_documents_write_them() {
+    let made = OpenApi::new(Path::new("paths.json"), PATHS, "/", USUAL);
+    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    assert!(left_out.is_empty(), "{left_out:?}");
+    let status = |method, target| ask(&openapi, method, target, &[], "").0;
+    for (method, target, expected) in [
+        ("GET", "/p/group%2Fproj", 200),
+        ("GET", "/p/group%2fproj", 200),
+        ("GET", "/p/group", 422),
+        ("GET", "/o/1/2", 200),
+        ("DELETE", "/o/1/2", 204),
+        ("PUT", "/o/1/2", 405),
+        ("GET", "/exploded?n=1&t=x", 200),
+        ("GET", "/exploded?n=x", 422),
+        ("GET", "/exploded", 422),
+        ("GET", "/commas?f=n,1", 200),
+        ("GET", "/commas?f=n,x", 422),
+    ] {
+        assert_eq!(status(method, target), expected, "{method} {target}");
+    }
+    assert_eq!(ask(&openapi, "GET", "/p/a%2Fb", &[], "").1, "0");
+    // What need not have anything is an object all the same, not a text.
+    let (_, chain, _) = ask(&openapi, "GET", "/chain", &[], "");
+    assert!(chain["a"]["b"]["c"]["d"].is_object(), "{chain}");
+}

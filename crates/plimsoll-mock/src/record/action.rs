@@ -8,8 +8,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body::Body;
 use plimsoll_server::{Action, Answer, Request, Response, ResponseBody};
 
-use super::Recorder;
 use super::tap::Tapped;
+use super::{AskedOf, Recorder};
 use crate::action::collected;
 use crate::asked::KeptRequest;
 use crate::plan::BODY_LIMIT;
@@ -66,7 +66,12 @@ impl Inner {
             let message = format!("requests for {} come back here\n", self.recorder.upstream);
             return text(StatusCode::LOOP_DETECTED, message);
         };
-        let target = asked.own_url().into_owned();
+        let of = AskedOf {
+            method: kept.method.clone(),
+            target: asked.own_url().into_owned(),
+            kind: asked.header_text("content-type").map(str::to_owned),
+            content: kept.body.clone(),
+        };
         drop(asked);
         let passed = match pass_on(Rc::clone(&self.pool), outgoing).await {
             Ok(passed) => passed,
@@ -77,10 +82,9 @@ impl Inner {
             response = response.with_field(name.clone(), value.clone());
         }
         let recorder = Arc::clone(&self.recorder);
-        let method = kept.method.clone();
         let (status, fields) = (passed.status, passed.fields);
         let tapped = Tapped::new(passed.content, move |content| {
-            recorder.keep(&method, &target, status, &fields, content);
+            recorder.keep(&of, status, &fields, content);
         });
         response.with_body(ResponseBody::Stream(Box::pin(tapped)))
     }

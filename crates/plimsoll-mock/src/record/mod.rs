@@ -18,8 +18,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::{Notice, Notices, Severity};
+use plimsoll_wire::tls::Trust;
 
-use crate::import::recorded::RecordedReply;
+use crate::import::recorded::{FieldValue, RecordedReply};
 use crate::import::redact::Redaction;
 use crate::proxy::{Upstream, UpstreamOptions};
 
@@ -56,7 +57,21 @@ struct Kept {
 struct KeptExchange {
     method: String,
     target: String,
+    /// The media type of the content of the request, and that content.
+    asked_kind: Option<String>,
+    asked: Bytes,
     reply: RecordedReply,
+}
+
+/// A request that is passed on, as far as its rule asks for it.
+#[derive(Debug, Clone)]
+struct AskedOf {
+    method: String,
+    /// Path and query, as they were sent.
+    target: String,
+    /// The media type of its content.
+    kind: Option<String>,
+    content: Bytes,
 }
 
 /// More is passed on, but not kept.
@@ -64,8 +79,9 @@ const MOST_EXCHANGES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
 
 /// How a server is asked: for content as it is, not compressed.
-pub(crate) fn options() -> UpstreamOptions {
+pub(crate) fn options(trust: Trust) -> UpstreamOptions {
     UpstreamOptions {
+        trust,
         without: vec![ACCEPT_ENCODING],
         ..UpstreamOptions::default()
     }
@@ -109,12 +125,10 @@ impl Recorder {
 
     /// Keeps an exchange.
     ///
-    /// - `target`: path and query, as they were sent.
     /// - `content`: absent if it is too long to be kept.
     fn keep(
         &self,
-        method: &str,
-        target: &str,
+        asked: &AskedOf,
         status: StatusCode,
         fields: &[(HeaderName, HeaderValue)],
         content: Option<Bytes>,
@@ -122,6 +136,7 @@ impl Recorder {
         if !(200..=599).contains(&status.as_u16()) {
             return;
         }
+        let (method, target) = (&asked.method, &asked.target);
         let Some(content) = content else {
             let longest = tap::LONGEST >> 20;
             let message = format!(
@@ -131,7 +146,7 @@ impl Recorder {
             return;
         };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept.bytes + content.len();
+        let bytes = kept.bytes + content.len() + asked.content.len();
         if kept.count >= MOST_EXCHANGES || bytes > MOST_BYTES {
             if !std::mem::replace(&mut kept.is_full, true) {
                 let message = "the recording is full: what comes now is passed on, and not kept";
@@ -146,13 +161,16 @@ impl Recorder {
         let kind = fields.clone().find(|(name, _)| name == CONTENT_TYPE);
         let headers = fields
             .filter(|(name, _)| is_kept(name.as_str()))
-            .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)));
+            .map(|(name, value)| (name.as_str().to_owned(), FieldValue::of(value.as_bytes())));
         let origin = self.upstream.origin();
         let headers = headers.map(|(name, value)| {
             // What leads elsewhere on that server leads here.
-            let own = value.strip_prefix(&origin).filter(|_| name == "location");
+            let own = match &value {
+                FieldValue::Text(text) if name == "location" => text.strip_prefix(&origin),
+                _ => None,
+            };
             let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
-            (name, own.unwrap_or(value))
+            (name, own.map_or(value, FieldValue::Text))
         });
         let reply = RecordedReply {
             status: status.as_u16(),
@@ -163,8 +181,10 @@ impl Recorder {
         kept.bytes = bytes;
         kept.count += 1;
         kept.exchanges.push(KeptExchange {
-            method: method.to_owned(),
-            target: target.to_owned(),
+            method: method.clone(),
+            target: target.clone(),
+            asked_kind: asked.kind.clone(),
+            asked: asked.content.clone(),
             reply,
         });
     }

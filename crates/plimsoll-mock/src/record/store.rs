@@ -1,11 +1,10 @@
 //! The folder of a recording: `apimock.toml`, its rules, and contents that are too long for these.
 //!
-//! Rules for what was not asked before are put behind the others, in one write; which of two comes first is said by
-//! their priorities, not by their places. What was asked before and is answered otherwise now changes its rule, so the
-//! whole file is written anew and put in place of the old one: at once while it is short, else every now and then.
+//! The file of rules is always written as a whole and renamed over the old one, so that it is never half written: at
+//! once while it is short, else every now and then. Which of two rules comes first is said by their priorities.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -48,17 +47,15 @@ pub(super) struct Store {
     names: HashSet<String>,
     /// Bytes of the file of rules; absent before it is there.
     length: Option<u64>,
-    /// So many of `order` are in it.
-    written: usize,
-    /// Whether a rule in it has changed since, and how many writes ago.
-    behind: Option<u32>,
+    /// Whether it has everything.
+    is_written: bool,
+    /// How many writes ago it has not been written.
+    waited: u32,
 }
 
 /// What was answered to one request.
 #[derive(Debug)]
 struct Recorded {
-    /// Of its rule, from 0.
-    number: usize,
     replies: Vec<Table>,
     last: RecordedReply,
 }
@@ -83,14 +80,20 @@ impl Store {
             rules: HashMap::new(),
             names: HashSet::new(),
             length: None,
-            written: 0,
-            behind: None,
+            is_written: true,
+            waited: 0,
         }
     }
 
     /// Takes an exchange, and writes its content if that has a file of its own; it is not taken if that fails.
     pub(super) fn add(&mut self, exchange: &KeptExchange) -> io::Result<()> {
-        let asking = Asking::of(&exchange.method, &exchange.target);
+        let asking = Asking::of(
+            &exchange.method,
+            &exchange.target,
+            exchange.asked_kind.as_deref(),
+            &exchange.asked,
+            &self.redaction,
+        );
         let known = self.rules.get(&asking);
         // What was always the same need not be told twice.
         if known.is_some_and(|known| known.last == exchange.reply) {
@@ -100,24 +103,21 @@ impl Store {
         if let Some(known) = self.rules.get_mut(&asking) {
             known.replies.push(table);
             known.last = exchange.reply.clone();
-            if known.number < self.written {
-                self.behind.get_or_insert(0);
-            }
         } else {
             let recorded = Recorded {
-                number: self.order.len(),
                 replies: vec![table],
                 last: exchange.reply.clone(),
             };
             self.order.push(asking.clone());
             self.rules.insert(asking, recorded);
         }
+        self.is_written = false;
         Ok(())
     }
 
     /// Whether everything is in the folder.
     pub(super) fn is_written(&self) -> bool {
-        self.behind.is_none() && self.written == self.order.len()
+        self.is_written
     }
 
     /// Writes what is not in the folder yet.
@@ -129,39 +129,24 @@ impl Store {
             self.write_whole()?;
             return replace(&self.folder.join("apimock.toml"), ROOT.as_bytes());
         };
-        if let Some(writes) = self.behind {
-            if is_last || length <= SHORT || writes >= PATIENCE {
-                return self.write_whole();
-            }
-            self.behind = Some(writes + 1);
+        if self.is_written() {
+            return Ok(());
         }
-        self.append(length)
-    }
-
-    fn write_whole(&mut self) -> io::Result<()> {
-        let text = HEAD.to_owned() + &self.text(0);
-        fs::create_dir_all(self.folder.join(BODIES))?;
-        replace(&self.rules_file(), text.as_bytes())?;
-        self.length = Some(text.len() as u64);
-        self.written = self.order.len();
-        self.behind = None;
+        // It is always replaced as a whole, so that it never holds half a rule.
+        if is_last || length <= SHORT || self.waited >= PATIENCE {
+            return self.write_whole();
+        }
+        self.waited += 1;
         Ok(())
     }
 
-    /// Puts the rules behind the others that are not there yet.
-    fn append(&mut self, length: u64) -> io::Result<()> {
-        if self.written == self.order.len() {
-            return Ok(());
-        }
-        let text = self.text(self.written);
-        let mut file = File::options().append(true).open(self.rules_file())?;
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            // Half a rule would make all of them unreadable.
-            file.set_len(length)?;
-            return Err(error);
-        }
-        self.length = Some(length + text.len() as u64);
-        self.written = self.order.len();
+    fn write_whole(&mut self) -> io::Result<()> {
+        let text = HEAD.to_owned() + &self.text();
+        fs::create_dir_all(self.folder.join(BODIES))?;
+        replace(&self.rules_file(), text.as_bytes())?;
+        self.length = Some(text.len() as u64);
+        self.is_written = true;
+        self.waited = 0;
         Ok(())
     }
 
@@ -169,14 +154,13 @@ impl Store {
         self.folder.join("rules.toml")
     }
 
-    /// The rules from that number on.
-    fn text(&self, from: usize) -> String {
+    fn text(&self) -> String {
         let mut text = String::new();
-        for asking in self.order.iter().skip(from) {
+        for asking in &self.order {
             let Some(recorded) = self.rules.get(asking) else {
                 continue;
             };
-            let mut rule = asking.rule(recorded.replies.clone(), &self.redaction);
+            let mut rule = asking.rule(recorded.replies.clone());
             let priority = i64::try_from(asking.parameters()).unwrap_or(i64::from(i32::MAX));
             if priority > 0 {
                 rule.push("priority", Entry::Whole(priority));
@@ -208,9 +192,7 @@ impl Store {
                     names.remove(&name);
                     failed = Some(error);
                 }
-                if let Some(kind) = kind {
-                    headers.push("content-type", kind);
-                }
+                headers.push("content-type", kind.unwrap_or_default());
                 respond.push("file_path", Entry::Text(format!("{BODIES}/{name}")));
             },
         );
@@ -218,13 +200,8 @@ impl Store {
     }
 }
 
-/// Writes a file as a whole in place of the old one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new: PathBuf = file.with_file_name(name);
-    fs::write(&new, bytes)?;
-    fs::rename(&new, file)
+    crate::replace::replace(file, |new| new.write_all(bytes).map(|()| true)).map(drop)
 }
 
 /// The name of a content: of its path, which it is recognised by, and of what it is.

@@ -92,6 +92,11 @@ impl Rule {
         }
     }
 
+    /// Whether it answers requests of the method OPTIONS, which others leave to cross-origin resource sharing.
+    pub fn answers_options(&self) -> bool {
+        self.conditions.iter().any(Condition::names_options)
+    }
+
     /// Whether a request meets its conditions.
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         self.conditions
@@ -265,7 +270,11 @@ impl RuleSet {
         asked: &Asked<'_>,
         visit: impl FnOnce(&mut dyn FnMut(u32) -> bool),
     ) -> Option<usize> {
-        let is_met = |position: u32| self.rule(position).is_met_by(asked);
+        let is_options = asked.method == "OPTIONS";
+        let is_met = |position: u32| {
+            let rule = self.rule(position);
+            (!is_options || rule.answers_options()) && rule.is_met_by(asked)
+        };
         let mut matching = Matching::new();
         match self.strategy {
             Strategy::FirstMatch | Strategy::Priority(Tiebreaker::FirstMatch) => {

@@ -31,6 +31,8 @@ pub struct Conversation {
     pub ping: Option<Duration>,
     /// Bytes of a message that the client may send.
     pub message_bytes: u64,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
 }
 
 /// What is said to a message.

@@ -12,12 +12,13 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::ws::{
     Decoder, Event, FrameError, FrameSink, Limits, MessageKind, Opcode, Role, encode_frame,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::time::{sleep_until, timeout};
 
 use super::session::{End, Session};
 use super::{Conversation, Saying, What};
 use crate::asked::KeptRequest;
+use crate::patience::{shut_down, write_all};
 
 /// Read at a time, in bytes.
 const BUFFER: usize = 16 << 10;
@@ -275,8 +276,7 @@ impl Talk {
     async fn write(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
         let mut frame = Vec::with_capacity(payload.len() + 10);
         encode_frame(&mut frame, opcode, true, payload, None);
-        self.stream.write_all(&frame).await?;
-        self.stream.flush().await
+        write_all(&mut self.stream, &frame, self.conversation.write_timeout).await
     }
 
     /// Says so, and lets the client end its side too.
@@ -287,7 +287,7 @@ impl Talk {
             payload.extend_from_slice(reason.as_bytes());
         }
         self.write(Opcode::Close, &payload).await?;
-        self.stream.shutdown().await?;
+        shut_down(&mut self.stream, self.conversation.write_timeout).await?;
         // A socket that is closed with something unread is reset, and what was written may be lost.
         let mut nowhere = tokio::io::sink();
         let rest = tokio::io::copy(&mut self.stream, &mut nowhere);

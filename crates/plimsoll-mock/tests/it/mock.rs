@@ -169,7 +169,8 @@ fn talk(address: SocketAddr, request: &[u8]) -> Vec<u8> {
 
 fn answer(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+    // Values of fields may be in Latin-1.
+    let head: String = bytes[..end].iter().map(|byte| char::from(*byte)).collect();
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let mut body = bytes[end + 4..].to_vec();
     if head

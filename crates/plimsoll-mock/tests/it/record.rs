@@ -90,3 +90,93 @@ fn a_server_that_breaks_off_before_its_head_is_told_in_words() {
         }
     }
 }
+
+/// A recording of several requests, played back.
+fn played_back(recording: &Administered) -> crate::mock::Served {
+    let file = recording.folder().join("recorded/apimock.toml");
+    eventually(|| file.exists());
+    let shared = plimsoll_mock::Shared::of_file(&file, &plimsoll_server::Notices::default());
+    let folder = tempfile::tempdir().unwrap();
+    crate::mock::Served::start(folder, shared.unwrap_or_else(|it| panic!("{it:?}")))
+}
+
+fn answers(answers: &[&[u8]]) -> Origin {
+    let script = answers.iter().fold(Script::new(), |script, answer| {
+        script
+            .then(Step::ReadHead)
+            .then(Step::Write(answer.to_vec()))
+    });
+    Origin::scripted(script.then(Step::Hold))
+}
+
+#[test]
+fn what_was_recorded_is_answered_as_it_was() {
+    let origin = answers(&[
+        b"HTTP/1.1 204 No Content\r\nallow: GET, OPTIONS\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx-name: caf\xe9\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\nx-own: 1\r\ncontent-length: 9\r\n\r\n",
+    ]);
+    let recording = recording(&origin);
+    assert_eq!(recording.ask("OPTIONS", "/echo", "").status, 204);
+    assert_eq!(recording.ask("GET", "/plain", "").text(), "ok");
+    assert_eq!(recording.ask("HEAD", "/image", "").status, 200);
+    eventually(|| rules(&recording).contains("/image"));
+    assert!(rules(&recording).contains("latin1 = \"café\""));
+    let again = played_back(&recording);
+    let options = again.ask("OPTIONS", "/echo", &[], "");
+    assert_eq!(
+        (options.status, options.field("allow")),
+        (204, Some("GET, OPTIONS"))
+    );
+    let plain = again.get("/plain");
+    assert_eq!(plain.field("x-name"), Some("café"));
+    assert_eq!((plain.field("content-type"), plain.text()), (None, "ok"));
+    let image = again.ask("HEAD", "/image", &[], "");
+    assert_eq!(
+        (image.field("content-type"), image.field("x-own")),
+        (Some("image/png"), Some("1"))
+    );
+}
+
+#[test]
+fn requests_with_different_content_have_rules_of_their_own() {
+    let json = "content-type: application/json";
+    let asked = [
+        (json, r#"{"a":1,"password":"p1"}"#, "one"),
+        (json, r#"{"a":2,"password":"p1"}"#, "two"),
+        (
+            "content-type: application/x-www-form-urlencoded",
+            "a=1&pin=2&token=t",
+            "thr",
+        ),
+        (json, "{broken", "fou"),
+    ];
+    let script = asked
+        .iter()
+        .fold(Script::new(), |script, (_, body, answer)| {
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{answer}");
+            script
+                .then(Step::ReadHead)
+                .then(Step::ReadBody(body.len()))
+                .then(Step::Write(answer.into_bytes()))
+        });
+    let origin = Origin::scripted(script.then(Step::Hold));
+    let recording = recording(&origin);
+    for (kind, body, expected) in asked {
+        let fields = ["host: a", kind];
+        let answer = ask(recording.address(0), "POST", "/same", &fields, body);
+        assert_eq!(answer.text(), expected);
+    }
+    eventually(|| rules(&recording).contains("broken"));
+    let text = rules(&recording);
+    assert!(
+        !text.contains("p1") && !text.contains("token = \"t\""),
+        "{text}"
+    );
+    let again = played_back(&recording);
+    for (kind, body, expected) in asked.into_iter().rev() {
+        let body = body.replace("p1", "p2");
+        let answer = again.ask("POST", "/same", &[kind], &body);
+        assert_eq!(answer.text(), expected, "{body}\n{text}");
+    }
+}

@@ -232,3 +232,59 @@ fn events_that_repeat_come_as_long_as_somebody_listens() {
         seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
     }
 }
+
+#[test]
+fn what_nothing_matches_is_told_the_nearest_rule() {
+    let served = Served::rules(
+        "[[rules]]\nid = \"orders\"\nwhen.request = { url_path = \"/orders\", method = \"POST\" }\nrespond.text = \"1\"\n",
+    );
+    let answer = served.get("/orders");
+    assert_eq!(answer.status, 404);
+    assert_eq!(
+        answer.text(),
+        "no rule matches GET \"/orders\"\nnearest is rule orders: method POST, found GET\n"
+    );
+}
+
+#[test]
+fn json_may_stand_in_rules_as_it_is() {
+    let served = Served::rules(
+        "[[rules]]\nwhen.request = { url_path = \"/a\", body.schema = { type = \"object\", required = [\"n\"] } }\n\
+         respond.json = { a = 1, b = [true, \"x\"] }\n\
+         [[rules]]\nwhen.request = { url_path = \"/b\", body.equal_json = { n = 1 } }\nrespond.json = [1, 2]\n",
+    );
+    let kind = ["content-type: application/json"];
+    let answer = served.ask("POST", "/a", &kind, r#"{"n":1}"#);
+    assert_eq!(answer.text(), r#"{"a":1,"b":[true,"x"]}"#);
+    assert_eq!(answer.field("content-type"), Some("application/json"));
+    assert_eq!(served.ask("POST", "/a", &kind, "{}").status, 404);
+    assert_eq!(
+        served.ask("POST", "/b", &kind, r#"{"n":1}"#).text(),
+        "[1,2]"
+    );
+}
+
+#[test]
+fn numbers_keep_their_text_and_objects_their_order() {
+    let served = Served::rules(
+        "[[rules]]\nwhen.request.url_path = \"/echo\"\n\
+         respond = { template = true, json = '{\"all\":{{request.json.all}}}' }\n",
+    );
+    let text = r#"{"all":{"z":1,"a":12345678901234567890123,"f":1.10}}"#;
+    let kind = ["content-type: application/json"];
+    assert_eq!(served.ask("POST", "/echo", &kind, text).text(), text);
+}
+
+#[test]
+fn requests_for_options_reach_the_rules_that_name_them() {
+    let served = Served::rules(
+        "[[rules]]\nwhen.request = { url_path = \"/a\", method = \"OPTIONS\" }\nrespond.text = \"a\"\n\
+         [[rules]]\nwhen.request = { url_path = \"/b\", method = \"ANY\" }\nrespond.text = \"b\"\n\
+         [[rules]]\nwhen.request.url_path = \"/c\"\nrespond.text = \"c\"\n",
+    );
+    let ask = |target| served.ask("OPTIONS", target, &[], "");
+    assert_eq!(ask("/a").text(), "a");
+    assert_eq!(ask("/b").text(), "b");
+    assert_eq!(ask("/c").status, 204);
+    assert_eq!(served.get("/b").text(), "b");
+}

@@ -245,6 +245,21 @@ fn too_much_that_waits_ends_it() {
 }
 
 #[test]
+fn a_client_that_does_not_read_is_given_up() {
+    let long = "x".repeat(8 << 20);
+    let rule = format!("open = [{{ text = \"{long}\" }}]\nwrite_timeout = \"50ms\"");
+    let served = served(&rule);
+    let mut client = client(&served);
+    // Until the server has reset it, everything that is sent is taken.
+    let sent = (0..100_000).find(|_| {
+        let mut frame = Vec::new();
+        encode_frame(&mut frame, Opcode::Text, true, &[b'y'; 4096], Some(MASK));
+        client.stream.write_all(&frame).is_err()
+    });
+    assert!(sent.is_some());
+}
+
+#[test]
 fn pings_are_sent_and_have_to_be_answered() {
     let served = served("ping = \"10ms\"");
     let mut client = client(&served);

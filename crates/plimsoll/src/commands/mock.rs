@@ -55,6 +55,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "record")]
     redact: Vec<String>,
 
+    /// Accept any certificate of the server that is recorded
+    #[arg(long, requires = "record", conflicts_with = "ca")]
+    insecure: bool,
+
+    /// Accept only certificates signed by those in this PEM file
+    #[arg(long, value_name = "FILE", requires = "record")]
+    ca: Option<PathBuf>,
+
     /// Write a file of rules to start from, unless it is there already
     #[arg(long)]
     init: bool,
@@ -109,12 +117,19 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     if let (Some(url), Some(out)) = (&args.record, &args.out) {
         let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
-        let action = format!(
+        let mut action = format!(
             "record = {}, dir = {}, redact = [{}]",
             quoted(url),
             quoted_path(out),
             names.join(", ")
         );
+        if let Some(file) = &args.ca {
+            action.push_str(", ca = ");
+            action.push_str(&quoted_path(file));
+        }
+        if args.insecure {
+            action.push_str(", insecure = true");
+        }
         return args.serving.serve(&route(&action, args));
     }
     let what = what(args.what.as_deref());

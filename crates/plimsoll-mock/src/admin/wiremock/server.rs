@@ -78,7 +78,8 @@ impl AdminOfMock {
                 "the scenario tells clients apart; PUT /mock/scenarios/NAME takes a `client`",
             ));
         }
-        plan.states.put(name, "", state);
+        let put = plan.states.put(name, "", state);
+        put.map_err(|error| not_here(&error.to_string()))?;
         Ok(done())
     }
 

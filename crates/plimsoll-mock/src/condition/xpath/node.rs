@@ -1,16 +1,30 @@
 //! Nodes of XML as XPath sees them (XPath 1.0, section 5).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use roxmltree::{Document, NodeType};
 use xpath_eval::{ExpandedName, Node, NodeKind};
 
+use super::budget::Budget;
+
 /// A node, or an attribute or a namespace of one, which are no nodes to the parser.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Once its budget is exceeded it has no relatives and no text.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct XmlNode<'d> {
     node: roxmltree::Node<'d, 'd>,
     part: Part,
+    budget: &'d Budget,
 }
+
+impl PartialEq for XmlNode<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node && self.part == other.part
+    }
+}
+
+impl Eq for XmlNode<'_> {}
 
 /// In the order of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,15 +35,63 @@ enum Part {
 }
 
 impl<'d> XmlNode<'d> {
-    pub(super) fn root(document: &'d Document<'_>) -> Self {
-        Self::of(document.root())
+    pub(super) fn root(document: &'d Document<'_>, budget: &'d Budget) -> Self {
+        Self {
+            node: document.root(),
+            part: Part::Itself,
+            budget,
+        }
     }
 
-    fn of(node: roxmltree::Node<'d, 'd>) -> Self {
+    fn with(self, node: roxmltree::Node<'d, 'd>) -> Self {
         Self {
             node,
             part: Part::Itself,
+            budget: self.budget,
         }
+    }
+
+    /// As many of its parts as the budget has steps for.
+    fn parts(self, count: usize, part: fn(usize) -> Part) -> impl Iterator<Item = Self> + 'd {
+        let parts = (0..count).map(move |number| Self {
+            part: part(number),
+            ..self
+        });
+        parts.take_while(move |_| self.budget.step())
+    }
+
+    /// Its text where that lies in one piece, and of an element what the texts in it come to.
+    fn text(self) -> Cow<'d, str> {
+        let whole = |text: Option<&'d str>| {
+            let text = text.unwrap_or_default();
+            let is_allowed = self.budget.read(text.len());
+            Cow::Borrowed(if is_allowed { text } else { "" })
+        };
+        match self.part {
+            Part::Attribute(number) => whole(self.attribute(number).map(|it| it.value())),
+            Part::Namespace(number) => {
+                let namespace = self.node.namespaces().nth(number);
+                whole(namespace.map(roxmltree::Namespace::uri))
+            }
+            Part::Itself => match self.node.node_type() {
+                NodeType::Root | NodeType::Element => Cow::Owned(self.inner_text()),
+                NodeType::PI => whole(self.node.pi().and_then(|it| it.value)),
+                NodeType::Comment | NodeType::Text => whole(self.node.text()),
+            },
+        }
+    }
+
+    fn inner_text(self) -> String {
+        let mut text = String::new();
+        for node in self.node.descendants() {
+            let piece = if node.is_text() { node.text() } else { None };
+            let piece = piece.unwrap_or_default();
+            if !self.budget.read(piece.len()) {
+                return String::new();
+            }
+            text.push_str(piece);
+        }
+        text
     }
 
     fn attribute(self, number: usize) -> Option<roxmltree::Attribute<'d, 'd>> {
@@ -54,14 +116,17 @@ impl<'d> Node<'d> for XmlNode<'d> {
 
     fn parent(self) -> Option<Self> {
         match self.part {
-            Part::Itself => self.node.parent().map(Self::of),
-            Part::Attribute(_) | Part::Namespace(_) => Some(Self::of(self.node)),
+            _ if !self.budget.step() => None,
+            Part::Itself => self.node.parent().map(|node| self.with(node)),
+            Part::Attribute(_) | Part::Namespace(_) => Some(self.with(self.node)),
         }
     }
 
     fn children(self) -> impl Iterator<Item = Self> + 'd {
         let children = (self.part == Part::Itself).then(|| self.node.children());
-        children.into_iter().flatten().map(Self::of)
+        let children = children.into_iter().flatten();
+        let children = children.take_while(move |_| self.budget.step());
+        children.map(move |node| self.with(node))
     }
 
     fn attributes(self) -> impl Iterator<Item = Self> + 'd {
@@ -69,10 +134,7 @@ impl<'d> Node<'d> for XmlNode<'d> {
             Part::Itself => self.node.attributes().len(),
             Part::Attribute(_) | Part::Namespace(_) => 0,
         };
-        (0..count).map(move |number| Self {
-            part: Part::Attribute(number),
-            ..self
-        })
+        self.parts(count, Part::Attribute)
     }
 
     fn namespaces(self) -> impl Iterator<Item = Self> + 'd {
@@ -80,10 +142,7 @@ impl<'d> Node<'d> for XmlNode<'d> {
             Part::Itself if self.node.is_element() => self.node.namespaces().count(),
             _ => 0,
         };
-        (0..count).map(move |number| Self {
-            part: Part::Namespace(number),
-            ..self
-        })
+        self.parts(count, Part::Namespace)
     }
 
     fn expanded_name(self) -> Option<ExpandedName> {
@@ -109,28 +168,11 @@ impl<'d> Node<'d> for XmlNode<'d> {
     }
 
     fn string_value(self) -> String {
-        match self.part {
-            Part::Attribute(number) => self
-                .attribute(number)
-                .map_or_else(String::new, |it| it.value().to_owned()),
-            Part::Namespace(number) => {
-                let namespace = self.node.namespaces().nth(number);
-                namespace.map_or_else(String::new, |it| it.uri().to_owned())
-            }
-            Part::Itself => match self.node.node_type() {
-                NodeType::Root | NodeType::Element => {
-                    let texts = self.node.descendants().filter(roxmltree::Node::is_text);
-                    texts.filter_map(|it| it.text()).collect()
-                }
-                NodeType::PI => {
-                    let value = self.node.pi().and_then(|it| it.value);
-                    value.unwrap_or_default().to_owned()
-                }
-                NodeType::Comment | NodeType::Text => {
-                    self.node.text().unwrap_or_default().to_owned()
-                }
-            },
-        }
+        self.text().into_owned()
+    }
+
+    fn with_string_value<R>(self, f: impl FnOnce(&str) -> R) -> R {
+        f(&self.text())
     }
 
     fn document_order(self, other: Self) -> Ordering {

@@ -8,7 +8,8 @@ const ORDER: &[u8] = br#"<?xml version="1.0"?>
 fn values(expression: &str, content: &[u8]) -> Vec<String> {
     let namespaces = [("n".to_owned(), "urn:order".to_owned())];
     let xpath = XPath::new(expression, &namespaces).unwrap();
-    xpath.values(&document(content).unwrap())
+    let budget = RequestBudget::default();
+    xpath.values(&document(content).unwrap(), &budget).unwrap()
 }
 
 #[test]
@@ -42,7 +43,8 @@ fn expressions_find_what_the_standard_says() {
             ),
         ];
         let xpath = XPath::new(expression, &namespaces).unwrap();
-        let mut found = xpath.values(&document(ORDER).unwrap());
+        let budget = RequestBudget::default();
+        let mut found = xpath.values(&document(ORDER).unwrap(), &budget).unwrap();
         let mut expected = expected.to_vec();
         found.sort();
         expected.sort_unstable();
@@ -68,20 +70,94 @@ fn what_is_no_expression_is_told() {
 fn entities_and_endless_documents_are_none() {
     let bomb =
         br#"<!DOCTYPE a [<!ENTITY x "xx"><!ENTITY y SYSTEM "file:///etc/passwd">]><a>&x;&y;</a>"#;
-    assert!(document(bomb).is_none());
-    assert!(document(b"<a>").is_none());
-    assert!(document(b"{}").is_none());
-    assert!(document(&[0xff, 0xfe]).is_none());
+    assert!(document(bomb).is_err());
+    assert!(document(b"<a>").is_err());
+    assert!(document(b"{}").is_err());
+    assert!(document(&[0xff, 0xfe]).is_err());
     let wide = format!("<a>{}</a>", "<b/>".repeat(150_000));
-    assert!(document(wide.as_bytes()).is_none());
-    let long = format!("<a>{}</a>", "x".repeat(LONGEST));
-    assert!(document(long.as_bytes()).is_none());
+    assert!(document(wide.as_bytes()).is_err());
+    let long = format!("<a>{}</a>", "x".repeat(1 << 20));
+    assert!(document(long.as_bytes()).is_err());
 }
 
 #[test]
-fn depth_does_not_matter() {
-    let depth = 40_000;
-    let deep = format!("{}x{}", "<a>".repeat(depth), "</a>".repeat(depth));
-    assert_eq!(values("count(//a)", deep.as_bytes()), [depth.to_string()]);
-    assert_eq!(values("string(/a)", deep.as_bytes()), ["x"]);
+fn deep_documents_are_read_up_to_a_bound() {
+    let deep = |depth| format!("{}x{}", "<a>".repeat(depth), "</a>".repeat(depth));
+    let within = deep(10_000);
+    assert_eq!(values("count(//a)", within.as_bytes()), ["10000"]);
+    assert_eq!(values("string(/a)", within.as_bytes()), ["x"]);
+    let beyond = deep(10_001);
+    assert_eq!(document(beyond.as_bytes()).unwrap_err(), XmlError::Depth);
+}
+
+#[test]
+fn attributes_and_namespaces_are_counted_before_they_are_parsed() {
+    let attributes = |count: usize| {
+        let all = (0..count)
+            .map(|it| format!(" a{it}='>'"))
+            .collect::<Vec<_>>()
+            .concat();
+        format!("<r><!-- b=\"c\" --><a{all}/><b x=\"1\"/></r>")
+    };
+    assert!(document(attributes(256).as_bytes()).is_ok());
+    let many = attributes(257);
+    assert_eq!(document(many.as_bytes()).unwrap_err(), XmlError::Attributes);
+    let namespaces = |count: usize| {
+        let open = (0..count)
+            .map(|it| format!("<a xmlns:n{it}='u{it}'>"))
+            .collect::<Vec<_>>()
+            .concat();
+        open + &"</a>".repeat(count)
+    };
+    assert!(document(namespaces(256).as_bytes()).is_ok());
+    let many = namespaces(257);
+    assert_eq!(document(many.as_bytes()).unwrap_err(), XmlError::Namespaces);
+    // What only looks like attributes is none.
+    let text = "a='b' ".repeat(1000);
+    let plain = format!("<r>{text}<![CDATA[<a {text}]]><?p <a {text}?><!-- <a {text}--></r>");
+    assert!(document(plain.as_bytes()).is_ok());
+}
+
+#[test]
+fn expressions_that_cost_too_much_are_given_up() {
+    let nested = |depth: usize, text: usize| {
+        let open = "<a>".repeat(depth);
+        let close = "</a>".repeat(depth);
+        format!("{open}{}{close}", "x".repeat(text))
+    };
+    let wide = |count: usize| format!("<r>{}</r>", "<a>1</a><b>2</b>".repeat(count));
+    let strings = nested(4_000, 250_000);
+    let deep = nested(2_000, 1);
+    let siblings = wide(20_000);
+    for (expression, content) in [
+        ("//a", &strings),
+        ("//a//a//b", &deep),
+        ("//a/following-sibling::b", &siblings),
+        ("//a = //b", &siblings),
+        ("//a[. = //b]", &siblings),
+        ("//a[//b > //a]", &siblings),
+        ("translate(/r, /r, 'x')", &siblings),
+    ] {
+        let xpath = XPath::new(expression, &[]).unwrap();
+        let document = document(content.as_bytes()).unwrap();
+        let found = xpath.values(&document, &RequestBudget::default());
+        assert_eq!(found, Err(TooCostly), "{expression}");
+    }
+    // The same on content of a usual size.
+    let small = wide(20);
+    for expression in ["//a = //b", "//a[. = //b]", "//a/following-sibling::b"] {
+        let xpath = XPath::new(expression, &[]).unwrap();
+        let document = document(small.as_bytes()).unwrap();
+        assert!(xpath.values(&document, &RequestBudget::default()).is_ok());
+    }
+}
+
+#[test]
+fn one_request_has_one_budget_for_all_conditions() {
+    let content = format!("<r>{}</r>", "<a/>".repeat(90_000));
+    let document = document(content.as_bytes()).unwrap();
+    let xpath = XPath::new("count(//a)", &[]).unwrap();
+    let budget = RequestBudget::default();
+    let met = (0..1_000).take_while(|_| xpath.values(&document, &budget).is_ok());
+    assert!((10..100).contains(&met.count()));
 }

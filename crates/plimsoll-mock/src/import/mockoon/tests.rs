@@ -3,7 +3,8 @@ use crate::import::tests::{answered, imported};
 
 const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix": "api", "latency": 0,
   "headers": [{"key": "Content-Type", "value": "application/json"}, {"key": "X-All", "value": "1"}],
-  "data": [{"id": "d1", "name": "schema", "value": "{\"required\": [\"a\"]}"}],
+  "data": [{"id": "d1", "name": "schema", "value": "{\"required\": [\"a\"]}"},
+           {"id": "d2", "name": "things", "value": "[{{#repeat 2}}{\"key\": \"k{{@index}}\"}{{/repeat}}]"}],
   "routes": [
     {"type": "http", "method": "get", "endpoint": "users/:id", "responses": [
       {"label": "none", "statusCode": 404, "body": "{\"error\": \"{{urlParam 'id'}}\"}", "rulesOperator": "OR", "rules": [
@@ -17,8 +18,11 @@ const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix"
       {"statusCode": 201, "body": "", "default": true}]},
     {"type": "http", "method": "all", "endpoint": "turn/*", "responseMode": "SEQUENTIAL", "responses": [
       {"statusCode": 200, "body": "\"a\""}, {"statusCode": 500, "body": "\"b\""}]},
-    {"type": "crud", "method": "", "endpoint": "things", "responses": []},
-    {"type": "http", "method": "get", "endpoint": "a(b)?", "responses": [{"statusCode": 200}]}
+    {"type": "crud", "method": "", "endpoint": "none", "responses": []},
+    {"type": "http", "method": "get", "endpoint": "a(b)?/:id([0-9]+)", "responses": [{"statusCode": 200}]},
+    {"type": "crud", "method": "", "endpoint": "things", "responses": [
+      {"bodyType": "DATABUCKET", "databucketID": "d2", "crudKey": "key", "default": true}]},
+    {"type": "http", "method": "get", "endpoint": "{odd}", "responses": [{"statusCode": 200}]}
   ]}"#;
 
 #[test]
@@ -49,16 +53,16 @@ fn routes_become_rules() {
     let told = told.join("\n");
     for expected in [
         "routes[1].responses[2]: `equals` of `request_number` is not known here",
-        "routes[1].responses[3]: `{{oneOf a b}}` is not known here",
-        "routes[4]: is a route of the kind `crud`",
-        "routes[5]: `a(b)?` of the path is not known here",
+        "routes[1].responses[3]: respond.json: `a` is not known here",
+        "routes[4]: is a CRUD route without a response",
+        "routes[7]: `{odd}` of the path is not known here",
     ] {
         assert!(told.contains(expected), "no `{expected}` in {told}");
     }
     assert_eq!(imported.left_out.len(), 4, "{told}");
     for (method, target, body, expected) in [
         ("GET", "/api/users/0", "", 404),
-        ("GET", "/api/users/7", "", 200),
+        ("GET", "/api/users/7", "", 0),
         ("GET", "/api/users/7?missing=yes", "", 404),
         ("GET", "/users/7", "", 0),
         ("POST", "/api/users", "{}", 422),
@@ -66,6 +70,9 @@ fn routes_become_rules() {
         ("POST", "/api/users", "{\"a\": [\"c\"]}", 201),
         ("PUT", "/api/turn/x/y", "", 200),
         ("PUT", "/api/turn", "", 0),
+        ("GET", "/api/ab/7", "", 200),
+        ("GET", "/api/a/7", "", 200),
+        ("GET", "/api/ab/x", "", 0),
     ] {
         let mut request = KeptRequest::made(method, target);
         request.body = body.as_bytes().to_vec().into();
@@ -75,4 +82,13 @@ fn routes_become_rules() {
             "{method} {target} {body}"
         );
     }
+}
+
+#[test]
+fn crud_routes_become_collections() {
+    let imported = imported(ENVIRONMENT);
+    let text = imported.text(None);
+    let expected = "[[collections]]\npath = \"/api/things\"\nid = \"key\"\n\
+                    data = '[{\"key\": \"k0\"},{\"key\": \"k1\"}]'\n";
+    assert!(text.contains(expected), "{text}");
 }

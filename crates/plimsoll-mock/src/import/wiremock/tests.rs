@@ -30,6 +30,7 @@ fn conditions_become_ours() {
             json!({"urlPathTemplate": "/a/{b}"}),
             "when.request.url_path = { op = \"pattern\", value = \"/a/{b}\" }",
         ),
+        (json!({"method": "ANY"}), "when.request.method = \"ANY\""),
         (
             json!({"method": {"noneOf": ["get", "PUT"]}}),
             "when.not = [{ request.method = [\"GET\", \"PUT\"] }]",
@@ -94,13 +95,14 @@ fn conditions_become_ours() {
 fn responses_become_ours() {
     for (response, expected) in [
         (json!({"status": 204}), "respond.status = 204"),
+        (json!({"status": 204, "body": "x"}), "respond.status = 204"),
         (
             json!({"body": "a", "headers": {"A": ["1", "2"]}}),
             "respond.headers.A = [\"1\", \"2\"]\nrespond.text = \"a\"",
         ),
         (
             json!({"jsonBody": {"a": "{{request.path.id}}"}, "transformers": ["response-template"]}),
-            "respond.json = '{\"a\":\"{{request.path.id}}\"}'\nrespond.template = true",
+            "respond.json = '{\"a\":\"{{request.path.id}}\"}'\nrespond.template = \"wiremock\"",
         ),
         (json!({"base64Body": "AAE="}), "respond.base64 = \"AAE=\""),
         (
@@ -136,7 +138,7 @@ fn one_mapping_is_a_rule_with_notes() {
     let mapping = json!({
         "id": "a", "priority": 1, "scenarioName": "s", "newScenarioState": "t",
         "request": {"method": "GET", "url": "/a?b=c"},
-        "response": {"body": "{{#if x}}", "headers": {"Date": "x"}, "transformers": ["response-template", "mine"]}
+        "response": {"body": "{{#if request.query.x}}y{{/if}}", "headers": {"Date": "x"}, "transformers": ["response-template", "mine"]}
     });
     let stub = made(mapping).unwrap();
     assert_eq!(
@@ -158,9 +160,10 @@ fn one_mapping_is_a_rule_with_notes() {
         .iter()
         .map(|it| format!("{}: {}", it.place, it.message))
         .collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told.len(), 2, "{told:?}");
     for mapping in [
-        json!({"request": {"method": "OPTIONS"}}),
+        json!({"response": {"body": "{{nothing request.body}}", "transformers": ["response-template"]}}),
+        json!({"response": {"headers": {"x": "{{#if a}}"}, "transformers": ["response-template"]}}),
         json!({"request": {"urlPathPattern": "(?=a)"}}),
         json!({"request": {"bodyPatterns": [{"matchesJsonPath": "$.a =~ /x/"}]}}),
         json!({"request": {"bodyPatterns": [{"equalToXml": "<a>"}]}}),
@@ -176,6 +179,81 @@ fn one_mapping_is_a_rule_with_notes() {
         json!({"response": {"fault": "NONE"}}),
     ] {
         assert!(made(mapping.clone()).is_err(), "{mapping}");
+    }
+}
+
+#[test]
+fn patterns_are_met_as_wiremock_has_it() {
+    for (request, target, body, expected) in [
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$[?(@.type == 'a')]"}]}),
+            "/",
+            r#"{"type":"a"}"#,
+            true,
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$[?(@.type == 'a')]"}]}),
+            "/",
+            r#"{"type":"b"}"#,
+            false,
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$.all[?(@.n == 2)]"}]}),
+            "/",
+            r#"{"all":[{"n":2}]}"#,
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"contains": "x", "doesNotMatch": ".*y.*"}}}),
+            "/?a=xz",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"contains": "x", "doesNotMatch": ".*y.*"}}}),
+            "/?a=xy",
+            "",
+            false,
+        ),
+        (
+            json!({"queryParameters": {"a": {"includes": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=1&a=2&a=3",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"hasExactly": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=2&a=1",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"a": {"hasExactly": [{"equalTo": "1"}, {"equalTo": "2"}]}}}),
+            "/?a=1&a=2&a=3",
+            "",
+            false,
+        ),
+        (
+            json!({"queryParameters": {"t": {"before": "2026-01-31T00:00:00Z"}}}),
+            "/?t=2026-01-30",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"t": {"after": "now +1 days"}}}),
+            "/?t=2020-01-30",
+            "",
+            false,
+        ),
+    ] {
+        let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
+        let mut asked = KeptRequest::made("POST", target);
+        asked.body = body.as_bytes().to_vec().into();
+        assert_eq!(
+            stub.rule.is_met_by(&asked.asked()),
+            expected,
+            "{request} {target} {body}"
+        );
     }
 }
 

@@ -1,13 +1,14 @@
 //! `plimsoll mock set rule`: a rule of a file, changed without touching what stands around it.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use plimsoll_mock::RuleSet;
 use plimsoll_mock::config;
 use plimsoll_mock::edit::{RuleChange, RuleContent, WhichRule, changed};
+use plimsoll_mock::replace::replace;
 
 use super::{FILE, failed, open};
 use crate::exit::Exit;
@@ -86,18 +87,18 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     config::load_as_if(&args.file, &set, &after)
         .map_err(|problems| failed(Exit::Objective, &problems))?;
     if !args.dry_run {
-        write(&set, &before, &after)
-            .map_err(|error| cannot("write", &error))?
-            .ok_or_else(|| {
-                let message = format!(
-                    "{} was changed meanwhile; nothing is written",
-                    set.display()
-                );
-                Failed {
-                    exit: Exit::Objective,
-                    problems: vec![Problem::new(message)],
-                }
-            })?;
+        let is_written =
+            write(&set, &before, &after).map_err(|error| cannot("write", &error))?;
+        if !is_written {
+            let message = format!(
+                "{} was changed meanwhile; nothing is written",
+                set.display()
+            );
+            return Err(Failed {
+                exit: Exit::Objective,
+                problems: vec![Problem::new(message)],
+            });
+        }
     }
     let verb = match (args.dry_run, &args.rule) {
         _ if before == after => "is so already",
@@ -175,30 +176,12 @@ impl Args {
     }
 }
 
-/// Puts `after` in the place of `before`; nothing if something else is there by now.
-fn write(file: &Path, before: &str, after: &str) -> io::Result<Option<()>> {
-    // A link stays one.
-    let file = file.canonicalize()?;
-    let mut beside = file.clone().into_os_string();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let mut new = File::create(&beside)?;
-    let written = new
-        .write_all(after.as_bytes())
-        .and_then(|()| new.set_permissions(fs::metadata(&file)?.permissions()))
-        .and_then(|()| new.sync_all())
-        .and_then(|()| fs::read_to_string(&file))
-        .and_then(|now| {
-            if now != before {
-                return Ok(None);
-            }
-            fs::rename(&beside, &file).map(Some)
-        });
-    if !matches!(written, Ok(Some(()))) {
-        // What is to be told is why it was not written.
-        fs::remove_file(&beside).ok();
-    }
-    written
+/// Puts `after` in the place of `before`; whether it did: not if something else is there by now.
+fn write(file: &Path, before: &str, after: &str) -> io::Result<bool> {
+    replace(file, |new| {
+        new.write_all(after.as_bytes())?;
+        Ok(fs::read_to_string(file)? == before)
+    })
 }
 
 /// The lines that are others, as `diff` shows them; those between the first and the last one too.

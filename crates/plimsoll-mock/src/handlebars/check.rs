@@ -1,0 +1,186 @@
+//! Whether everything that a template names is known, and paths as the model of a request has them.
+//!
+//! WireMock's `request.query.x` is the first value where a text is wanted, and a list where one is: paths to the former
+//! get an index.
+
+use handlebars::template::{HelperTemplate, Parameter, Template, TemplateElement};
+use handlebars::{Path, PathSeg};
+
+use super::helpers;
+use crate::template::Dialect;
+
+/// Checks a template, and changes its paths; fails with what is not known.
+pub(super) fn check(template: &mut Template, dialect: Dialect) -> Result<(), String> {
+    let mut checker = Checker {
+        dialect,
+        assigned: Vec::new(),
+    };
+    checker.template(template, false)
+}
+
+struct Checker {
+    dialect: Dialect,
+    /// Names that the template gives values itself.
+    assigned: Vec<String>,
+}
+
+impl Checker {
+    /// - `is_inner`: whether names may be those of values that are gone through.
+    fn template(&mut self, template: &mut Template, is_inner: bool) -> Result<(), String> {
+        for element in &mut template.elements {
+            match element {
+                TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
+                TemplateElement::Expression(helper)
+                | TemplateElement::HtmlExpression(helper)
+                | TemplateElement::HelperBlock(helper) => self.helper(helper, is_inner)?,
+                _ => return Err("partials and decorators are not known here".to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    fn helper(&mut self, helper: &mut HelperTemplate, is_inner: bool) -> Result<(), String> {
+        let is_plain = !helper.block && helper.params.is_empty() && helper.hash.is_empty();
+        let name = match &helper.name {
+            Parameter::Name(name) => Some(name.clone()),
+            Parameter::Path(Path::Relative((segments, raw))) => {
+                let is_single = matches!(segments.as_slice(), [PathSeg::Named(_)]);
+                is_single.then(|| raw.clone())
+            }
+            _ => None,
+        };
+        let known = name
+            .as_deref()
+            .is_some_and(|it| helpers::is_known(it, self.dialect));
+        if !known {
+            if is_plain {
+                return self.parameter(&mut helper.name, is_inner, false);
+            }
+            let name = name.unwrap_or_else(|| "it".to_owned());
+            return Err(format!("the helper `{name}` is not known here"));
+        }
+        let name = name.unwrap_or_default();
+        if name == "faker" {
+            super::mockoon::is_fake(helper)?;
+        }
+        self.assign(&name, helper);
+        let takes_lists = helpers::takes_lists(&name);
+        for parameter in &mut helper.params {
+            self.parameter(parameter, is_inner, takes_lists)?;
+        }
+        for parameter in helper.hash.values_mut() {
+            self.parameter(parameter, is_inner, false)?;
+        }
+        let opens = matches!(name.as_str(), "each" | "with" | "repeat");
+        if let Some(template) = &mut helper.template {
+            self.template(template, is_inner || opens)?;
+        }
+        if let Some(template) = &mut helper.inverse {
+            self.template(template, is_inner)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the name that a helper gives a value.
+    fn assign(&mut self, name: &str, helper: &HelperTemplate) {
+        let given = match name {
+            "assign" | "setVar" | "regexExtract" => {
+                let at = usize::from(name == "regexExtract") * 2;
+                helper.params.get(at)
+            }
+            "val" => helper.hash.get("assign"),
+            _ => None,
+        };
+        if let Some(Parameter::Literal(serde_json::Value::String(name))) = given {
+            self.assigned.push(name.clone());
+        }
+    }
+
+    fn parameter(
+        &mut self,
+        parameter: &mut Parameter,
+        is_inner: bool,
+        takes_lists: bool,
+    ) -> Result<(), String> {
+        match parameter {
+            Parameter::Subexpression(inner) => match inner.element.as_mut() {
+                TemplateElement::Expression(helper) => self.helper(helper, is_inner),
+                _ => Ok(()),
+            },
+            Parameter::Path(Path::Relative((segments, raw))) => {
+                if let [PathSeg::Named(first), ..] = segments.as_slice() {
+                    let is_root = match self.dialect {
+                        Dialect::WireMock => matches!(first.as_str(), "request" | "parameters"),
+                        Dialect::Mockoon => false,
+                    };
+                    if !is_root && !is_inner && !self.assigned.contains(first) {
+                        return Err(format!("`{raw}` is not known here"));
+                    }
+                    if is_root && first == "request" {
+                        of_request(segments, takes_lists)
+                            .map_err(|()| format!("`{raw}` is not known here"))?;
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes a path below `request` lead to what the model has there.
+fn of_request(segments: &mut Vec<PathSeg>, takes_lists: bool) -> Result<(), ()> {
+    let named = |at: usize, segments: &[PathSeg]| match segments.get(at) {
+        Some(PathSeg::Named(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let kind = named(1, segments).ok_or(())?;
+    let known = [
+        "id",
+        "url",
+        "path",
+        "pathSegments",
+        "query",
+        "method",
+        "host",
+        "port",
+        "scheme",
+        "baseUrl",
+        "headers",
+        "cookies",
+        "body",
+        "bodyAsBase64",
+        "clientIp",
+        "formData",
+        "multipart",
+        "parts",
+    ];
+    if !known.contains(&kind.as_str()) {
+        return Err(());
+    }
+    let set = |segments: &mut Vec<PathSeg>, at: usize, name: &str| {
+        if let Some(segment) = segments.get_mut(at) {
+            *segment = PathSeg::Named(name.to_owned());
+        }
+    };
+    match (kind.as_str(), segments.len()) {
+        ("path", 2) => set(segments, 1, "pathText"),
+        ("query" | "headers" | "cookies" | "formData", length) if length >= 3 => {
+            if kind == "headers" {
+                let name = named(2, segments).unwrap_or_default().to_ascii_lowercase();
+                set(segments, 2, &name);
+            }
+            match named(3, segments).as_deref() {
+                None if !takes_lists => segments.push(PathSeg::Named("0".to_owned())),
+                Some("first") => set(segments, 3, "0"),
+                Some("last") => {
+                    set(segments, 1, &format!("{kind}Last"));
+                    segments.truncate(3);
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! The helpers that templates may call: those that both dialects have, and how all of them are called.
+
+use handlebars::JsonTruthy as _;
+use handlebars::{
+    Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
+    RenderErrorReason, Renderable, ScopedJson, StringOutput,
+};
+use serde_json::Value;
+
+use super::call::{Call, Run, number};
+use super::{mockoon, wiremock};
+use crate::template::{Chance, Dialect};
+
+/// What a block of a helper is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Block {
+    /// There is none.
+    None,
+    /// It stands where the helper holds, what is behind `else` where it does not.
+    Condition,
+    /// It is the first argument.
+    Text,
+}
+
+/// A helper: its name, what its block is for, and what it does.
+pub(super) type Entry = (&'static str, Block, Run);
+
+/// Helpers of the library.
+const BUILT_IN: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
+
+/// Helpers that change what the template sees, or walk over their blocks.
+const SPECIAL: [(&str, Dialect); 7] = [
+    ("assign", Dialect::WireMock),
+    ("val", Dialect::WireMock),
+    ("setVar", Dialect::Mockoon),
+    ("repeat", Dialect::Mockoon),
+    ("switch", Dialect::Mockoon),
+    ("case", Dialect::Mockoon),
+    ("default", Dialect::Mockoon),
+];
+
+const COMMON: [Entry; 14] = [
+    ("eq", Block::Condition, |call| Ok(is_equal(call).into())),
+    ("neq", Block::Condition, |call| Ok((!is_equal(call)).into())),
+    ("ne", Block::Condition, |call| Ok((!is_equal(call)).into())),
+    ("gt", Block::Condition, |call| {
+        compare(call, |one, other| one > other)
+    }),
+    ("gte", Block::Condition, |call| {
+        compare(call, |one, other| one >= other)
+    }),
+    ("lt", Block::Condition, |call| {
+        compare(call, |one, other| one < other)
+    }),
+    ("lte", Block::Condition, |call| {
+        compare(call, |one, other| one <= other)
+    }),
+    ("and", Block::Condition, |call| {
+        Ok(call.arguments.iter().all(|it| it.is_truthy(false)).into())
+    }),
+    ("or", Block::Condition, |call| {
+        Ok(call.arguments.iter().any(|it| it.is_truthy(false)).into())
+    }),
+    ("not", Block::Condition, |call| {
+        Ok((!call.argument(0).is_some_and(|it| it.is_truthy(false))).into())
+    }),
+    ("trim", Block::Text, |call| Ok(call.text(0).trim().into())),
+    ("lower", Block::Text, |call| {
+        Ok(call.text(0).to_lowercase().into())
+    }),
+    ("upper", Block::Text, |call| {
+        Ok(call.text(0).to_uppercase().into())
+    }),
+    ("replace", Block::Text, |call| {
+        Ok(call.text(0).replace(&call.text(1), &call.text(2)).into())
+    }),
+];
+
+fn all(dialect: Dialect) -> impl Iterator<Item = &'static Entry> {
+    let own: &'static [Entry] = match dialect {
+        Dialect::WireMock => &wiremock::HELPERS,
+        Dialect::Mockoon => &mockoon::HELPERS,
+    };
+    COMMON.iter().chain(own)
+}
+
+/// Whether there is such a helper.
+pub(super) fn is_known(name: &str, dialect: Dialect) -> bool {
+    BUILT_IN.contains(&name)
+        || SPECIAL.contains(&(name, dialect))
+        || all(dialect).any(|(known, ..)| *known == name)
+}
+
+/// Whether a helper takes all values of a parameter, not only the first one.
+pub(super) fn takes_lists(name: &str) -> bool {
+    [
+        "each",
+        "size",
+        "join",
+        "pickRandom",
+        "toJson",
+        "contains",
+        "with",
+        "lookup",
+        "arrayJoin",
+    ]
+    .contains(&name)
+}
+
+pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, chance: &Chance) {
+    for (name, block, run) in all(dialect) {
+        let helper = Function {
+            block: *block,
+            run: *run,
+            chance: chance.clone(),
+        };
+        registry.register_helper(name, Box::new(helper));
+    }
+    for name in ["log", "len", "raw"] {
+        if !is_known(name, dialect) {
+            registry.unregister_helper(name);
+        }
+    }
+    match dialect {
+        Dialect::WireMock => {
+            registry.register_helper("assign", Box::new(Assign));
+            registry.register_helper("val", Box::new(Val));
+        }
+        Dialect::Mockoon => {
+            registry.register_helper("setVar", Box::new(Assign));
+            registry.register_helper("repeat", Box::new(mockoon::Repeat(chance.clone())));
+            registry.register_helper("switch", Box::new(mockoon::Switch));
+        }
+    }
+}
+
+struct Function {
+    block: Block,
+    run: Run,
+    chance: Chance,
+}
+
+impl Function {
+    fn value(
+        &self,
+        helper: &Helper<'_>,
+        first: Option<&Value>,
+        context: &Context,
+    ) -> Result<Value, RenderError> {
+        let arguments = helper.params().iter().map(handlebars::PathAndJson::value);
+        let options = helper.hash().iter().map(|(name, it)| (*name, it.value()));
+        let call = Call {
+            arguments: first.into_iter().chain(arguments).collect(),
+            options: options.collect(),
+            model: context.data(),
+            chance: &self.chance,
+        };
+        (self.run)(&call).map_err(|reason| failed(helper.name(), &reason))
+    }
+}
+
+impl HelperDef for Function {
+    fn call_inner<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        _: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+    ) -> Result<ScopedJson<'rc>, RenderError> {
+        let changed = render.context();
+        let now = changed.as_deref().unwrap_or(context);
+        self.value(helper, None, now).map(ScopedJson::Derived)
+    }
+
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        registry: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+        output: &mut dyn Output,
+    ) -> HelperResult {
+        if helper.is_block() && self.block == Block::Condition {
+            let changed = render.context();
+            let now = changed.as_deref().unwrap_or(context);
+            let holds = self.value(helper, None, now)?.is_truthy(false);
+            let template = if holds {
+                helper.template()
+            } else {
+                helper.inverse()
+            };
+            return template.map_or(Ok(()), |it| it.render(registry, context, render, output));
+        }
+        let inner = match helper.template() {
+            Some(template) if helper.is_block() && self.block == Block::Text => {
+                Some(Value::from(rendered(template, registry, context, render)?))
+            }
+            Some(_) => return Err(failed(helper.name(), "is no block")),
+            None => None,
+        };
+        let changed = render.context();
+        let now = changed.as_deref().unwrap_or(context);
+        let value = self.value(helper, inner.as_ref(), now)?;
+        output.write(&shown(&value))?;
+        Ok(())
+    }
+}
+
+/// What a template comes to.
+pub(super) fn rendered<'reg: 'rc, 'rc>(
+    template: &'rc handlebars::Template,
+    registry: &'reg Handlebars<'reg>,
+    context: &'rc Context,
+    render: &mut RenderContext<'reg, 'rc>,
+) -> Result<String, RenderError> {
+    let mut text = StringOutput::new();
+    template.render(registry, context, render, &mut text)?;
+    text.into_string()
+        .map_err(|error| RenderErrorReason::from(error).into())
+}
+
+/// Lists and objects as JSON, everything else as its text.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}
+
+pub(super) fn failed(name: &str, reason: &str) -> RenderError {
+    RenderErrorReason::Other(format!("`{name}`: {reason}")).into()
+}
+
+/// `{{assign 'name' value}}`, or with a block whose text is the value: sets a name for the rest of the template.
+struct Assign;
+
+impl HelperDef for Assign {
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        registry: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+        _: &mut dyn Output,
+    ) -> HelperResult {
+        let name = helper.param(0).map(|it| shown(it.value()));
+        let name = name.ok_or_else(|| failed(helper.name(), "needs a name"))?;
+        let value = match helper.template() {
+            Some(template) => Value::from(rendered(template, registry, context, render)?),
+            None => helper
+                .param(1)
+                .map(|it| it.value().clone())
+                .unwrap_or_default(),
+        };
+        set(render, context, &name, value);
+        Ok(())
+    }
+}
+
+/// `{{val value or='default' assign='name'}}`
+struct Val;
+
+impl HelperDef for Val {
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        _: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+        output: &mut dyn Output,
+    ) -> HelperResult {
+        let given = helper
+            .param(0)
+            .map(|it| it.value().clone())
+            .unwrap_or_default();
+        let option = |name: &str| helper.hash_get(name).map(|it| it.value().clone());
+        let value = if given.is_null() {
+            option("or")
+                .or_else(|| option("default"))
+                .unwrap_or_default()
+        } else {
+            given
+        };
+        match option("assign") {
+            Some(name) => set(render, context, &shown(&name), value),
+            None => output.write(&shown(&value))?,
+        }
+        Ok(())
+    }
+}
+
+/// Gives a name a value for what comes behind.
+fn set(render: &mut RenderContext<'_, '_>, context: &Context, name: &str, value: Value) {
+    let mut changed = match render.context() {
+        Some(context) => (*context).clone(),
+        None => context.clone(),
+    };
+    if let Value::Object(model) = changed.data_mut() {
+        model.insert(name.to_owned(), value.clone());
+    }
+    if let Some(block) = render.block_mut() {
+        block.set_local_var(name, value);
+    }
+    render.set_context(changed);
+}
+
+fn is_equal(call: &Call<'_>) -> bool {
+    let (one, other) = (call.argument(0), call.argument(1));
+    match (one, other) {
+        (Some(one), Some(other)) if one.is_number() && other.is_number() => {
+            number(one) == number(other)
+        }
+        (Some(one), Some(other)) => one == other || shown(one) == shown(other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+fn compare(call: &Call<'_>, holds: fn(f64, f64) -> bool) -> Result<Value, String> {
+    Ok(holds(call.number(0)?, call.number(1)?).into())
+}

@@ -1,0 +1,32 @@
+//! What stands in place of Handlebars in a build without the feature `mock-import`.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use crate::asked::Asked;
+use crate::template::{Chance, Dialect};
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub(crate) struct Program(Infallible);
+
+impl Program {
+    pub(crate) fn new(
+        _: &str,
+        _: Dialect,
+        _: &Chance,
+        _: &[(String, usize)],
+    ) -> Result<Self, String> {
+        Err("this build has no templates of Handlebars (feature `mock-import`)".to_owned())
+    }
+
+    pub(crate) fn fill(&self, _: &Asked<'_>) -> Result<String, String> {
+        match self.0 {}
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,82 @@
+//! A request as templates see it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::asked::{Asked, Pairs};
+use crate::template::Dialect;
+
+/// The model: `request` of WireMock, and for Mockoon's helpers what they look up.
+pub(super) fn model(asked: &Asked<'_>, dialect: Dialect, names: &[(String, usize)]) -> Value {
+    let path = asked.target_path;
+    let segments: Vec<&str> = asked.path.split('/').skip(1).collect();
+    let mut places = Map::new();
+    for (number, segment) in segments.iter().enumerate() {
+        places.insert(number.to_string(), Value::from(*segment));
+    }
+    for (name, number) in names {
+        let value = segments.get(*number).copied();
+        places.insert(name.clone(), Value::from(value));
+    }
+    let (host, port) = match asked.authority.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().ok()),
+        _ => (asked.authority, None),
+    };
+    let scheme = if asked.is_tls { "https" } else { "http" };
+    let port: u16 = port.unwrap_or(if asked.is_tls { 443 } else { 80 });
+    let url = match asked.query {
+        None => path.to_owned(),
+        Some(query) => format!("{path}?{query}"),
+    };
+    let body = String::from_utf8_lossy(asked.body).into_owned();
+    let headers = asked.headers().into_iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value).into_owned();
+        (name.to_ascii_lowercase(), value)
+    });
+    let headers: Pairs = headers.collect();
+    let mut request = Map::new();
+    let mut put = |name: &str, value: Value| {
+        request.insert(name.to_owned(), value);
+    };
+    put("url", url.into());
+    put("pathText", path.into());
+    put("path", Value::Object(places));
+    put("pathSegments", segments.into());
+    put("method", asked.method.into());
+    put("host", host.into());
+    put("port", port.into());
+    put("scheme", scheme.into());
+    put("baseUrl", format!("{scheme}://{}", asked.authority).into());
+    put("clientIp", asked.peer.ip().to_string().into());
+    for (name, pairs) in [
+        ("query", asked.parameters()),
+        ("headers", &headers),
+        ("cookies", asked.cookies()),
+        ("formData", asked.form()),
+    ] {
+        let (lists, last) = by_name(pairs);
+        put(name, lists);
+        put(&format!("{name}Last"), last);
+    }
+    if dialect == Dialect::WireMock {
+        put("bodyAsBase64", STANDARD.encode(asked.body).into());
+    } else {
+        put("json", asked.json().cloned().unwrap_or_default());
+    }
+    put("body", body.into());
+    json!({ "request": request, "parameters": {} })
+}
+
+/// All values of each name, and the last one of each.
+fn by_name(pairs: &Pairs) -> (Value, Value) {
+    let (mut lists, mut last) = (Map::new(), Map::new());
+    for (name, value) in pairs {
+        let known = lists.entry(name.clone()).or_insert_with(|| json!([]));
+        if let Value::Array(all) = known {
+            all.push(Value::from(value.as_str()));
+        }
+        last.insert(name.clone(), Value::from(value.as_str()));
+    }
+    (Value::Object(lists), Value::Object(last))
+}

@@ -1,0 +1,201 @@
+use super::*;
+use crate::asked::KeptRequest;
+
+fn request() -> KeptRequest {
+    let mut request = KeptRequest::made("POST", "/things/7/x%20y?q=a&q=b&one=1");
+    request.authority = "shop.example:8080".to_owned();
+    request.fields = vec![
+        ("X-Name".to_owned(), b"Ann".to_vec()),
+        ("cookie".to_owned(), b"sid=s1".to_vec()),
+    ];
+    let body = r#"{"user":{"name":"Ann","tags":["x","y"]},"n":1.10,"big":12345678901234567890123}"#;
+    request.body = body.into();
+    request
+}
+
+fn filled(text: &str, dialect: Dialect) -> Result<String, String> {
+    let names = [("id".to_owned(), 1)];
+    let program = Program::new(text, dialect, &Chance::new(Some(1)), &names)?;
+    program.fill(&request().asked())
+}
+
+#[test]
+fn templates_of_wiremock_are_filled() {
+    for (text, expected) in [
+        ("plain", "plain"),
+        (
+            "{{request.method}} {{request.url}}",
+            "POST /things/7/x%20y?q=a&q=b&one=1",
+        ),
+        (
+            "{{request.path}} {{request.path.[0]}} {{request.path.id}}",
+            "/things/7/x%20y things 7",
+        ),
+        ("{{request.pathSegments.[1]}}", "7"),
+        (
+            "{{request.query.q}} {{request.query.q.[1]}} {{request.query.q.last}}",
+            "a b b",
+        ),
+        (
+            "{{request.headers.X-Name}} {{request.headers.[x-name]}}",
+            "Ann Ann",
+        ),
+        ("{{request.cookies.sid}}", "s1"),
+        (
+            "{{request.host}} {{request.port}} {{request.scheme}} {{request.baseUrl}}",
+            "shop.example 8080 http http://shop.example:8080",
+        ),
+        ("{{{jsonPath request.body '$.user.name'}}}", "Ann"),
+        ("{{jsonPath request.body '$.x' default='d'}}", "d"),
+        (
+            "{{jsonPath request.body '$.n'}} {{jsonPath request.body '$.big'}}",
+            "1.10 12345678901234567890123",
+        ),
+        ("{{jsonPath request.body '$.user.tags'}}", "[\"x\",\"y\"]"),
+        (
+            "{{#each (jsonPath request.body '$.user.tags') as |tag|}}<{{tag}}>{{/each}}",
+            "<x><y>",
+        ),
+        (
+            "{{#each request.query.q}}{{@index}}{{this}}{{/each}}",
+            "0a1b",
+        ),
+        ("{{#if request.query.x}}YES{{else}}NO{{/if}}", "NO"),
+        ("{{#if request.query.one}}YES{{else}}NO{{/if}}", "YES"),
+        (
+            "{{#eq request.query.one '1'}}one{{else}}other{{/eq}}",
+            "one",
+        ),
+        (
+            "{{#if (eq request.method 'GET')}}get{{else if (eq request.method 'POST')}}post{{/if}}",
+            "post",
+        ),
+        ("{{#unless request.query.x}}none{{/unless}}", "none"),
+        (
+            "{{upper 'a'}}{{lower 'B'}}{{capitalizeFirst 'cd'}}{{#trim}} x {{/trim}}",
+            "AbCdx",
+        ),
+        ("{{replace request.headers.X-Name 'n' 'm'}}", "Amm"),
+        (
+            "{{base64 'hello'}} {{base64 'aGVsbG8=' decode=true}} {{#base64 padding=false}}hello{{/base64}}",
+            "aGVsbG8= hello aGVsbG8",
+        ),
+        (
+            "{{urlEncode 'a b&c'}} {{urlEncode 'a+b%26c' decode=true}}",
+            "a+b%26c a b&c",
+        ),
+        ("{{size request.query.q}} {{size 'abc'}}", "2 3"),
+        ("{{math 1 '+' 2}} {{math 7 '/' 2}}", "3 3.5"),
+        (
+            "{{join 'a' 'b' '-'}} {{join request.query.q ','}}",
+            "a-b a,b",
+        ),
+        (
+            "{{#assign 'x'}}{{request.method}}!{{/assign}}{{x}}",
+            "POST!",
+        ),
+        ("{{val request.query.none or='z' assign='y'}}{{y}}", "z"),
+        (
+            "{{regexExtract request.body '[0-9]{5,}'}}",
+            "12345678901234567890123",
+        ),
+        ("{{xPath '<a><b>1</b></a>' '/a/b/text()'}}", "1"),
+        (
+            "{{date (parseDate '2026-01-31T23:00:00Z') offset='2 days' format='yyyy-MM-dd' timezone='Europe/Berlin'}}",
+            "2026-02-03",
+        ),
+        ("{{#if (contains 'abc' 'b')}}in{{/if}}", "in"),
+        ("{{! remark }}{{substring 'abcdef' 1 3}}", "bc"),
+    ] {
+        assert_eq!(
+            filled(text, Dialect::WireMock).as_deref(),
+            Ok(expected),
+            "{text}"
+        );
+    }
+    for text in [
+        "{{now offset='3 days' format='yyyy-MM-dd' timezone='UTC'}}",
+        "{{randomValue length=10 type='ALPHANUMERIC'}}",
+        "{{randomInt lower=1000000000 upper=2000000000}}",
+        "{{pickRandom 'aaaaaaaaaa' 'bbbbbbbbbb'}}",
+    ] {
+        let made = filled(text, Dialect::WireMock).unwrap();
+        assert_eq!(made.len(), 10, "{text}: {made}");
+        // A seed makes the same.
+        assert_eq!(filled(text, Dialect::WireMock).unwrap(), made);
+    }
+}
+
+#[test]
+fn templates_of_mockoon_are_filled() {
+    for (text, expected) in [
+        (
+            "{{method}} {{urlParam 'id'}} {{queryParam 'one'}}",
+            "POST 7 1",
+        ),
+        (
+            "{{queryParam 'p' 'dflt'}} {{header 'x-none' 'h'}} {{cookie 'sid'}}",
+            "dflt h s1",
+        ),
+        (
+            "{{body 'user.name'}} {{body 'user.tags.1'}} {{body 'none' 'd'}} {{body '$.n'}}",
+            "Ann y d 1.10",
+        ),
+        (
+            "{{#switch (queryParam 'one')}}{{#case '1'}}one{{/case}}{{#default}}other{{/default}}{{/switch}}",
+            "one",
+        ),
+        (
+            "{{#switch (queryParam 'none')}}{{#case '1'}}one{{/case}}{{#default}}other{{/default}}{{/switch}}",
+            "other",
+        ),
+        (
+            "{{#repeat 3}}{{@index}}{{/repeat}} {{#repeat 2 comma=false}}x{{/repeat}}",
+            "0,1,2 xx",
+        ),
+        ("{{setVar 'v' (add 1 2)}}{{getVar 'v'}} {{@v}}", "3 3"),
+        (
+            "{{#if (eq (header 'X-Name') 'Ann')}}hi{{else}}who{{/if}}",
+            "hi",
+        ),
+        (
+            "{{concat 'a' 'b' 1}} {{uppercase 'x'}} {{toFixed 1.234 2}} {{len (array 1 2)}}",
+            "ab1 X 1.23 2",
+        ),
+        (
+            "{{oneOf (array 'x' 'x')}} {{join (split 'a-b' '-') '+'}} {{int 5 5}}",
+            "x a+b 5",
+        ),
+        (
+            "{{faker 'number.int' min=3 max=3}} {{dateFormat '2026-01-31' 'dd.MM.yyyy'}}",
+            "3 31.01.2026",
+        ),
+    ] {
+        assert_eq!(
+            filled(text, Dialect::Mockoon).as_deref(),
+            Ok(expected),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_known_is_an_error_before_any_request() {
+    for (text, dialect) in [
+        ("{{nothing request.body}}", Dialect::WireMock),
+        ("{{#nothing}}x{{/nothing}}", Dialect::WireMock),
+        ("{{nothing}}", Dialect::WireMock),
+        ("{{upper (nothing 'a')}}", Dialect::WireMock),
+        ("{{request.bod}}", Dialect::WireMock),
+        ("{{> partial}}", Dialect::WireMock),
+        ("{{#if request.query.x}}x", Dialect::WireMock),
+        ("{{queryParam 'a'}}", Dialect::WireMock),
+        ("{{jsonPath request.body '$.a'}}", Dialect::Mockoon),
+        ("{{faker 'animal.cat'}}", Dialect::Mockoon),
+        ("{{dataRaw 'users'}}", Dialect::Mockoon),
+        ("{{len request.body}}{{log 'x'}}", Dialect::Mockoon),
+    ] {
+        let made = Program::new(text, dialect, &Chance::Free, &[]);
+        assert!(made.is_err(), "{text}");
+    }
+}
