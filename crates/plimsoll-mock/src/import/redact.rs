@@ -1,26 +1,10 @@
 //! Secrets of what was recorded: what they are called, and what stands in their place.
 
+use plimsoll_model::is_secret_name;
 use serde_json::Value;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "REDACTED";
-
-/// Names that contain one of these, whatever their case and without `-` and `_`, are those of secrets.
-const PARTS: [&str; 13] = [
-    "authorization",
-    "cookie",
-    "token",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "accesskey",
-    "privatekey",
-    "credential",
-    "sessionid",
-    "signature",
-];
 
 /// Which names are those of secrets.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +23,7 @@ impl Redaction {
 
     /// Whether something of that name is secret.
     pub fn hides(&self, name: &str) -> bool {
-        let name = plain(name);
-        PARTS.iter().any(|part| name.contains(part)) || self.more.contains(&name)
+        is_secret_name(name) || self.is_named(name)
     }
 
     /// Whether something of that name was named on purpose, besides those that are known.
