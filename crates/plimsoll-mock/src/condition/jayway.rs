@@ -75,7 +75,6 @@ fn pieces(text: &str) -> Vec<String> {
                 piece.extend(characters.next());
                 continue;
             }
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(character),
             (None, '[') => {
                 if depth == 0 && characters.peek() == Some(&'?') && !piece.is_empty() {
@@ -84,7 +83,7 @@ fn pieces(text: &str) -> Vec<String> {
                 depth += 1;
             }
             (None, ']') => depth = depth.saturating_sub(1),
-            (None, _) => {}
+            _ => {}
         }
         piece.push(character);
     }

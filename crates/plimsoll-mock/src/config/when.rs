@@ -375,13 +375,11 @@ pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
             };
             let text = as_text(&value)?;
             let order = TimeOrder::ALL.into_iter().find(|it| it.name() == name);
-            match order {
-                Some(order) => value.check(TimeTest::new(order, text)).map(FieldTest::Time),
-                None => {
-                    let count = text.parse().map_err(|_| "must be a number, in quotes");
-                    value.check(count).map(FieldTest::Count)
-                }
+            if let Some(order) = order {
+                return value.check(TimeTest::new(order, text)).map(FieldTest::Time);
             }
+            let count = text.parse().map_err(|_| "must be a number, in quotes");
+            value.check(count).map(FieldTest::Count)
         }
         Ok(operator) => {
             let Some(value) = value else {
