@@ -225,5 +225,5 @@ fn a_path_has_a_hundred_fields_at_most() {
     let rules = parse_header_rules(&format!("/a\n{fields}"), Dialect::Netlify);
     assert_eq!(rules.entries[0].fields.len(), 100);
     assert_eq!(rules.remarks.len(), 2);
-    assert!(rules.remarks[0].to_string().contains("100 fields already"));
+    assert!(rules.remarks[0].message.contains("100 fields already"));
 }
