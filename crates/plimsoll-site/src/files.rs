@@ -472,8 +472,9 @@ impl Action for Files {
             Ok(normal) => normal,
             Err(refusal) => return bad_path(refusal.into()),
         };
-        // One key for all spellings of a path. Those that are redirected to another spelling have none.
-        let is_keyed = !normal.has_gaps() && !raw.is_empty();
+        // One key for all spellings of a path. Those that are redirected to another spelling, or refused, have none.
+        let is_file = !normal.has_encoded_slash() && normal.is_utf8();
+        let is_keyed = is_file && !normal.has_gaps() && !raw.is_empty();
         let host_key;
         let key = if rules.depends_on_host() {
             host_key = format!("/{} {}", request.host(), normal.text());

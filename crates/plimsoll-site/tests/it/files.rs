@@ -361,3 +361,15 @@ fn a_site_below_a_prefix_is_the_same_in_every_spelling_of_it() {
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
     assert!(answer.contains("allow: GET, HEAD, OPTIONS"), "{answer}");
 }
+
+#[test]
+fn a_name_with_escapes_in_it_is_found_by_its_own_path_alone() {
+    let files: &[(&str, &[u8])] = &[("a%2Fb", b"escaped"), ("\u{fffd}", b"replaced")];
+    let site = Site::new(files, "");
+    for _ in 0..2 {
+        assert_eq!(site.get("/a%252Fb").body, b"escaped");
+        assert_eq!(site.get("/a%2Fb").status, 400);
+        assert_eq!(site.get("/%EF%BF%BD").body, b"replaced");
+        assert_eq!(site.get("/%ff").status, 400);
+    }
+}
