@@ -130,9 +130,12 @@ pub fn parse(format: Format, text: &str, read: ReadFile<'_>) -> Result<RequestFi
         Format::OpenApi => openapi::parse(text),
     }?;
     if file.requests.is_empty() {
-        return Err(vec![Remark::whole(format!(
+        // What it holds instead may be why.
+        let mut remarks = vec![Remark::whole(format!(
             "holds no request (read as {format})"
-        ))]);
+        ))];
+        remarks.extend(file.left_out);
+        return Err(remarks);
     }
     Ok(file)
 }

@@ -33,7 +33,13 @@ const PACED_BYTES: u64 = 32 * 1024;
 /// Every hazard that `run` shows.
 ///
 /// - `stream_limit`: the fewest streams that a server allows at a time, where that is fewer than asked for.
-pub(crate) fn told(run: &RunSummary, endpoints: usize, stream_limit: Option<usize>) -> Vec<String> {
+/// - `surplus`: responses behind which more bytes came than they announce.
+pub(crate) fn told(
+    run: &RunSummary,
+    endpoints: usize,
+    stream_limit: Option<usize>,
+    surplus: u64,
+) -> Vec<String> {
     [
         ports(
             run.conditions.local_ports,
@@ -52,6 +58,7 @@ pub(crate) fn told(run: &RunSummary, endpoints: usize, stream_limit: Option<usiz
             &run.phases[Phase::Receive.index()],
         ),
         streams(run.load.streams, stream_limit),
+        longer_than_announced(surplus),
         paced(&run.conditions, run.bytes_received, run.counts.ok),
         limits(&run.conditions),
     ]
@@ -86,6 +93,16 @@ fn oversubscribed(
         format!(
             "generator and target together used {both:.1} of {cores:.0} cores: each waited for the \
              other, and tails of latency are those of the scheduler"
+        )
+    })
+}
+
+/// RFC 9112, section 6.3: what follows the announced length is no part of the response.
+fn longer_than_announced(surplus: u64) -> Option<String> {
+    (surplus > 0).then(|| {
+        format!(
+            "behind {surplus} responses came more bytes than they announce (`content-length`): those bytes \
+             are not counted, and each costs a connection"
         )
     })
 }

@@ -285,6 +285,9 @@ impl VirtualUser for PlainUser {
             let reusable = match result {
                 Ok(completed) => {
                     let Completed { done, reusable, .. } = completed;
+                    if completed.surplus {
+                        recorder.surplus();
+                    }
                     open.idle_since = done;
                     open.has_carried = true;
                     back_off.carried();

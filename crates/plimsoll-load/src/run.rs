@@ -251,7 +251,8 @@ pub fn run(
         .iter()
         .filter_map(|report| report.stream_limit)
         .min();
-    let told = hazards::told(&summary, plan.endpoints.len(), stream_limit);
+    let surplus = reports.iter().map(|report| report.surplus).sum();
+    let told = hazards::told(&summary, plan.endpoints.len(), stream_limit, surplus);
     summary.conditions.warnings.extend(told);
     Ok(summary)
 }

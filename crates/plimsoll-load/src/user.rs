@@ -44,6 +44,8 @@ pub struct Recorder {
     window_end: Cell<Option<Instant>>,
     /// The fewest streams that a server allows at a time, where that is fewer than asked for.
     stream_limit: Cell<Option<usize>>,
+    /// Responses behind which more bytes came than they announce.
+    surplus: Cell<u64>,
     /// Only where there are several requests.
     requests: Option<RequestTable>,
 }
@@ -78,6 +80,7 @@ impl Recorder {
             window_start,
             window_end: Cell::new(window_end),
             stream_limit: Cell::new(None),
+            surplus: Cell::new(0),
             requests,
         }
     }
@@ -198,6 +201,17 @@ impl Recorder {
         let known = self.stream_limit.get();
         self.stream_limit
             .set(Some(known.map_or(most, |known| known.min(most))));
+    }
+
+    /// Counts a response behind which more bytes came than it announces.
+    #[cold]
+    pub(crate) fn surplus(&self) {
+        self.surplus.set(self.surplus.get() + 1);
+    }
+
+    /// Responses behind which more bytes came than they announce, warm-up included.
+    pub(crate) fn surplus_count(&self) -> u64 {
+        self.surplus.get()
     }
 
     /// The fewest streams that a server allows at a time, where that is fewer than asked for.

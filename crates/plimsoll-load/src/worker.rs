@@ -61,6 +61,8 @@ pub(crate) struct Report {
     pub(crate) cpu_percent: f64,
     /// The fewest streams that a server allows at a time, where that is fewer than asked for.
     pub(crate) stream_limit: Option<usize>,
+    /// Responses behind which more bytes came than they announce.
+    pub(crate) surplus: u64,
 }
 
 /// Runs one worker to its end on the calling thread.
@@ -421,6 +423,7 @@ impl Worker {
             stopped,
             cpu_percent,
             stream_limit: self.recorder.stream_limit(),
+            surplus: self.recorder.surplus_count(),
         }
     }
 }

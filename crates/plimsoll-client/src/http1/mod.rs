@@ -91,6 +91,9 @@ pub struct Completed {
     pub done: Instant,
     /// Whether the connection may carry another exchange.
     pub reusable: bool,
+    /// Whether more bytes came than the response announces, such as a body longer than its
+    /// `content-length`. Only over HTTP/1; the connection is not reusable then.
+    pub surplus: bool,
 }
 
 /// An exchange whose response has begun: how it stands.
@@ -289,8 +292,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                     // A response that came in one read was complete when its first byte came.
                     let done = if is_first { first_byte_at } else { clock.now() };
                     // Bytes beyond it, or a request that it overtook, spoil the connection.
-                    let clean = consumed == bytes.len() && progress.sent_at.is_some();
-                    Ok(self.complete(progress, first_byte_at, done, clean))
+                    let surplus = consumed < bytes.len();
+                    let clean = !surplus && progress.sent_at.is_some();
+                    let completed = self.complete(progress, first_byte_at, done, clean);
+                    Ok(Completed {
+                        surplus,
+                        ..completed
+                    })
                 })
             }
             Err(error) => {
@@ -327,6 +335,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
             bytes_received: progress.received,
             done,
             reusable: clean && self.decoder.is_persistent(),
+            surplus: false,
         }
     }
 }

@@ -353,6 +353,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         })
         .await
         .map(|completed| Completed {
+            surplus: false,
             reusable: !self.is_retired(),
             ..completed
         })

@@ -73,6 +73,7 @@ impl<K: Responses> Events for Telling<'_, K> {
             bytes_sent: self.traffic.sent,
             bytes_received: self.traffic.received,
             done: self.now,
+            surplus: false,
             reusable: true,
         };
         self.sink.completed(token, completed);

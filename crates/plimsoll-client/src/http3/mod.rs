@@ -190,6 +190,7 @@ impl Http3 {
                     bytes_sent,
                     bytes_received,
                     done,
+                    surplus: false,
                     reusable: !self.is_retired(),
                 })
             }

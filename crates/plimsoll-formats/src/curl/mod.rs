@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::options::{CurlOption, Effect};
+use self::words::PLACE;
 use crate::request::{is_about_connection, is_token};
 use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template};
 
@@ -207,6 +208,13 @@ impl Reader<'_> {
                 self.left_out(line, &what, Some("write the cookies as `name=value`"));
             }
             Effect::Compressed => draft.header("accept-encoding", ENCODINGS),
+            Effect::User if value.contains(PLACE.0) => {
+                let message = format!(
+                    "`{shown}` is encoded as a whole, so a variable cannot be filled in; write the value, \
+                     or give it by --basic-auth"
+                );
+                self.problem(line, message);
+            }
             Effect::User => {
                 if value.contains(':') {
                     let value = format!("Basic {}", STANDARD.encode(value));
@@ -282,6 +290,11 @@ impl Reader<'_> {
 
     /// `content`, `=content`, `name=content`, `@file` or `name@file`.
     fn urlencode(&mut self, line: usize, value: &str) -> Option<String> {
+        if value.contains(PLACE.0) {
+            let message = "a variable in data to be encoded cannot be filled in; write its value";
+            self.problem(line, message);
+            return None;
+        }
         let Some(position) = value.find(['=', '@']) else {
             return Some(utf8_percent_encode(value, ENCODED).to_string());
         };
@@ -393,6 +406,10 @@ impl Reader<'_> {
             method = "HEAD";
         }
         let method = draft.method.clone().unwrap_or_else(|| method.to_owned());
+        if method.contains(PLACE.0) {
+            self.problem(line, "a variable cannot be the method; write its value");
+            return;
+        }
         for (line, url) in &draft.urls {
             if !draft.has_no_glob && is_globbed(url) {
                 let remark =
@@ -402,19 +419,44 @@ impl Reader<'_> {
                 continue;
             }
             let url = with_query(url, &draft.query);
-            let mut request = FileRequest::new(Place::Line(*line), Template::literal(url));
+            let mut request = FileRequest::new(Place::Line(*line), with_places(url.as_bytes()));
             request.method = Some(method.clone());
             for (name, value) in &draft.headers {
-                let value = Template::literal(value.as_str());
+                let value = with_places(value.as_bytes());
                 request.headers.push((name.clone(), value));
             }
             if !draft.removed.iter().any(|name| name == "accept") {
                 request.default_header("accept", "*/*");
             }
-            request.body = body.clone().map(Template::literal);
+            request.body = body.as_deref().map(with_places);
             self.file.requests.push(request);
         }
     }
+}
+
+/// Text with places where words have variables of the shell.
+fn with_places(text: &[u8]) -> Template {
+    let (mut begin, mut end) = ([0; 4], [0; 4]);
+    let begin = PLACE.0.encode_utf8(&mut begin).as_bytes();
+    let end = PLACE.1.encode_utf8(&mut end).as_bytes();
+    let find =
+        |text: &[u8], mark: &[u8]| text.windows(mark.len()).position(|window| window == mark);
+    let mut template = Template::default();
+    let mut rest = text;
+    while let Some(at) = find(rest, begin)
+        && let Some(length) = find(&rest[at..], end)
+    {
+        template.push_text(&rest[..at]);
+        let name = String::from_utf8_lossy(&rest[at + begin.len()..at + length]);
+        match Template::parse(&format!("{{{{{name}}}}}")) {
+            Ok(place) => template.push(place),
+            // Names of variables are those of places.
+            Err(_) => template.push_text(name.as_bytes()),
+        }
+        rest = &rest[at + length + end.len()..];
+    }
+    template.push_text(rest);
+    template
 }
 
 impl Draft {

@@ -149,12 +149,37 @@ curl -d a -F a=b http://h/
     ");
     for (text, expected) in [
         ("curl 'http://h/", "a quote ' is not closed"),
-        ("curl \"http://h/$PATH\"", "in the place of `$PATH`"),
+        ("curl -u \"me:$PASSWORD\" http://h/", "encoded as a whole"),
+        (
+            "curl --data-urlencode \"a=$A\" http://h/",
+            "write its value",
+        ),
+        ("curl -X $METHOD http://h/", "write its value"),
+        ("curl http://h/$1", "in the place of `$1`"),
         ("curl $(cat url)", "in the place of `$(cat`"),
         ("curl ^\n  http://h/", "cURL (bash)"),
     ] {
         assert!(told(text).contains(expected), "{text}: {}", told(text));
     }
+}
+
+#[test]
+fn variables_of_the_shell_are_places() {
+    let text = "curl -H \"Authorization: Bearer $TOKEN\" -d \"{\\\"id\\\": ${ID}}\" \
+                \"$BASE/users/$USER_ID!\" -H 'x: $NOT'";
+    let file = parse(text, &mut |_| Err("no file".to_owned())).unwrap();
+    let request = &file.requests[0];
+    assert_eq!(request.url.to_string(), "{{BASE}}/users/{{USER_ID}}!");
+    let header = |name: &str| {
+        let found = request.headers.iter().find(|(known, _)| known == name);
+        found.unwrap().1.to_string()
+    };
+    assert_eq!(header("Authorization"), "Bearer {{TOKEN}}");
+    assert_eq!(header("x"), "$NOT");
+    let body = request.body.as_ref().unwrap();
+    assert_eq!(body.to_string(), "{\"id\": {{ID}}}");
+    let variables: Vec<&str> = body.variables().collect();
+    assert_eq!(variables, ["ID"]);
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Words of a shell's command line, as browsers and people write them for curl.
 //!
 //! Quotes, escapes and continued lines are taken off (POSIX.1-2017, Shell Command Language, section
-//! 2.2, and `$'…'` of bash). What a shell would compute is refused: its value is not in the file.
+//! 2.2, and `$'…'` of bash). A variable of the shell becomes a place for a value of that name; what a
+//! shell would compute otherwise is refused: its value is not in the file.
+
+/// Stand around the name of a place within a word: characters for private use, which no request has.
+pub(super) const PLACE: (char, char) = ('\u{e0f0}', '\u{e0f1}');
 
 /// A command: its words, with the line on which each begins.
 pub(super) type Command = Vec<(usize, String)>;
@@ -194,9 +198,21 @@ impl Reader<'_> {
                     c.is_ascii_alphanumeric()
                         || matches!(c, '_' | '{' | '}' | '(' | ')' | '?' | '!' | '@' | '*')
                 }) {
+                    // `$TOKEN!` ends before the mark, `${TOKEN}` behind the brace.
                     name.push(c);
+                    let next = self.chars.peek().copied();
+                    let goes_on = next.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+                    if variable(&name).is_some() && !goes_on {
+                        break;
+                    }
                 }
-                Err(WordsError::Expansion(name))
+                let Some(variable) = variable(&name) else {
+                    return Err(WordsError::Expansion(name));
+                };
+                text.push(PLACE.0);
+                text.push_str(variable);
+                text.push(PLACE.1);
+                Ok(())
             }
             _ => {
                 text.push('$');
@@ -280,6 +296,20 @@ impl Reader<'_> {
         }
         number
     }
+}
+
+/// The name in `$NAME` or `${NAME}`.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = match name.strip_prefix('{') {
+        Some(name) => name.strip_suffix('}')?,
+        None => name,
+    };
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then_some(name)
 }
 
 fn push_char(bytes: &mut Vec<u8>, c: char) {

@@ -1,4 +1,4 @@
-//! OpenAPI documents (3.0 and 3.1), in JSON or YAML: a request for each operation.
+//! OpenAPI documents (3.0 to 3.2), in JSON or YAML: a request for each operation.
 //!
 //! Values come from the examples of the document, or are made by its schemas. An operation for which
 //! that cannot be done is left out and named.
@@ -26,8 +26,8 @@ use crate::request::is_token;
 use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
 
 /// The methods that an operation may have, in the order of the specification.
-const METHODS: [&str; 8] = [
-    "get", "put", "post", "delete", "options", "head", "patch", "trace",
+const METHODS: [&str; 9] = [
+    "get", "put", "post", "delete", "options", "head", "patch", "trace", "query",
 ];
 
 /// All but the unreserved characters (RFC 3986, section 2.3).
@@ -47,6 +47,14 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
         ..RequestFile::default()
     };
     let paths = root.get("paths").and_then(Value::as_object);
+    if root.get("webhooks").is_some() {
+        // They are requests of the service, not to it (OpenAPI 3.1, section 4.8.1.1).
+        let remark = Remark::new(
+            Place::Key("webhooks".to_owned()),
+            "requests that the service makes itself".to_owned(),
+        );
+        file.left_out.push(remark);
+    }
     for (path, item) in paths.into_iter().flatten() {
         let item = match document.resolve(item) {
             Ok(item) => item,
@@ -85,9 +93,12 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
 /// Whether the document is one that is understood.
 fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
     match root.get("openapi").and_then(Value::as_str) {
-        Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => {}
+        Some(version)
+            if ["3.0", "3.1", "3.2"]
+                .iter()
+                .any(|known| version.starts_with(known)) => {}
         Some(version) => {
-            let message = format!("is OpenAPI {version}; 3.0 and 3.1 are understood");
+            let message = format!("is OpenAPI {version}; 3.0 to 3.2 are understood");
             return Err(vec![Remark::whole(message)]);
         }
         None if root.get("swagger").is_some() => {

@@ -90,7 +90,7 @@ fn other_documents_are_refused() {
         ("swagger: '2.0'", "is a Swagger 2 document"),
         (
             "openapi: 4.0.0",
-            "is OpenAPI 4.0.0; 3.0 and 3.1 are understood",
+            "is OpenAPI 4.0.0; 3.0 to 3.2 are understood",
         ),
         ("{\"a\": 1}", "it has no `openapi`"),
         ("{\"a\": }", ":1 is not JSON"),
@@ -162,4 +162,32 @@ proptest! {
     fn no_text_makes_it_panic(text in "(openapi: 3.0.0\n|paths:\n|  /a:\n|    get:\n|      parameters:\n|&a |\\*a|[-\\[{}\\]:,] ?|x|'|\"|\n){0,20}") {
         drop(parse(&text));
     }
+}
+
+#[test]
+fn version_3_2_is_read_with_its_method() {
+    let text = "openapi: 3.2.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://h'}]\n\
+                paths:\n  /search:\n    query: {responses: {'200': {description: ok}}}\n";
+    let file = super::parse(text).unwrap();
+    assert_eq!(file.requests.len(), 1);
+    assert_eq!(file.requests[0].method.as_deref(), Some("QUERY"));
+}
+
+#[test]
+fn webhooks_are_no_requests_to_the_service_and_named() {
+    let text = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\n\
+                webhooks:\n  newPet:\n    post: {responses: {'200': {description: ok}}}\n";
+    let file = super::parse(text).unwrap();
+    assert!(file.requests.is_empty());
+    assert!(
+        file.left_out[0]
+            .message
+            .contains("the service makes itself")
+    );
+    let remarks = crate::parse(crate::Format::OpenApi, text, &mut |_| Err(String::new()));
+    let said = format!("{:?}", remarks.unwrap_err());
+    assert!(
+        said.contains("holds no request") && said.contains("makes itself"),
+        "{said}"
+    );
 }

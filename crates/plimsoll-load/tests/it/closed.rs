@@ -276,6 +276,20 @@ fn a_request_that_meets_a_closed_connection_is_sent_again_once() {
 }
 
 #[test]
+fn a_body_longer_than_it_is_announced_is_named() {
+    let long = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nhello";
+    let origin = Origin::scripted(Script::serve(long.as_slice()));
+    let summary = go(&plan(&origin.url("/")));
+    assert_eq!(summary.counts.ok, 10);
+    assert_eq!(origin.connections(), 10);
+    let warnings = summary.conditions.warnings.join("\n");
+    assert!(
+        warnings.contains("behind 10 responses came more bytes"),
+        "{warnings}"
+    );
+}
+
+#[test]
 fn several_endpoints_have_connections_of_their_own() {
     let origins = [Origin::hello(), Origin::hello()];
     let mut plan = plan(&origins[0].url("/"));

@@ -122,7 +122,7 @@ fn cards(page: &mut String, run: &RunRecord) {
             "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
             if bad { " bad" } else { "" },
             escaped(label),
-            escaped(cell)
+            escaped(&unbroken(cell))
         )
         .expect(IN_MEMORY);
     }
@@ -214,11 +214,23 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
     for (label, cells) in &table.rows {
         write!(page, "<tr><th>{}</th>", escaped(label)).expect(IN_MEMORY);
         for cell in cells {
-            write!(page, "<td>{}</td>", escaped(cell)).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped(&unbroken(cell))).expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }
     page.push_str("</table></div></section>\n");
+}
+
+/// With a space that does not break between a number and its unit.
+fn unbroken(text: &str) -> String {
+    let mut after_digit = false;
+    text.chars()
+        .map(|c| {
+            let is_between = c == ' ' && after_digit;
+            after_digit = c.is_ascii_digit();
+            if is_between { '\u{a0}' } else { c }
+        })
+        .collect()
 }
 
 fn plots(page: &mut String, runs: &[RunRecord]) {

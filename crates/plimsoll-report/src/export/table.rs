@@ -420,9 +420,7 @@ pub(super) fn threshold_value(threshold: &ThresholdDocument) -> String {
 
 fn per_request(cost: &CostDocument) -> String {
     cost.cpu_us_per_request
-        .map_or(NOTHING.to_owned(), |micros| {
-            format!("{} µs", three_figures(micros))
-        })
+        .map_or(NOTHING.to_owned(), |micros| Unit::Microseconds.show(micros))
 }
 
 fn cpu(cost: &CostDocument) -> String {

@@ -159,7 +159,10 @@ fn found(judged: &JudgedThreshold) -> String {
         return "no data: nothing was measured to tell it from".to_owned();
     };
     let margin = judged.margin_percent().map_or(String::new(), |margin| {
-        if margin < 0.0 {
+        if margin <= -100.0 {
+            // `by 1,633 % of the limit` is hard to read.
+            format!(": {} times the limit", three_figures(1.0 - margin / 100.0))
+        } else if margin < 0.0 {
             format!(" by {} of the limit", percent(-margin))
         } else {
             format!(" with {} of the limit to spare", percent(margin))
@@ -223,11 +226,17 @@ fn per_request(cost: &Cost) -> String {
         return format!("{NOTHING} (nothing was completed)");
     };
     let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / cost.exchanges as f64;
+    // All in the unit of the whole.
+    let (unit, size) = if total < 999.5 {
+        ("µs", 1.0)
+    } else {
+        ("ms", 1e3)
+    };
     format!(
-        "{} µs ({} user, {} system)",
-        three_figures(total),
-        three_figures(micros(cost.cpu.user)),
-        three_figures(micros(cost.cpu.system))
+        "{} {unit} ({} user, {} system)",
+        three_figures(total / size),
+        three_figures(micros(cost.cpu.user) / size),
+        three_figures(micros(cost.cpu.system) / size)
     )
 }
 

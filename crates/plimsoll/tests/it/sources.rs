@@ -372,7 +372,8 @@ fn mistakes_are_told_all_at_once() {
     ");
     let curl = files.write("a.curl", "curl --dta x \"$URL\"");
     assert_snapshot!(files.told(&["load", "--from", &curl]), @"
-    error: --from: a.curl:1: the shell would put a value in the place of `$URL`; write the value
+    error: --from: a.curl:1: curl's option `--dta` is not known here
+      hint: did you mean `--data`?
     exit 2
     ");
 }

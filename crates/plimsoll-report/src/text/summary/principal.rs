@@ -1,6 +1,6 @@
 //! The figures by which a run is judged first.
 
-use plimsoll_model::{LoadModel, Nothing, RunSummary, three_figures};
+use plimsoll_model::{LoadModel, Nothing, RunSummary, Unit};
 
 use super::plural;
 use crate::text::numbers::{NOTHING, count, optional, rate, share};
@@ -23,7 +23,7 @@ pub(super) fn principal(page: &mut Page, run: &RunSummary) {
     }
     if let Some(target) = &run.target {
         let per_request = match target.cost.cpu_us_per_request() {
-            Some(micros) => format!("{} µs", three_figures(micros)),
+            Some(micros) => Unit::Microseconds.show(micros),
             None => NOTHING.to_owned(),
         };
         rows.push((
@@ -128,7 +128,10 @@ pub fn headline(run: &RunSummary, style: Style) -> String {
     )];
     let cost = run.target.as_ref();
     let cost = cost.and_then(|target| target.cost.cpu_us_per_request());
-    parts.extend(cost.map(|micros| format!("{} µs of cpu time each", three_figures(micros))));
+    parts.extend(cost.map(|micros| {
+        let time = Unit::Microseconds.show(micros);
+        format!("{time} of cpu time each")
+    }));
     parts.push(format!("p50 {}", optional(honest.quantile(0.5))));
     parts.push(format!("p99 {}", optional(honest.quantile(0.99))));
     let headline = style.apply(Emphasis::Strong, &parts.join(", "));

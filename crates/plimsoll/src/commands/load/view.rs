@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use plimsoll_load::{Interrupt, Standing};
 use plimsoll_model::{
-    ByteSize, Cost, DurationText, ExchangeKind, ResourceSample, grouped, three_figures,
+    ByteSize, Cost, DurationText, ExchangeKind, ResourceSample, Unit, grouped, three_figures,
 };
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -303,7 +303,8 @@ impl View {
             ("cpu", shown(cost.and_then(Cost::cpu_percent), "%")),
             (
                 "cpu/req",
-                shown(cost.and_then(Cost::cpu_us_per_request), "µs"),
+                cost.and_then(Cost::cpu_us_per_request)
+                    .map_or("-".to_owned(), |micros| Unit::Microseconds.show(micros)),
             ),
             ("memory", ByteSize(target.memory.total_bytes()).to_string()),
             ("threads", grouped(target.threads)),
