@@ -112,10 +112,10 @@ pub(super) fn request(
     let mut head =
         format!("{method} {target} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n");
     for (name, value) in fields {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.extend([name, ": ", value, "\r\n"]);
     }
     if let Some(body) = body {
-        head.push_str(&format!("content-length: {}\r\n", body.len()));
+        head.extend(["content-length: ", &body.len().to_string(), "\r\n"]);
     }
     head.push_str("\r\n");
     head.push_str(body.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Http11Probe: hostile and unusual requests, read from its test cases in C#.
+//! `Http11Probe`: hostile and unusual requests, read from its test cases in C#.
 //!
 //! Cases whose bytes are string literals and whose verdict is a set of statuses are run; those that compute either
 //! are counted as skipped.
@@ -84,6 +84,8 @@ fn payload(case: &str, port: u16) -> Option<Vec<u8>> {
     .expect("it is a pattern");
     let literal = Regex::new(r#"(\$?)"((?:[^"\\]|\\.)*)""#).expect("it is a pattern");
     let text = whole.captures(case)?.get(1)?.as_str();
+    // Anything but the places that are filled in below makes the request computed.
+    let place = Regex::new(r"(?:^|[^{])\{[a-zA-Z]").expect("it is a pattern");
     let mut bytes = Vec::new();
     for found in literal.captures_iter(text) {
         let mut value = found[2].to_owned();
@@ -92,7 +94,7 @@ fn payload(case: &str, port: u16) -> Option<Vec<u8>> {
                 .replace("{ctx.HostHeader}", &format!("localhost:{port}"))
                 .replace("{ctx.Port}", &port.to_string())
                 .replace("{ctx.Host}", "localhost");
-            if Regex::new(r"[^{]\{[a-zA-Z]").is_ok_and(|it| it.is_match(&value)) {
+            if place.is_match(&value) {
                 return None;
             }
             value = value.replace("{{", "{").replace("}}", "}");

@@ -169,7 +169,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             match reason(case) {
                 None => println!("FAILED     {case}: {seen}"),
                 Some(reason) if arguments.verbose => {
-                    println!("different  {case}: {seen} ({reason})")
+                    println!("different  {case}: {seen} ({reason})");
                 }
                 Some(_) => {}
             }
@@ -229,11 +229,9 @@ fn write(root: &Path, rows: &[String], differences: &Differences) -> Outcome {
         rows.join("\n")
     );
     for (suite, reasons) in differences {
-        text.push_str(&format!(
-            "\n**{suite}**, where plimsoll differs on purpose:\n\n"
-        ));
+        text.extend(["\n**", suite, "**, where plimsoll differs on purpose:\n\n"]);
         for (case, reason) in reasons {
-            text.push_str(&format!("- `{case}`: {reason}\n"));
+            text.extend(["- `", case, "`: ", reason, "\n"]);
         }
     }
     text.push_str(END);

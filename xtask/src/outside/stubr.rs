@@ -90,7 +90,7 @@ struct Asked {
 impl Asked {
     fn parse(statement: &str) -> Option<Self> {
         let call = pattern(
-            r#"(?s)^(?:surf::)?(get|post|put|delete|head|options|patch|connect|trace)\((?:&)?stubr\.(\w+)\(([^;]*?)\)\)(.*)$"#,
+            r"(?s)^(?:surf::)?(get|post|put|delete|head|options|patch|connect|trace)\((?:&)?stubr\.(\w+)\(([^;]*?)\)\)(.*)$",
         );
         let found = call.captures(statement)?;
         let literal = pattern(r#""((?:[^"\\]|\\.)*)""#);
@@ -124,7 +124,7 @@ impl Asked {
             .collect();
         let mut body = None;
         let text = pattern(r#"\.body\(\s*"((?:[^"\\]|\\.)*)"(?:\.to_string\(\))?\s*\)"#);
-        let json = pattern(r#"(?s)\.body\(\s*json!\((.*)\)\s*\)\s*$"#);
+        let json = pattern(r"(?s)\.body\(\s*json!\((.*)\)\s*\)\s*$");
         if let Some(found) = text.captures(&rest) {
             body = Some(found[1].replace("\\\"", "\""));
         } else if let Some(found) = json.captures(&rest) {

@@ -87,8 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     config::load_as_if(&args.file, &set, &after)
         .map_err(|problems| failed(Exit::Objective, &problems))?;
     if !args.dry_run {
-        let is_written =
-            write(&set, &before, &after).map_err(|error| cannot("write", &error))?;
+        let is_written = write(&set, &before, &after).map_err(|error| cannot("write", &error))?;
         if !is_written {
             let message = format!(
                 "{} was changed meanwhile; nothing is written",
