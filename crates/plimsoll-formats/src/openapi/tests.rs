@@ -168,7 +168,7 @@ proptest! {
 fn version_3_2_is_read_with_its_method() {
     let text = "openapi: 3.2.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://h'}]\n\
                 paths:\n  /search:\n    query: {responses: {'200': {description: ok}}}\n";
-    let file = super::parse(text).unwrap();
+    let file = parse(text).unwrap();
     assert_eq!(file.requests.len(), 1);
     assert_eq!(file.requests[0].method.as_deref(), Some("QUERY"));
 }
@@ -177,7 +177,7 @@ fn version_3_2_is_read_with_its_method() {
 fn webhooks_are_no_requests_to_the_service_and_named() {
     let text = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\n\
                 webhooks:\n  newPet:\n    post: {responses: {'200': {description: ok}}}\n";
-    let file = super::parse(text).unwrap();
+    let file = parse(text).unwrap();
     assert!(file.requests.is_empty());
     assert!(
         file.left_out[0]

@@ -242,7 +242,7 @@ pub(crate) const CASES: &[Case] = &[
         |it| drop(pprof::decode(it)),
     ),
     case("pprof: a deep stack", deep_stack, |it| {
-        drop(pprof::decode(it))
+        drop(pprof::decode(it));
     }),
     case("conditions: nested", |n| nested("any(", ")", n), condition),
     case(
