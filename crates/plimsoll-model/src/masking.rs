@@ -29,7 +29,7 @@ const SECRET_PARTS: [&str; 14] = [
 ];
 
 /// Secret only as a whole: as parts they occur in ordinary words (`author`, `design`, `beside`).
-const SECRET_NAMES: [&str; 8] = ["auth", "pass", "pwd", "jwt", "sig", "sid", "pin", "otp"];
+const SECRET_NAMES: [&str; 6] = ["auth", "pass", "pwd", "jwt", "sig", "sid"];
 
 /// Flags of plimsoll, curl, wget, httpie and siege whose argument is a credential as a whole.
 const CREDENTIAL_FLAGS: [&str; 14] = [

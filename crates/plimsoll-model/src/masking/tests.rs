@@ -59,9 +59,9 @@ fn variables_and_bodies_are_masked() {
     check(
         &[
             "-d",
-            r#"{"user": "me", "password": "hun\"ter2", "pin": 4711}"#,
+            r#"{"user": "me", "password": "hun\"ter2", "pwd": 4711}"#,
         ],
-        r#"-d {"user": "me", "password": "…", "pin": …}"#,
+        r#"-d {"user": "me", "password": "…", "pwd": …}"#,
     );
     check(
         &["-d", r#"{"tokens": ["a", {"b": "]"}], "n": 1}"#],
@@ -87,7 +87,7 @@ fn urls_are_masked() {
 fn a_command_line_may_be_one_argument() {
     check(
         &["compare", "wrk -a me:hunter2 -H 'X-Token: a' http://h/"],
-        "compare wrk -a … -H 'X-Token: …' http://h/",
+        "compare wrk -a … -H 'X-Token:…' http://h/",
     );
 }
 

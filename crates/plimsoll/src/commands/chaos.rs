@@ -43,18 +43,15 @@ pub(crate) struct Args {
     url: Option<String>,
 
     /// Hostile connections at a time, at most 2000
-    #[arg(short = 'c', long, value_name = "N",
-          value_parser = number::count::<u32>(number::MOST_CONNECTIONS))]
+    #[arg(short = 'c', long, value_name = "N")]
     connections: Option<u32>,
 
     /// What they send per second, all together, at most 50000; opening a connection counts, too
-    #[arg(short = 'q', long, value_name = "N",
-          value_parser = number::count::<u32>(10_000_000))]
+    #[arg(short = 'q', long, value_name = "N")]
     rate: Option<u32>,
 
     /// What they send in all, at most 1000000
-    #[arg(short = 'n', long, value_name = "N",
-          value_parser = number::count::<u64>(number::MOST_REQUESTS))]
+    #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
 
     /// How long, at most 60s

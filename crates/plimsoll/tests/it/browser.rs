@@ -1,13 +1,14 @@
 //! A headless Chromium, told what to do by its `DevTools` protocol.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tungstenite::{Message, WebSocket};
+use tungstenite::handshake::HandshakeError;
+use tungstenite::{Error, Message, WebSocket};
 
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -48,10 +49,8 @@ impl Browser {
         let pages: Value = serde_json::from_str(&get(&address, "/json/list")).unwrap();
         let pages = pages.as_array().unwrap();
         let page = pages.iter().find(|page| page["type"] == "page").unwrap();
-        let stream = TcpStream::connect(&address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let url = page["webSocketDebuggerUrl"].as_str().unwrap();
-        let (socket, _) = tungstenite::client(url, stream).unwrap();
+        let socket = debugger(&address, url);
         let mut browser = Self {
             child,
             _profile: profile,
@@ -151,4 +150,19 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> String
     let mut content = vec![0; length];
     reader.read_exact(&mut content).unwrap();
     String::from_utf8(content).unwrap()
+}
+
+/// Connects to the debugger. A signal may interrupt a read that has a timeout, which ends a handshake.
+fn debugger(address: &str, url: &str) -> WebSocket<TcpStream> {
+    for _ in 0..10 {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        match tungstenite::client(url, stream) {
+            Ok((socket, _)) => return socket,
+            Err(HandshakeError::Failure(Error::Io(error)))
+                if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the handshake with the debugger is interrupted again and again");
 }
