@@ -2,11 +2,11 @@
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{Command, LoadtestArgs, PackedArgs, ServeArgs};
 
-/// Finds the load line of HTTP services.
+/// Find the load line of HTTP services
 #[derive(Debug, Parser)]
 #[command(
     name = "plimsoll",
@@ -21,7 +21,152 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// The flags that `-h` shows, by command; `--help` shows all. Commands that are not listed show all in both.
+const SHORT_HELP: [(&str, &[&str]); 6] = [
+    (
+        "load",
+        &[
+            "connections",
+            "requests",
+            "duration",
+            "rate",
+            "threads",
+            "method",
+            "header",
+            "data",
+            "from",
+            "expect",
+            "threshold",
+            "pid",
+            "http2",
+            "json",
+            "out",
+        ],
+    ),
+    (
+        "check",
+        &[
+            "method",
+            "header",
+            "data",
+            "basic-auth",
+            "expect",
+            "timeout",
+            "http2",
+            "http3",
+            "insecure",
+            "cacert",
+            "resolve",
+            "grpc",
+            "json",
+        ],
+    ),
+    (
+        "line",
+        &[
+            "objective",
+            "first",
+            "most",
+            "window",
+            "connections",
+            "at-least",
+            "method",
+            "header",
+            "data",
+            "expect",
+            "pid",
+            "spawn",
+            "http2",
+            "insecure",
+            "json",
+            "out",
+        ],
+    ),
+    (
+        "compare",
+        &[
+            "name",
+            "trials",
+            "seconds",
+            "connections",
+            "driver",
+            "url",
+            "server",
+            "ready",
+            "drive",
+            "fail-if-slower",
+            "json",
+            "out",
+        ],
+    ),
+    (
+        "serve",
+        &[
+            "live",
+            "fallback",
+            "spa",
+            "listing",
+            "dialect",
+            "redirects",
+            "no-compress",
+            "listen",
+            "port",
+            "tls",
+            "cert",
+            "key",
+            "http3",
+            "threads",
+            "access-log",
+            "print-config",
+        ],
+    ),
+    (
+        "mock",
+        &[
+            "import",
+            "record",
+            "out",
+            "init",
+            "admin",
+            "listen",
+            "port",
+            "tls",
+            "cert",
+            "key",
+            "threads",
+            "access-log",
+            "print-config",
+        ],
+    ),
+];
+
+/// Hides rarely used flags from `-h`.
+fn with_short_help(command: clap::Command) -> clap::Command {
+    command.mut_subcommands(|subcommand| {
+        let listed = SHORT_HELP
+            .iter()
+            .find(|(name, _)| *name == subcommand.get_name());
+        let Some((_, common)) = listed else {
+            return subcommand;
+        };
+        subcommand.mut_args(|argument| {
+            let is_common = argument.is_positional()
+                || argument
+                    .get_long()
+                    .is_some_and(|long| common.contains(&long));
+            let hides = !is_common && !matches!(argument.get_id().as_str(), "help" | "version");
+            argument.hide_short_help(hides)
+        })
+    })
+}
+
 impl Cli {
+    /// Parses the arguments of this process.
+    pub(crate) fn parse_arguments() -> Result<Self, clap::Error> {
+        let matches = with_short_help(Self::command()).try_get_matches()?;
+        Self::from_arg_matches(&matches)
+    }
+
     /// The command line without the commands that plimsoll only starts itself, for what is generated from it.
     pub(crate) fn public_command() -> clap::Command {
         let whole = Self::command();
@@ -75,6 +220,43 @@ mod tests {
         Cli::command().debug_assert();
         LoadtestCli::command().debug_assert();
         ServeCli::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_lists_flags_that_exist_and_fits_a_screen() {
+        /// Lines of a terminal that need no scrolling.
+        const MOST: usize = 40;
+        let command = with_short_help(Cli::command());
+        for (name, flags) in SHORT_HELP {
+            let subcommand = command.find_subcommand(name).unwrap();
+            for flag in flags {
+                let known = subcommand
+                    .get_arguments()
+                    .any(|it| it.get_long() == Some(flag));
+                assert!(known, "{name} --{flag}");
+            }
+        }
+        for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let help = subcommand.clone().term_width(100).render_help().to_string();
+            let lines = help.lines().count();
+            assert!(
+                lines <= MOST,
+                "{} has {lines} lines:\n{help}",
+                subcommand.get_name()
+            );
+        }
+    }
+
+    #[test]
+    fn summaries_are_imperative() {
+        for subcommand in Cli::public_command().get_subcommands() {
+            let about = subcommand
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let verb = about.split(' ').next().unwrap_or_default();
+            assert!(!verb.ends_with('s') && !about.ends_with('.'), "{about}");
+        }
     }
 
     #[test]

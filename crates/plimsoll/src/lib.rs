@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
             Err(error) => exit::after_parsing(&error),
         };
     }
-    match Cli::try_parse() {
+    match Cli::parse_arguments() {
         Ok(cli) => finish(commands::run(cli.command)),
         Err(error) => exit::after_parsing(&error),
     }

@@ -26,68 +26,68 @@ use crate::flags::{Problems, number};
 use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 
-/// Lets hostile clients loose on a server of your own, and tells how it fares
+/// Attack your own server with hostile clients and report how it copes
 ///
-/// Meanwhile a client that means well makes a request every 10 ms on a connection of its own. The exit
-/// code is 0 if it was served as the objectives ask for, and 1 if not. Without a name, the names are
-/// listed. Only loopback and private addresses are connected to.
+/// Meanwhile a healthy client sends a request every 10 ms. The exit code is 0 if it was served within the
+/// objectives, otherwise 1. Without a name, list the attacks. Only loopback and private addresses are
+/// allowed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What the hostile clients do
+    /// Attack to run
     #[arg(value_name = "NAME", requires = "url")]
     class: Option<Class>,
 
-    /// Whom; it should answer GET and POST
+    /// URL of the server, which should respond to GET and POST
     #[arg(value_name = "URL")]
     url: Option<String>,
 
-    /// Hostile connections at a time, at most 2000
+    /// Concurrent hostile connections, at most 2000
     #[arg(short = 'c', long, value_name = "N")]
     connections: Option<u32>,
 
-    /// What they send per second, all together, at most 50000; opening a connection counts, too
+    /// Hostile actions per second in total, at most 50000; opening a connection counts
     #[arg(short = 'q', long, value_name = "N")]
     rate: Option<u32>,
 
-    /// What they send in all, at most 1000000
+    /// Hostile actions in total, at most 1000000
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
 
-    /// How long, at most 60s
+    /// Attack for this time, at most 60s
     #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     duration: Option<Duration>,
 
-    /// The process of the server, whose memory and that of its descendants is watched
+    /// Watch the memory of this process and its descendants
     #[arg(long, value_name = "PID", conflicts_with = "spawn",
           value_parser = number::count::<u32>(u64::from(u32::MAX)))]
     pid: Option<u32>,
 
-    /// A command that starts the server at the URL, and is stopped at the end
+    /// Start the server with this command and stop it at the end
     #[arg(long, value_name = "COMMAND")]
     spawn: Option<String>,
 
-    /// The 99th percentile of the healthy client's latency must not be above
+    /// Maximum p99 latency of the healthy client
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     max_p99: Duration,
 
-    /// The server's resident memory must not be above; needs --pid or --spawn
+    /// Maximum resident memory of the server; needs --pid or --spawn
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
     max_rss: Option<ByteSize>,
 
-    /// Requests of the healthy client that may fail
+    /// Maximum failed requests of the healthy client
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_failures: u64,
 
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
 
-    /// Believe certificates that end in one of this PEM file, and no others
+    /// Trust only the CA certificates in this PEM file
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Connect to addresses that are neither loopback nor private, too
+    /// Allow addresses that are neither loopback nor private
     #[arg(long)]
     i_own_this_host: bool,
 

@@ -17,15 +17,14 @@ use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Makes one request and tells how long each phase took, what came, and whether it is as expected.
+/// Make one request and report its phases, response and conditions
 ///
-/// The exit code says the verdict: 0 if a complete response came and met every condition, 1 if it
-/// did not or none came. Without a condition any complete response will do, whatever its status.
-/// Redirects are not followed.
+/// The exit code is the verdict: 0 if a complete response arrived and met every condition, otherwise 1.
+/// Without a condition any complete response passes, whatever its status. Redirects are not followed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to send the request
+    /// URL to request
     #[arg(value_name = "URL")]
     url: String,
 
@@ -56,13 +55,14 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Judgement")]
 struct JudgeArgs {
-    /// Condition on the response, repeatable: `status == 200`, `time < 300ms`, `wait < 100ms`,
-    /// `body contains 'ok'`, `body.json($.ok) == true`, `header.etag exists`, `cert.days > 14`,
+    /// Check the response against a condition such as `status == 200`, repeatable
+    ///
+    /// Others: `time < 300ms`, `wait < 100ms`, `body contains 'ok'`, `body.json($.ok) == true`, `header.etag exists`, `cert.days > 14`,
     /// `ip in 10.0.0.0/8`, `grpc.status == NOT_FOUND`, `any(A, B)`, `not(A)`
     #[arg(long, value_name = "CONDITION")]
     expect: Vec<String>,
 
-    /// How long all of it may take, opening the connection included
+    /// Timeout, connection set-up included
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 }

@@ -26,22 +26,21 @@ use crate::terminal::{self, ProgressLine};
 
 /// Compare commands, servers or URLs by what each request costs
 ///
-/// Runs the operands in turns (A B, B A, A B, …), drops a warm-up of each, and prints medians, the
-/// ratio of the first operand's to each other's, and an interval for that ratio. The first operand
-/// is the one under judgement.
+/// Run the operands in turns (A B, B A, A B, …), drop a warm-up of each, and print medians, the ratio
+/// of the first operand to each other one, and a confidence interval of that ratio.
 ///
 /// An operand is a command that makes requests and prints how many: plimsoll load --json, wrk,
 /// h2load, oha, k6, ab; or a URL, which is loaded by plimsoll itself. With --drive the operands are
 /// servers instead. In commands {seconds}, {connections}, {url} and {port} are replaced; no shell
 /// is involved.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Commands, or http(s) URLs; the first is compared with each of the others
     #[arg(required = true, num_args = 1.., value_name = "COMMAND|URL")]
     operands: Vec<String>,
 
-    /// What an operand is called in tables, once for each, in their order [default: its program]
+    /// Name of an operand in tables, once per operand in their order [default: its program]
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
 
@@ -62,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_names = ["NAME", "VALUES"], num_args = 2)]
     parameter_list: Vec<String>,
 
-    /// Measured trials of each operand
+    /// Number of measured trials per operand
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = number::count::<u32>(number::MOST_TRIALS))]
     trials: u32,
@@ -77,7 +76,7 @@ pub(crate) struct Args {
           value_parser = number::count::<u32>(number::MOST_CONNECTIONS))]
     connections: u32,
 
-    /// What loads URLs, and with --drive the servers; several, with commas, make an operand of each
+    /// Load generator for URLs and for --drive; several, separated by commas, make an operand of each
     /// with each URL
     #[arg(
         long,
@@ -88,57 +87,57 @@ pub(crate) struct Args {
     )]
     driver: Vec<Driver>,
 
-    /// Have the driver speak HTTP/2
+    /// Use HTTP/2 in the load generator
     #[arg(long)]
     http2: bool,
 
-    /// Requests at a time on each connection of HTTP/2
+    /// Concurrent requests per HTTP/2 connection
     #[arg(long, value_name = "N", requires = "http2", default_value_t = 1,
           value_parser = number::count::<u32>(MOST_STREAMS))]
     streams: u32,
 
-    /// Have the driver accept any certificate
+    /// Accept any certificate in the load generator
     #[arg(short = 'k', long)]
     insecure: bool,
 
-    /// Rates at which everything is compared, such as 100,500,1000, for {rate}; plimsoll drives
+    /// Compare at each of these rates, such as 100,500,1000, for {rate}; plimsoll generates the load
     #[arg(long, value_name = "RATES", value_delimiter = ',',
           value_parser = number::count::<u32>(10_000_000))]
     rates: Vec<u32>,
 
-    /// Cores that the operands may use, such as 1 or 0,2 or 0-3
+    /// Pin the operands to these cores, such as 1 or 0,2 or 0-3
     #[arg(long, value_name = "CORES", value_parser = parse_cores)]
     pin: Option<Cores>,
 
-    /// For {url}; without it the URL of --drive or of --ready
+    /// Value of {url} [default: the URL of --drive or --ready]
     #[arg(long)]
     url: Option<String>,
 
-    /// For {port}; without it a free one
+    /// Value of {port} [default: a free port]
     #[arg(long, value_name = "PORT", value_parser = number::count::<u16>(65_535))]
     port: Option<u16>,
 
-    /// A server that all trials share; it must stay in the foreground
+    /// Server for all trials; it must stay in the foreground
     #[arg(long, value_name = "COMMAND", requires = "ready")]
     server: Option<String>,
 
-    /// Cores of that server
+    /// Pin that server to these cores
     #[arg(long, value_name = "CORES", value_parser = parse_cores, requires = "server")]
     server_pin: Option<Cores>,
 
-    /// The URL by which that server shows that it is ready
+    /// URL that responds once that server is ready
     #[arg(long, value_name = "URL", requires = "server")]
     ready: Option<String>,
 
-    /// The operands are servers, and this is the URL to drive
+    /// Treat the operands as servers and load this URL
     #[arg(long, value_name = "URL", conflicts_with = "server")]
     drive: Option<String>,
 
-    /// A command that drives them instead of --driver
+    /// Load generator command instead of --driver
     #[arg(long, value_name = "COMMAND", requires = "drive")]
     driver_command: Option<String>,
 
-    /// Cores of the driver
+    /// Pin the load generator to these cores
     #[arg(long, value_name = "CORES", value_parser = parse_cores, requires = "drive")]
     driver_pin: Option<Cores>,
 
@@ -146,15 +145,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     count_from: Option<String>,
 
-    /// What the verdict is about
+    /// Metric of the verdict
     #[arg(long, default_value_t = Metric::CpuUsPerRequest, value_parser = parse_metric)]
     metric: Metric,
 
-    /// Exit with 1 if the first operand is worse than any other by more than this, such as 5%
+    /// Exit with 1 if the first operand is worse than another by more than this, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     fail_if_slower: Option<f64>,
 
-    /// Start of the random sequence behind the intervals
+    /// Seed for the bootstrap intervals
     #[arg(long, default_value_t = Bootstrap::default().seed)]
     seed: u64,
 
@@ -162,7 +161,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Folder for compare.json, compare.txt and compare.html; must not hold any yet
+    /// Write compare.json, compare.txt and compare.html into this folder, which must not hold any yet
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -13,44 +13,44 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Finds what a site consists of, by its links, and which of them lead nowhere.
+/// Crawl a site and report its URLs and broken links
 ///
-/// Prints the URLs, one a line, as `load --from` takes them. Exits with 1 if the first URL gets an error status.
+/// Print one URL per line, ready for `load --from`. Exit with 1 if the first URL gets an error status.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to begin; `-` or nothing reads it from standard input.
+    /// URL to start from; `-` or nothing reads it from standard input
     #[arg(value_name = "URL", default_value = "-")]
     url: String,
 
-    /// Requests under way at a time.
+    /// Concurrent requests
     #[arg(short = 'c', long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
 
-    /// Things that are asked for at most.
+    /// Maximum number of requests
     #[arg(long, value_name = "N", default_value = "10000")]
     most: usize,
 
-    /// How long each of them may take.
+    /// Timeout of a request
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     timeout: Duration,
 
-    /// Leave out what robots.txt disallows.
+    /// Respect robots.txt
     #[arg(long)]
     robots: bool,
 
-    /// Exit with 1 if a link leads nowhere.
+    /// Exit with 1 if a link is broken
     #[arg(long)]
     fail_on_broken: bool,
 
-    /// Print the paths as a JSON array, sorted, without the slash that each begins with.
+    /// Print the paths as a sorted JSON array without leading slashes
     #[arg(long)]
     json: bool,
 
-    /// Short links, from a file or a URL, whose aliases are written to redirects.json.
+    /// Write the aliases of these short links (file or URL) to redirects.json
     #[arg(long, value_name = "FILE|URL", requires = "out")]
     redirects: Option<String>,
 
-    /// Write paths.json, urls.txt and, with --redirects, redirects.json into this folder.
+    /// Write paths.json, urls.txt and, with --redirects, redirects.json into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -17,31 +17,31 @@ use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal::{self, ProgressLine};
 
-/// Measures targets × loads × sizes by a plan, one target up at a time
+/// Run a benchmark plan: targets × loads × sizes, one target at a time
 ///
-/// Starts each target, loads it, and ends it, in random order and several times over; bounds it by
-/// control groups where a size says so; observes target, generator and upstreams, and says who was
-/// the limit. Finished trials are kept in a folder: an interrupted run goes on where it was.
+/// Start each target, load it and stop it, several times in random order, within control groups where a
+/// size sets limits. Observe target, generator and upstreams and report which was the limit. Finished
+/// trials are kept in a folder: an interrupted run resumes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The plan, in TOML
+    /// Plan (TOML)
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// Tell every mistake in the plan, and run nothing
+    /// Report all errors in the plan and exit
     #[arg(long)]
     check: bool,
 
-    /// Folder for the trials and the report [default: the name of the plan with -result]
+    /// Write trials and reports into this folder [default: the plan's name with -result]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Trials of each cell, instead of the plan's
+    /// Number of trials per cell, instead of the plan's
     #[arg(long, value_name = "N", value_parser = number::count::<u32>(1_000))]
     repeats: Option<u32>,
 
-    /// Load before each window, instead of the plan's
+    /// Warm-up before each window, instead of the plan's
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     warm_up: Option<Duration>,
 
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_window)]
     window: Option<Duration>,
 
-    /// Start of the random order, instead of the plan's
+    /// Seed of the random order, instead of the plan's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Control group below which those of the sizes are made, such as / [default: beside our own]
+    /// Parent control group of the sizes, such as / [default: beside plimsoll's own]
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
 

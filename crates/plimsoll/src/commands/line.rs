@@ -31,16 +31,15 @@ const CONFIRMATION: u32 = 10;
 /// Connections to begin with, and at most, if none are given.
 const DEFAULT_CONNECTIONS: (usize, usize) = (64, 4096);
 
-/// Finds the load line of a URL: the highest rate at which it keeps its objectives
+/// Find the load line of a URL: the highest rate at which it meets its objectives
 ///
-/// Raises the rate until windows of load break an objective, narrows the boundary, and tries the
-/// rates about it several times in random order. Tells the line with its interval, the knee, what a
-/// request costs along the way, and how throughput scales. Without a URL it drives a small origin of
-/// its own.
+/// Raise the rate until an objective breaks, narrow the boundary, and repeat the rates around it in random
+/// order. Report the line with its interval, the knee, the cost per request and how throughput scales.
+/// Without a URL, plimsoll starts a small HTTP server and loads that.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Where to send requests; without one, an embedded origin is started
+    /// URL to load [default: a server that plimsoll starts]
     #[arg(value_name = "URL")]
     url: Option<String>,
 
@@ -79,12 +78,13 @@ Exit codes: 0 found, or not reached; 1 nothing held, or the line is below --at-l
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 struct SearchArgs {
-    /// What a window has to keep, repeatable: `p99<50ms`, `med<5ms`, `errors<0.1%`, or a threshold as
-    /// load takes it [default: p99<50ms and errors<0.1%]
+    /// Objective of every window, repeatable [default: p99<50ms and errors<0.1%]
+    ///
+    /// For example `p99<50ms`, `med<5ms`, `errors<0.1%`, or a threshold as in load.
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Vec<String>,
 
-    /// Rate to begin with
+    /// First rate to try
     #[arg(long, value_name = "RATE", value_parser = number::positive_rate, default_value = "100/s")]
     first: Rate,
 
@@ -96,20 +96,20 @@ struct SearchArgs {
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "3s")]
     window: Duration,
 
-    /// Length of the window in which the answer has to hold; `0s` for none [default: ten windows]
+    /// Length of the window that confirms the result; `0s` for none [default: ten windows]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     confirm: Option<Duration>,
 
-    /// Load at the same rate before each window, not counted
+    /// Warm-up at the same rate before each window
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     warm_up: Duration,
 
-    /// Windows at each rate about the line; from 6 on there is a 95 % interval
+    /// Windows at each rate around the line; 6 or more give a 95 % interval
     #[arg(long, value_name = "N", default_value_t = 6,
           value_parser = number::count::<u32>(1_000))]
     rounds: u32,
 
-    /// How far apart these rates are, such as 2%
+    /// Distance between these rates, such as 2%
     #[arg(long, value_name = "PERCENT", value_parser = parse_precision, default_value = "2%")]
     precision: f64,
 
@@ -118,28 +118,28 @@ struct SearchArgs {
           value_parser = number::count::<usize>(number::MOST_CONNECTIONS))]
     connections: Option<usize>,
 
-    /// Requests at a time on each connection, with --http2 or --http3 [default: 1]
+    /// Concurrent requests per connection, with --http2 or --http3 [default: 1]
     #[arg(short = 'p', long, value_name = "N", value_parser = number::count::<u32>(MOST_STREAMS))]
     streams: Option<u32>,
 
-    /// How requests are spaced
+    /// Spacing of requests
     #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
     arrivals: Arrivals,
 
-    /// Worker threads [default: one per core, not counting that of an embedded origin]
+    /// Number of worker threads [default: one per core that no server started by plimsoll uses]
     #[arg(short, long, value_name = "N",
           value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
-    /// How long one request may take
+    /// Timeout of a request
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 
-    /// Condition on every response, repeatable; unmet ones are errors
+    /// Count a response that does not meet a condition as an error, repeatable
     #[arg(long, value_name = "CONDITION")]
     expect: Vec<String>,
 
-    /// Statuses that count as errors, as load takes them
+    /// Count these statuses as errors, as in load
     /// [default: 429,5xx, or none if --expect has a condition on the status]
     #[arg(long, value_name = "STATUSES")]
     fail_status: Option<String>,
@@ -148,7 +148,7 @@ struct SearchArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     at_least: Option<Rate>,
 
-    /// Start of the random sequence behind the order of windows and everything else
+    /// Seed for the order of windows and all random choices
     #[arg(long, value_name = "N", default_value_t = 1979)]
     seed: u64,
 }
@@ -160,7 +160,7 @@ struct OutputArgs {
     #[arg(long)]
     json: bool,
 
-    /// Folder for line.json, line.txt and line.html; must not hold any yet
+    /// Write line.json, line.txt and line.html into this folder, which must not hold any yet
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

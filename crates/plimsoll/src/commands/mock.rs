@@ -25,53 +25,52 @@ use crate::flags::{Preferred, ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Answers requests with the files of a folder, or by the rules of a file.
+/// Serve a mock API from a folder of files or from rules
 ///
-/// Without either it takes apimock.toml, or the folder that it is started in if there is none.
+/// Without an argument, use apimock.toml, or the current folder if there is none.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<MockCommand>,
 
-    /// A folder, or a file of rules in TOML
+    /// Folder, or rule file (TOML)
     #[arg(value_name = "DIR or FILE")]
     what: Option<PathBuf>,
 
-    /// Answer as the mock server would that this file or folder is of: WireMock, OpenAPI, HAR or
-    /// Mockoon
+    /// Serve a WireMock folder, an OpenAPI document, a HAR file or a Mockoon environment
     #[arg(long, value_name = "FILE or DIR", conflicts_with = "what")]
     import: Option<PathBuf>,
 
-    /// Pass requests on to this server, and keep what it answers as rules in the folder of `--out`
+    /// Proxy requests to this server and record its responses as rules into --out
     #[arg(long, value_name = "URL", requires = "out", conflicts_with_all = ["what", "import", "init", "no_cors"])]
     record: Option<String>,
 
-    /// The folder to record into; `plimsoll mock FOLDER` answers by it
+    /// Folder for recordings; `plimsoll mock FOLDER` replays them
     #[arg(short, long, value_name = "FOLDER", requires = "record")]
     out: Option<PathBuf>,
 
-    /// A name whose values are secret, besides those that are known; may be given several times
+    /// Redact values of this name in recordings, repeatable; common secrets are redacted anyway
     #[arg(long, value_name = "NAME", requires = "record")]
     redact: Vec<String>,
 
-    /// Accept any certificate of the server that is recorded
+    /// Accept any certificate of the recorded server
     #[arg(long, requires = "record", conflicts_with = "ca")]
     insecure: bool,
 
-    /// Accept only certificates signed by those in this PEM file
+    /// Trust only the CA certificates in this PEM file
     #[arg(long, value_name = "FILE", requires = "record")]
     ca: Option<PathBuf>,
 
-    /// Write a file of rules to start from, unless it is there already
+    /// Write an example rule file, unless it exists
     #[arg(long)]
     init: bool,
 
-    /// Without cross-origin resource sharing; only of a folder
+    /// Disable CORS headers (folders only)
     #[arg(long)]
     no_cors: bool,
 
-    /// Requests that are kept for the admin port; 0 for none [default: 1000]
+    /// Number of requests kept for the admin port; 0 for none [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "record")]
     journal: Option<u32>,
 
@@ -85,7 +84,7 @@ enum MockCommand {
     Validate(validate::Args),
     MatchTest(match_test::Args),
     Get(get::Args),
-    /// Changes files of rules
+    /// Change rule files
     #[command(subcommand)]
     Set(SetCommand),
 }

@@ -14,26 +14,26 @@ use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Packs the files of a directory and the program that serves them into one executable.
+/// Pack a directory and a server for it into one executable
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory; with --list or --extract, the packed site.
+    /// Directory to pack; with --list or --extract, a packed site
     #[arg(value_name = "DIR|FILE")]
     place: PathBuf,
 
-    /// The executable to write.
+    /// Executable to write
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["list", "extract"])]
     output: Option<PathBuf>,
 
-    /// The program to pack into; `plimsoll-packed` beside this one, or else this one, unless given.
+    /// Program to pack into [default: `plimsoll-packed` beside this program, else this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
-    /// Print what a packed site holds.
+    /// List the files of a packed site
     #[arg(long, conflicts_with_all = ["output", "program", "extract"])]
     list: bool,
 
-    /// Write the files of a packed site into this directory.
+    /// Extract the files of a packed site into this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "program"])]
     extract: Option<PathBuf>,
 

@@ -23,20 +23,19 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
-/// Shows where the processor time of running processes goes
+/// Profile the CPU time of running processes
 ///
-/// Samples the stacks of every thread of a process and of its descendants by the kernel's perf events,
-/// or asks a server for the profile that it takes of itself, and lists threads and functions. With --out
-/// the stacks are also written as a flame graph, as folded stacks and for pprof.
+/// Sample the stacks of every thread of a process and its descendants with perf events, or fetch a
+/// server's own profile, and list threads and functions. With --out, also write a flame graph, folded
+/// stacks and a pprof file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A server that takes profiles of itself, as Go's net/http/pprof does; without a path,
-    /// /debug/pprof/profile is asked for
+    /// Server that profiles itself, as with Go's net/http/pprof [default path: /debug/pprof/profile]
     #[arg(value_name = "URL", conflicts_with_all = ["pid", "spawn", "frequency", "call_graph"])]
     url: Option<String>,
 
-    /// A running process; may be repeated
+    /// Process to profile, repeatable
     #[arg(
         long,
         value_name = "PID",
@@ -45,44 +44,43 @@ pub(crate) struct Args {
     )]
     pid: Vec<u32>,
 
-    /// A command to start, profile and stop
+    /// Command to start, profile and stop
     #[arg(long, value_name = "COMMAND")]
     spawn: Option<String>,
 
-    /// How long; it ends early with the processes
+    /// Profile for this time, or until the processes end
     #[arg(short = 'z', long, value_name = "TIME", default_value = "10s",
           value_parser = number::positive_duration)]
     duration: Duration,
 
-    /// Samples per second of processor time and thread
+    /// Samples per second of CPU time per thread
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
         value_parser = number::count::<u64>(100_000))]
     frequency: u64,
 
-    /// A profile every so often until the duration is over, each in a folder of its own in --out
+    /// Take a profile at this interval until the duration is over, each into a folder of --out
     /// (0001, 0002, …) and to --push
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
     every: Option<Duration>,
 
-    /// How callers are found; by default as each program needs it: by its unwind tables if it has any,
-    /// else by frame pointers
+    /// Stack unwinding [default: unwind tables where a program has them, else frame pointers]
     #[arg(long, value_name = "HOW")]
     call_graph: Option<Callers>,
 
-    /// Functions to list
+    /// Number of functions to list
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = number::count::<usize>(number::MOST_TRIALS))]
     top: usize,
 
-    /// Folder for profile.svg, profile.folded and profile.pb.gz
+    /// Write profile.svg, profile.folded and profile.pb.gz into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// File for the Firefox Profiler, <https://profiler.firefox.com>
+    /// Write a file for the Firefox Profiler, <https://profiler.firefox.com>
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     firefox: Option<PathBuf>,
 
-    /// Folder of an earlier profile; difference.svg shows what has changed since
+    /// Compare with the profile in this folder and write difference.svg
     #[arg(long, value_name = "DIR", requires = "out")]
     before: Option<PathBuf>,
 

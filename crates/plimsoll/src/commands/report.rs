@@ -13,7 +13,7 @@ use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Shows the results that `plimsoll load --out DIR` wrote, several of them beside one another.
+/// Show results that `plimsoll load --out` wrote, several side by side
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -21,20 +21,20 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
 
-    /// What to make of them
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// Make one result of all: those of generators that loaded the same target at the same time
+    /// Merge the results of generators that loaded the same target at the same time
     #[arg(long)]
     merge: bool,
 
-    /// Follow each figure over the results, oldest first, and tell the steps that changed it; a folder
-    /// of results stands for all of them
+    /// Show trends over the results, oldest first, and the steps where a figure changed; a folder of results
+    /// stands for all of them
     #[arg(long, conflicts_with = "merge")]
     trend: bool,
 
-    /// File to write instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -49,15 +49,15 @@ Examples:
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Tables for a terminal
+    /// Text tables
     Text,
-    /// A page with plots
+    /// HTML page with plots
     Html,
-    /// Tables for a comment on a change
+    /// Markdown tables
     Markdown,
-    /// Thresholds and expectations as test cases
+    /// JUnit XML of thresholds and conditions
     Junit,
-    /// Gauges in the text format of Prometheus
+    /// Prometheus text format
     Prometheus,
     /// The summary, as load --json prints it; of a single result, or of merged ones
     Json,

@@ -6,19 +6,19 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Prints the JSON Schema of the files that `plimsoll up` serves, for editors, or of something else.
+/// Print the JSON Schema of configuration files, for editors
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Of what
+    /// Document
     #[arg(value_enum, default_value = "server")]
     of: Of,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Of {
-    /// The files that `plimsoll up` serves
+    /// Configuration files of `plimsoll up`
     Server,
-    /// What the admin API of mocks answers
+    /// Responses of the mock's admin API
     MockAdmin,
 }
 

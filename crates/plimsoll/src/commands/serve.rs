@@ -12,19 +12,19 @@ use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
 
-/// Serves the files of a directory.
+/// Serve the files of a directory
 ///
-/// SIGTERM and Ctrl-C stop listening and let open connections end; the second time they do not wait.
+/// SIGTERM and Ctrl-C drain open connections; a second signal stops at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory [default: .]
+    /// Directory to serve [default: .]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
 
-    /// For development: pages load themselves again when something in the directory changes, and nothing is kept.
+    /// Reload pages in the browser when a file changes, and cache nothing (for development)
     #[arg(long, help_heading = "Site")]
     live: bool,
 
@@ -36,59 +36,59 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Site")]
 pub(crate) struct SiteArgs {
-    /// The file that stands for its directory; may be given several times, the first that is there does.
+    /// Index file of a directory, repeatable; the first that exists is served
     #[arg(long, value_name = "NAME")]
     index: Vec<String>,
 
-    /// Do not answer /about with about.html.
+    /// Do not serve about.html for /about
     #[arg(long)]
     no_clean_urls: bool,
 
-    /// What becomes of a slash too many or too few at the end of a path.
+    /// Handling of a missing or extra slash at the end of a path
     #[arg(long, value_name = "POLICY", value_parser = ["redirect", "ignore"])]
     trailing_slash: Option<String>,
 
-    /// Answer paths that name nothing, and have no dot in their last name, with this file.
+    /// Serve this file for unknown paths whose last segment has no dot
     #[arg(long, value_name = "FILE")]
     fallback: Option<String>,
 
-    /// For single-page applications: the same as --fallback index.html.
+    /// Serve a single-page application: same as --fallback index.html
     #[arg(long, conflicts_with = "fallback")]
     spa: bool,
 
-    /// List directories without an index.
+    /// List directories without an index file
     #[arg(long)]
     listing: bool,
 
-    /// Serve names that begin with a dot too.
+    /// Serve names that begin with a dot
     #[arg(long)]
     hidden: bool,
 
-    /// Compress nothing; copies beside the files are sent all the same.
+    /// Disable compression; precompressed files are still served
     #[arg(long)]
     no_compress: bool,
 
-    /// The cache-control of every file, in place of what its name tells.
+    /// Cache-Control of every file [default: by its name]
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
 
-    /// Heed _redirects and _headers at the root, as this dialect has them.
+    /// Apply _redirects and _headers at the root in this dialect
     #[arg(long, value_name = "DIALECT", value_parser = ["netlify", "cloudflare"])]
     dialect: Option<String>,
 
-    /// Short links for paths that name no file: lines of an alias and a URL, in a file or behind a URL; may be given several times.
+    /// Short links from a file or URL, one alias and URL per line, for paths that name no file; repeatable
     #[arg(long, value_name = "FILE|URL")]
     redirects: Vec<String>,
 
-    /// What clients are told of short links.
+    /// Redirect status of short links
     #[arg(long, value_name = "STATUS", value_parser = ["301", "302", "303", "307", "308"])]
     redirect_status: Option<String>,
 
-    /// How long a list of short links from a URL holds before it is asked for again.
+    /// Refresh lists of short links from URLs at this interval
     #[arg(long, value_name = "TIME", value_parser = checked_duration)]
     refresh: Option<String>,
 
-    /// What each worker keeps in memory of the files.
+    /// Memory for cached files per worker
     #[arg(long, value_name = "SIZE", value_parser = plimsoll_model::parse_byte_size)]
     cache: Option<ByteSize>,
 }

@@ -11,21 +11,20 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Serves HTTP by the listeners and routes of a file.
+/// Serve HTTP as a configuration file describes
 ///
-/// SIGHUP loads the file again, if it has no mistakes. SIGTERM and Ctrl-C stop listening and let open connections end;
-/// the second time they do not wait.
+/// SIGHUP reloads the file if it is valid. SIGTERM and Ctrl-C drain open connections; a second signal stops at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file, in TOML.
+    /// Configuration file (TOML)
     #[arg(default_value = "plimsoll.toml")]
     file: PathBuf,
 
-    /// Tell every mistake in the file, and serve nothing.
+    /// Report all errors in the file and exit
     #[arg(long)]
     check: bool,
 
-    /// Write a file to start from, unless it is there already.
+    /// Write an example file, unless it exists
     #[arg(long, conflicts_with = "check")]
     init: bool,
 }

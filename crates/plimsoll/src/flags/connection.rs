@@ -22,7 +22,7 @@ use super::Problems;
 #[command(next_help_heading = "Connection")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ConnectionArgs {
-    /// Address for a host and port, in place of a name lookup; repeatable
+    /// Resolve HOST:PORT to this address, repeatable
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
     resolve: Vec<String>,
 
@@ -34,11 +34,11 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = '6', long)]
     ipv6: bool,
 
-    /// Local address to connect from
+    /// Connect from this local address
     #[arg(long, value_name = "ADDRESS")]
     source: Option<IpAddr>,
 
-    /// Unix socket to connect to, whatever the host
+    /// Connect to this Unix socket instead of the host
     #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
     pub(crate) unix_socket: Option<PathBuf>,
 
@@ -46,59 +46,59 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 'x', long, value_name = "URL")]
     proxy: Option<String>,
 
-    /// Speak HTTP/2: chosen by ALPN on https, known beforehand (h2c) on http
+    /// Use HTTP/2: by ALPN for https, with prior knowledge (h2c) for http
     #[arg(long)]
     pub(crate) http2: bool,
 
-    /// Speak HTTP/3, over QUIC; https only
+    /// Use HTTP/3 (https only)
     #[arg(long, conflicts_with = "http2")]
     pub(crate) http3: bool,
 
-    /// UDP payload of QUIC packets, in bytes [default: begins with 1200 and grows to 1452]
+    /// UDP payload of QUIC packets in bytes [default: 1200, growing to 1452]
     #[arg(long, value_name = "BYTES", requires = "http3")]
     pub(crate) udp_payload: Option<u16>,
 
-    /// Send requests in the first packet to a server whose session is resumed (0-RTT)
+    /// Send requests in the first flight of resumed sessions (0-RTT)
     #[arg(long, requires = "http3", conflicts_with = "no_sessionid")]
     early_data: bool,
 
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
 
-    /// Believe only certificates signed by those in this PEM file
+    /// Trust only the CA certificates in this PEM file
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Client certificate, PEM
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
 
-    /// Key of the client certificate, PEM [default: in its file]
+    /// Private key of the client certificate (PEM) [default: in the certificate's file]
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Oldest version of TLS to offer
+    /// Minimum TLS version
     #[arg(long, value_name = "VERSION", default_value = "1.2")]
     tls_min: String,
 
-    /// Newest version of TLS to offer
+    /// Maximum TLS version
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     tls_max: String,
 
-    /// Cipher suites to offer, best first, separated by colons
+    /// Cipher suites in order of preference, separated by colons
     #[arg(long, value_name = "NAMES")]
     ciphers: Option<String>,
 
-    /// Resume no TLS session: every handshake is a full one
+    /// Disable TLS session resumption
     #[arg(long)]
     no_sessionid: bool,
 
-    /// Append the secrets of TLS sessions to a file, for Wireshark [default: from SSLKEYLOGFILE]
+    /// Append TLS secrets to this file, for Wireshark [default: from SSLKEYLOGFILE]
     #[arg(long, value_name = "FILE")]
     tls_key_log: Option<PathBuf>,
 
-    /// Send a PROXY header first, of version `v1` or `v2`
+    /// Send a PROXY protocol header, `v1` or `v2`
     #[arg(
         long,
         value_name = "VERSION",
@@ -108,7 +108,7 @@ pub(crate) struct ConnectionArgs {
     )]
     haproxy_protocol: Option<ProxyProtocolVersion>,
 
-    /// The client that the PROXY header names [default: the connection's own end]
+    /// Client address in the PROXY header [default: the local address]
     #[arg(long, value_name = "ADDRESS", requires = "haproxy_protocol")]
     haproxy_clientip: Option<IpAddr>,
 }

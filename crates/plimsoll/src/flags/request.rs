@@ -26,11 +26,11 @@ pub(crate) struct RequestArgs {
           value_parser = super::habits::method)]
     method: Option<String>,
 
-    /// Header field, repeatable
+    /// Request header, repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 
-    /// Body
+    /// Request body
     #[arg(
         short = 'd',
         long = "data",
@@ -39,7 +39,7 @@ pub(crate) struct RequestArgs {
     )]
     data: Option<String>,
 
-    /// Body from a file
+    /// Request body from a file
     #[arg(short = 'D', long, value_name = "FILE")]
     data_file: Option<PathBuf>,
 
@@ -47,12 +47,11 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'T', long, value_name = "TYPE")]
     content_type: Option<String>,
 
-    /// Compress the body, and say so in `content-encoding`
+    /// Compress the request body and set `content-encoding`
     #[arg(long, value_enum, value_name = "CODING")]
     compress_body: Option<Coding>,
 
-    /// Field of a form, repeatable, as curl takes it: `name=value`, `name=@file;type=…`,
-    /// `name=<file`
+    /// Form field as in curl, repeatable: `name=value`, `name=@file;type=…`, `name=<file`
     #[arg(
         short = 'F',
         long = "form",
@@ -74,11 +73,11 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TOKEN", conflicts_with = "basic_auth")]
     bearer: Option<String>,
 
-    /// Digest authentication (RFC 7616), once the server asks for it
+    /// Digest authentication (RFC 7616)
     #[arg(long, value_name = "USER:PASSWORD", conflicts_with_all = ["basic_auth", "bearer"])]
     digest: Option<String>,
 
-    /// Host header, in place of that of the URL
+    /// Host header instead of the URL's host
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 

@@ -16,64 +16,64 @@ use crate::terminal;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServingArgs {
-    /// Where to listen: an address with a port, or a port of this machine; `:PORT` for every address; may be given several
-    /// times [default: 127.0.0.1:8080]
+    /// Listen on this address: `HOST:PORT`, `PORT` on the loopback, or `:PORT` on all addresses; repeatable
+    /// [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Vec<SocketAddr>,
 
-    /// Listen at this port of this machine, as `--listen PORT`.
+    /// Listen on this port of the loopback, as `--listen PORT`
     #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
     port: Option<u16>,
 
-    /// Metrics, health and readiness, on the loopback only.
+    /// Serve metrics, health and readiness on this loopback address
     #[arg(long, value_name = "ADDR", value_parser = address)]
     admin: Option<SocketAddr>,
 
-    /// Metrics alone, for anybody who can reach that address.
+    /// Serve metrics alone on this address
     #[arg(long, value_name = "ADDR", value_parser = address)]
     metrics: Option<SocketAddr>,
 
-    /// What the names of a site's own metrics begin with [default: `plimsoll_site`]
+    /// Prefix of the site's metrics [default: `plimsoll_site`]
     #[arg(long, value_name = "NAME", requires = "metrics")]
     metrics_prefix: Option<String>,
 
-    /// Workers; one for each core unless given.
+    /// Number of worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Bind each worker to a core of its own.
+    /// Pin each worker to a core
     #[arg(long)]
     pin: bool,
 
-    /// TLS with a certificate for localhost that is made now and vouches for itself.
+    /// Serve TLS with a self-signed certificate for localhost
     #[arg(long, conflicts_with_all = ["cert", "key"])]
     tls: bool,
 
-    /// TLS with this certificate and those that vouch for it, in PEM.
+    /// Serve TLS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// The certificate's private key, in PEM.
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// HTTP/3 too, at the UDP port of the same number; needs TLS.
+    /// Serve HTTP/3 too, on the same UDP port; needs TLS
     #[arg(long)]
     http3: bool,
 
-    /// Listen here too, in the clear, and send every client to the same place by TLS.
+    /// Listen on this address without TLS and redirect to HTTPS
     #[arg(long, value_name = "ADDR", value_parser = address)]
     https_redirect: Option<SocketAddr>,
 
-    /// Header fields that keep browsers safe, as OWASP and Mozilla's Observatory ask for them.
+    /// Add the security headers that OWASP and Mozilla Observatory recommend
     #[arg(long)]
     security_headers: bool,
 
-    /// One JSON line for each request, appended to this file; `-` for the standard output.
+    /// Append a JSON line per request to this file; `-` for standard output
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
 
-    /// Print the configuration that this command line means, for `plimsoll up`, and serve nothing.
+    /// Print this command line as a configuration for `plimsoll up` and exit
     #[arg(long)]
     print_config: bool,
 }

@@ -8,15 +8,15 @@ use plimsoll_model::parse_duration;
 
 use crate::flags::number;
 
-/// Runs very many workers, each making one check after the other, on origins of its own.
+/// Run many concurrent checks against built-in servers
 ///
-/// Over HTTP/2 all of it is one process, and the workers share a few connections. Over HTTP/1 each
-/// has a connection of its own; clients and origins are processes, as many as their limits on open
-/// files ask for.
+/// Over HTTP/2 everything runs in one process and the workers share a few connections. Over HTTP/1 each
+/// worker has a connection, and clients and servers run in as many processes as the limit on open files
+/// requires.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Workers: each makes one check after the other
+    /// Number of workers, each making one check after another
     #[arg(
         short,
         long,
@@ -27,42 +27,41 @@ pub(crate) struct Args {
     )]
     pub(super) concurrency: usize,
 
-    /// How long workers start new checks; a number alone is seconds
+    /// Start new checks for this time; a bare number is in seconds
     #[arg(short = 'z', long, visible_alias = "duration-secs", value_name = "TIME", env = "DURATION_SECS",
           value_parser = number::positive_duration, default_value = "30")]
     pub(super) duration: Duration,
 
-    /// How long one check may take; a number alone is milliseconds
+    /// Timeout of a check; a bare number is in milliseconds
     #[arg(long, visible_alias = "timeout-ms", value_name = "TIME", env = "TIMEOUT_MS",
           value_parser = parse_milliseconds, default_value = "5000")]
     pub(super) timeout: Duration,
 
-    /// Listeners of the origins, each at an address of its own; over HTTP/1 more if outgoing ports
-    /// would run out
+    /// Number of listeners, each on its own address; over HTTP/1 more if outgoing ports would run out
     #[arg(long, value_name = "N", env = "MOCK_PORTS", default_value_t = 16,
           value_parser = number::count::<usize>(65_535))]
     pub(super) mock_ports: usize,
 
-    /// Over which time workers begin, one after the other; a number alone is seconds [default: 2, or
-    /// the duration if that is shorter]
+    /// Start the workers over this time; a bare number is in seconds [default: 2, or the duration if that
+    /// is shorter]
     #[arg(long = "ramp-up", visible_alias = "ramp-secs", value_name = "TIME", env = "RAMP_SECS",
           value_parser = parse_duration)]
     pub(super) ramp: Option<Duration>,
 
-    /// Speak HTTP/2 by prior knowledge; the workers share a few connections
+    /// Use HTTP/2 with prior knowledge; the workers share a few connections
     #[arg(long, env = "HTTP2", action = ArgAction::SetTrue, value_parser = FalseyValueParser::new())]
     pub(super) http2: bool,
 
-    /// Open a fresh connection for each check, and close it
+    /// Open a new connection for each check
     #[arg(long)]
     pub(super) disable_keepalive: bool,
 
-    /// Threads of each process that checks [default: half of the cores in one process, 1 in several]
+    /// Threads per client process [default: half of the cores in one process, 1 in several]
     #[arg(short, long, value_name = "N",
           value_parser = number::count::<usize>(number::MOST_THREADS))]
     pub(super) threads: Option<usize>,
 
-    /// Run in a network namespace of its own: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
+    /// Run in a separate network namespace: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
     #[arg(long)]
     pub(super) netns: bool,
 
@@ -77,7 +76,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// No line each second while it runs
+    /// Do not print a line per second
     #[arg(long)]
     pub(super) no_tui: bool,
 }

@@ -16,19 +16,19 @@ pub(crate) struct Asking {
     #[arg(value_name = "PATH")]
     target: String,
 
-    /// A folder, or a file of rules in TOML
+    /// Folder, or rule file (TOML)
     #[arg(value_name = "DIR or FILE")]
     what: Option<PathBuf>,
 
-    /// Request method [default: GET, or POST with content]
+    /// Request method [default: GET, or POST with a body]
     #[arg(short, long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// Header field, repeatable
+    /// Request header, repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 
-    /// Content
+    /// Request body
     #[arg(
         short = 'd',
         long = "data",
@@ -37,7 +37,7 @@ pub(crate) struct Asking {
     )]
     data: Option<String>,
 
-    /// Content from a file; `-` for the standard input
+    /// Request body from a file; `-` for standard input
     #[arg(short = 'D', long, value_name = "FILE")]
     data_file: Option<PathBuf>,
 }

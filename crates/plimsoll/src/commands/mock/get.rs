@@ -23,13 +23,13 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Prints what a request would be answered with: exit code 1 if nothing answers it, or the answer is not whole.
+/// Print the response to a request, without serving; exit with 1 if no rule matches or the response is incomplete
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     asking: Asking,
 
-    /// Say before it, rule by rule, why
+    /// Explain first, rule by rule, why
     #[arg(long)]
     why: bool,
 }

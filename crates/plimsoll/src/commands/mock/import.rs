@@ -10,14 +10,14 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Writes what another mock server's file or folder says as a file of rules, and tells what that does not carry.
+/// Convert files of another mock server to a rule file and report what cannot be converted
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Mappings of WireMock, an OpenAPI document, a HAR file or an environment of Mockoon
+    /// WireMock mappings, an OpenAPI document, a HAR file or a Mockoon environment
     #[arg(value_name = "FILE or DIR")]
     what: PathBuf,
 
-    /// Where to write the rules, over no file that is there [default: the standard output]
+    /// Write the rules to this file, which must not exist [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Says, rule by rule, why a request would be answered as it would: exit code 1 if nothing answers it.
+/// Explain rule by rule which rule matches a request; exit with 1 if none does
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -16,60 +16,60 @@ use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Changes a rule of a file, or adds one, unless the file had mistakes then; comments stay.
+/// Change or add a rule in a file and keep its comments
 ///
-/// A running mock answers by it at once.
+/// The file is not written if it would become invalid. A running mock applies the change at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file of rules, or the one that names it
+    /// Rule file, or the file that names it
     #[arg(default_value = FILE)]
     file: PathBuf,
 
-    /// Which of the files of rules that it names, from 1 [default: the only one]
+    /// Number of the rule file among those that FILE names, from 1 [default: the only one]
     #[arg(long, value_name = "N")]
     rule_set: Option<usize>,
 
-    /// The rule, by its number from 1 or its id; a new one behind the others unless given
+    /// Rule to change, by number from 1 or id [default: add a rule at the end]
     #[arg(long, value_name = "N or ID")]
     rule: Option<String>,
 
-    /// Its id from now on
+    /// Set the rule's id
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// The path that it asks for
+    /// Set the path it matches
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
 
-    /// The method that it asks for
+    /// Set the method it matches
     #[arg(short, long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// Header field that it asks for, repeatable
+    /// Set a header it matches, repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 
-    /// The status that it answers with
+    /// Set the response status
     #[arg(long, value_name = "STATUS")]
     status: Option<u16>,
 
-    /// The text that it answers with
+    /// Set the response text
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 
-    /// The JSON that it answers with
+    /// Set the response JSON
     #[arg(long, value_name = "JSON", conflicts_with = "text")]
     json: Option<String>,
 
-    /// The file that it answers with
+    /// Set the response file
     #[arg(long = "file", value_name = "FILE", conflicts_with_all = ["text", "json"])]
     content_file: Option<String>,
 
-    /// How long it waits before it answers
+    /// Set the delay before the response
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
 
-    /// Only say what would change
+    /// Print the change without writing it
     #[arg(long)]
     dry_run: bool,
 }

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Tells every mistake of a file of rules and of those that it names: exit code 1 if there is one, 2 if a file
+/// Report all errors in a rule file and in the files that it names; exit with 1 if there are any, 2 if a file
 /// cannot be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
