@@ -126,8 +126,11 @@ impl Store {
     pub(super) fn write(&mut self, is_last: bool) -> io::Result<()> {
         let Some(length) = self.length else {
             fs::create_dir_all(self.folder.join("files"))?;
-            self.write_whole()?;
-            return replace(&self.folder.join("apimock.toml"), ROOT.as_bytes());
+            // The file that names the rules comes before them: a folder that is left in between answers nothing,
+            // but never 404 in place of what rules.toml holds.
+            replace(&self.rules_file(), HEAD.as_bytes())?;
+            replace(&self.folder.join("apimock.toml"), ROOT.as_bytes())?;
+            return self.write_whole();
         };
         if self.is_written() {
             return Ok(());
