@@ -16,7 +16,7 @@ pub enum Format {
     Curl,
     /// A HAR file (HTTP Archive 1.2), as browsers write it.
     Har,
-    /// An OpenAPI document (3.0 or 3.1), in JSON or YAML.
+    /// An OpenAPI document (3.0 to 3.2, Swagger 2.0), in JSON or YAML.
     OpenApi,
 }
 
@@ -127,7 +127,7 @@ pub fn parse(format: Format, text: &str, read: ReadFile<'_>) -> Result<RequestFi
         Format::Http => http_file::parse(text, read),
         Format::Curl => curl::parse(text, read),
         Format::Har => har::parse(text),
-        Format::OpenApi => openapi::parse(text),
+        Format::OpenApi => openapi::parse(text, read),
     }?;
     if file.requests.is_empty() {
         // What it holds instead may be why.

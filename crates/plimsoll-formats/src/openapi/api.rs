@@ -1,4 +1,4 @@
-//! OpenAPI documents (3.0 and 3.1) as what a server must accept and may answer.
+//! OpenAPI documents (3.0 to 3.2) as what a server must accept and may answer.
 //!
 //! Schemas of requests are given as JSON Schema 2020-12, each with all that it refers to, so that any validator can
 //! take them: what 3.0 says otherwise (`nullable`, bounds that exclude) is said as 3.1 does, and what only responses
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::random::Dice;
 use super::schema::{Document, Unmade};
-use super::{METHODS, read, text_of};
-use crate::{Place, Remark};
+use super::{METHODS, load, text_of};
+use crate::{Place, ReadFile, Remark};
 
 mod standalone;
 
@@ -25,6 +25,8 @@ pub struct Api {
     pub operations: Vec<Operation>,
     /// What of the document these do not carry.
     pub left_out: Vec<Remark>,
+    /// The other files of the document, relative to its folder.
+    pub files: Vec<String>,
 }
 
 /// What one method does at one path.
@@ -151,11 +153,17 @@ pub enum Credential {
     Key(ParameterPlace, String),
 }
 
-/// Reads a document, in JSON or YAML.
-pub fn parse_api(text: &str) -> Result<Api, Vec<Remark>> {
-    let root = read(text.trim_start_matches('\u{feff}'))?;
-    super::check_version(&root)?;
-    let mut left_out = Vec::new();
+/// Reads a document, in JSON or YAML; fails if it or a file that it refers to cannot be read.
+///
+/// - `own_name`: its file name, by which its other files may refer back to it.
+/// - `read_file`: reads the files that it refers to, by their paths relative to its folder.
+pub fn parse_api(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<Api, Vec<Remark>> {
+    let text = text.trim_start_matches('\u{feff}');
+    let loaded = load(text, own_name, read_file)?;
+    if !loaded.problems.is_empty() {
+        return Err(loaded.problems);
+    }
+    let (root, mut left_out) = (loaded.root, loaded.left_out);
     let operations = Reader {
         root: &root,
         document: Document::of_responses(&root),
@@ -166,6 +174,7 @@ pub fn parse_api(text: &str) -> Result<Api, Vec<Remark>> {
         bases: bases(&root),
         operations,
         left_out,
+        files: loaded.files,
         root,
     })
 }
@@ -231,8 +240,12 @@ impl Reader<'_> {
                 }
             };
             for method in METHODS {
-                if let Some(operation) = item.get(method) {
-                    let operation = self.operation(path, method, &item, operation);
+                let Some(operation) = item.get(method) else {
+                    continue;
+                };
+                let at = format!("paths.{path}.{method}");
+                if let Some(operation) = self.resolve(&at, operation) {
+                    let operation = self.operation(path, method, &item, &operation);
                     operations.push(operation);
                 }
             }

@@ -1,15 +1,21 @@
-//! OpenAPI documents (3.0 to 3.2), in JSON or YAML: a request for each operation.
+//! OpenAPI documents (3.0 to 3.2) and Swagger 2.0, in JSON or YAML: a request for each operation.
 //!
 //! Values come from the examples of the document, or are made by its schemas. An operation for which
 //! that cannot be done is left out and named.
 
 mod api;
 
+mod bundle;
+
 mod pattern;
 
 mod random;
 
 mod schema;
+
+mod swagger;
+
+mod walk;
 
 use std::collections::BTreeSet;
 
@@ -23,7 +29,7 @@ pub use self::api::{
 
 use self::schema::{Document, Unmade};
 use crate::request::is_token;
-use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
+use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template};
 
 /// The methods that an operation may have, in the order of the specification.
 const METHODS: [&str; 9] = [
@@ -38,12 +44,16 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Reads a document; operations are in the order of their paths.
-pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
-    let root = read(text)?;
-    check_version(&root)?;
+///
+/// - `read_file`: reads the files that the document refers to.
+pub(crate) fn parse(text: &str, read_file: ReadFile<'_>) -> Result<RequestFile, Vec<Remark>> {
+    let loaded = load(text, "", read_file)?;
+    let (root, mut left_out) = (loaded.root, loaded.problems);
+    left_out.extend(loaded.left_out);
     let document = Document::new(&root);
     let mut file = RequestFile {
         base: server(&root),
+        left_out,
         ..RequestFile::default()
     };
     let paths = root.get("paths").and_then(Value::as_object);
@@ -69,6 +79,13 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
                 continue;
             };
             let place = Place::Key(format!("paths.{path}.{method}"));
+            let operation = match document.resolve(operation) {
+                Ok(operation) => operation,
+                Err(reason) => {
+                    file.left_out.push(Remark::new(place, reason.0));
+                    continue;
+                }
+            };
             let mut maker = Maker {
                 document: &document,
                 item,
@@ -90,6 +107,33 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
     Ok(file)
 }
 
+/// A document with the files that it refers to, in the words of OpenAPI 3.
+struct Loaded {
+    root: Value,
+    /// The names of the other files, relative to the folder of the document.
+    files: Vec<String>,
+    /// References that lead nowhere.
+    left_out: Vec<Remark>,
+    /// Files that could not be read.
+    problems: Vec<Remark>,
+}
+
+fn load(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<Loaded, Vec<Remark>> {
+    let root = read(text)?;
+    check_version(&root)?;
+    let bundle = bundle::bundle(root, own_name, read_file);
+    let (mut root, mut left_out) = (bundle.root, Vec::new());
+    if swagger::is_swagger(&root) {
+        root = swagger::converted(root, &mut left_out);
+    }
+    Ok(Loaded {
+        root,
+        files: bundle.files,
+        left_out,
+        problems: bundle.problems,
+    })
+}
+
 /// Whether the document is one that is understood.
 fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
     match root.get("openapi").and_then(Value::as_str) {
@@ -98,12 +142,13 @@ fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
                 .iter()
                 .any(|known| version.starts_with(known)) => {}
         Some(version) => {
-            let message = format!("is OpenAPI {version}; 3.0 to 3.2 are understood");
+            let message = format!("is OpenAPI {version}; plimsoll reads 3.0 to 3.2");
             return Err(vec![Remark::whole(message)]);
         }
-        None if root.get("swagger").is_some() => {
-            let remark = Remark::whole("is a Swagger 2 document")
-                .hint("convert it to OpenAPI 3, for example with swagger2openapi");
+        None if swagger::is_swagger(root) => {}
+        None if root.get("swagger").or(root.get("swaggerVersion")).is_some() => {
+            let remark = Remark::whole("is Swagger of a version other than 2.0")
+                .hint("write `swagger: \"2.0\"`, or convert the document to OpenAPI 3");
             return Err(vec![remark]);
         }
         None => {

@@ -58,14 +58,21 @@ impl<'a> Document<'a> {
                 return Ok(value);
             };
             let pointer = reference.strip_prefix('#').ok_or_else(|| {
+                let why = if reference.contains("://") {
+                    "plimsoll does not fetch; save it beside this one"
+                } else {
+                    "could not be read"
+                };
                 Unmade(format!(
-                    "`{reference}` refers to another document, which is not read"
+                    "`{reference}` refers to another document, which {why}"
                 ))
             })?;
-            value = self
-                .root
-                .pointer(pointer)
-                .ok_or_else(|| Unmade(format!("`{reference}` refers to nothing")))?;
+            value = self.root.pointer(pointer).ok_or_else(|| {
+                Unmade(format!(
+                    "`{}` refers to nothing",
+                    super::bundle::shown(reference)
+                ))
+            })?;
         }
         Err(Unmade("references that refer to one another".to_owned()))
     }

@@ -3,8 +3,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn no_file(_: &str) -> Result<Vec<u8>, String> {
+    Err("no such file".to_owned())
+}
+
 fn told(text: &str) -> String {
-    crate::fixture::told(parse(text))
+    crate::fixture::told(parse(text, &mut no_file))
 }
 
 const PETS: &str = r"
@@ -62,7 +66,7 @@ components:
 
 #[test]
 fn a_request_for_each_operation() {
-    let file = parse(PETS).unwrap();
+    let file = parse(PETS, &mut no_file).unwrap();
     assert_eq!(file.base.as_deref(), Some("https://eu.example.org/v1"));
     assert_snapshot!(told(PETS), @r#"
     GET /pets?limit=10&tag=a%20b&tag=c, paths./pets.get (listPets) [pets read]
@@ -76,7 +80,8 @@ fn a_request_for_each_operation() {
       "name=a%20%26%20b&age=0.5"
     DELETE /pets/7, paths./pets/{id}.delete [write]
     PATCH /pets/7?code=A, paths./pets/{id}.patch
-    , paths./pets/{id}.head `other.yaml#/x` refers to another document, which is not read
+     refers to `other.yaml`, which cannot be read: no such file
+    , paths./pets/{id}.head `other.yaml#/x` refers to nothing
     , paths./broken/{what}.get `{what}` in the path is not described
     , paths./broken/{what}.post `{what}` in the path is not described
      authentication, which the document asks for
@@ -87,10 +92,10 @@ fn a_request_for_each_operation() {
 #[test]
 fn other_documents_are_refused() {
     for (text, expected) in [
-        ("swagger: '2.0'", "is a Swagger 2 document"),
+        ("swagger: '1.2'", "is Swagger of a version other than 2.0"),
         (
             "openapi: 4.0.0",
-            "is OpenAPI 4.0.0; 3.0 to 3.2 are understood",
+            "is OpenAPI 4.0.0; plimsoll reads 3.0 to 3.2",
         ),
         ("{\"a\": 1}", "it has no `openapi`"),
         ("{\"a\": }", ":1 is not JSON"),
@@ -160,7 +165,7 @@ fn a_schema_that_requires_itself_ends() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(openapi: 3.0.0\n|paths:\n|  /a:\n|    get:\n|      parameters:\n|&a |\\*a|[-\\[{}\\]:,] ?|x|'|\"|\n){0,20}") {
-        drop(parse(&text));
+        drop(parse(&text, &mut no_file));
     }
 }
 
@@ -168,7 +173,7 @@ proptest! {
 fn version_3_2_is_read_with_its_method() {
     let text = "openapi: 3.2.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://h'}]\n\
                 paths:\n  /search:\n    query: {responses: {'200': {description: ok}}}\n";
-    let file = parse(text).unwrap();
+    let file = parse(text, &mut no_file).unwrap();
     assert_eq!(file.requests.len(), 1);
     assert_eq!(file.requests[0].method.as_deref(), Some("QUERY"));
 }
@@ -177,7 +182,7 @@ fn version_3_2_is_read_with_its_method() {
 fn webhooks_are_no_requests_to_the_service_and_named() {
     let text = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\n\
                 webhooks:\n  newPet:\n    post: {responses: {'200': {description: ok}}}\n";
-    let file = parse(text).unwrap();
+    let file = parse(text, &mut no_file).unwrap();
     assert!(file.requests.is_empty());
     assert!(
         file.left_out[0]

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::text::{TextOperator, TextTest};
+use super::value::is_equal;
 
 /// A test of a value at a place.
 #[derive(Debug, Clone)]
@@ -88,9 +89,9 @@ impl JsonTest {
     /// The test of that name; `None` if there is none, an error if the value is no regular expression.
     pub fn new(operator: &str, value: &str) -> Option<Result<Self, regex::Error>> {
         let text = |operator| {
-            // Objects are equal whatever the order of their keys.
+            // Numbers are equal by value, and objects whatever the order of their keys.
             let json = serde_json::from_str(value).ok();
-            let json = json.filter(|json: &Value| json.is_object() || json.is_array());
+            let json = json.filter(|it: &Value| it.is_object() || it.is_array() || it.is_number());
             Some(TextTest::new(operator, value).map(|test| Self::Text(test, json)))
         };
         let owned = value.to_owned();
@@ -135,10 +136,14 @@ impl JsonTest {
             Self::Absent => false,
             Self::Text(test, json) => match (value, json) {
                 (Value::String(string), _) => test.is_met_by(string),
-                (value, Some(json)) if test.operator() == TextOperator::Equal => value == json,
+                (value, Some(json)) if test.operator() == TextOperator::Equal => {
+                    is_equal(value, json)
+                }
                 (value, _) => test.is_met_by(&value.to_string()),
             },
-            Self::EqualTyped(_, wanted) => wanted.as_ref() == Some(value),
+            Self::EqualTyped(_, wanted) => wanted
+                .as_ref()
+                .is_some_and(|wanted| is_equal(wanted, value)),
             Self::Number(operator, _, wanted) => match (as_number(value), wanted) {
                 (Some(number), Some(wanted)) => operator.is_met_by(number, *wanted),
                 _ => false,
@@ -159,7 +164,8 @@ impl JsonTest {
                 _ => false,
             },
             Self::ArrayContains(_, wanted) => {
-                value.as_array().is_some_and(|items| items.contains(wanted))
+                let items = value.as_array();
+                items.is_some_and(|items| items.iter().any(|item| is_equal(item, wanted)))
             }
             Self::Key(key, is_wanted) => value
                 .as_object()
@@ -274,7 +280,7 @@ fn has_all(value: &Value, wanted: &Value) -> bool {
         (Value::Object(value), Value::Object(wanted)) => wanted
             .iter()
             .all(|(key, wanted)| value.get(key).is_some_and(|value| has_all(value, wanted))),
-        _ => value == wanted,
+        _ => is_equal(value, wanted),
     }
 }
 
@@ -291,6 +297,17 @@ mod tests {
             .is_met_by(Some(value))
     }
 
+    fn number(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    /// As a float it is the same as the next number.
+    const LONG: &str = "12345678901234567890123";
+
+    fn longer() -> Value {
+        number("12345678901234567890124")
+    }
+
     #[test]
     fn every_operator_tests_what_its_name_says() {
         let met = [
@@ -298,6 +315,16 @@ mod tests {
             ("equal", "1", json!(1)),
             ("equal", "{\"b\":1,\"a\":null}", json!({"a": null, "b": 1})),
             ("equal_string", "true", json!(true)),
+            ("equal", "1.0", number("1.00")),
+            ("equal", "[1.0]", json!([number("1.00")])),
+            ("equal_typed", "1.0", number("1.00")),
+            ("equal_typed", "{\"a\":1.0}", json!({ "a": 1 })),
+            ("array_contains", "1.0", json!([0, number("1.00")])),
+            (
+                "structural_contains",
+                "{\"a\":1.0}",
+                json!([{ "a": 1, "b": 2 }]),
+            ),
             ("contains", "b", json!("abc")),
             ("contains", "\"a\"", json!(["a"])),
             ("not_contains", "x", json!("abc")),
@@ -340,6 +367,10 @@ mod tests {
         }
         for (operator, wanted, value) in [
             ("equal", "1", json!("1 ")),
+            ("equal", LONG, longer()),
+            ("equal_typed", LONG, longer()),
+            ("array_contains", LONG, json!([longer()])),
+            ("structural_contains", LONG, json!([longer()])),
             ("equal_typed", "1", json!("1")),
             ("equal_typed", "x", json!("x")),
             ("equal_number", "x", json!(1)),

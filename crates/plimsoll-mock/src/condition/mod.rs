@@ -20,6 +20,8 @@ pub mod text;
 
 pub mod time;
 
+mod value;
+
 pub mod xpath;
 
 use std::fmt;

@@ -41,7 +41,7 @@ impl Gathered {
 
     /// Documents, scripts and descriptor sets that files name.
     pub(super) fn named(&self) -> impl Iterator<Item = PathBuf> {
-        let documents = self.openapi.iter().map(|it| it.file().to_owned());
+        let documents = self.openapi.iter().flat_map(|it| it.files());
         documents.chain(self.files.iter().cloned())
     }
 }

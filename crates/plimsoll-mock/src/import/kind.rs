@@ -79,7 +79,11 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
             .hint("known are mappings of WireMock, OpenAPI documents, HAR files and environments of Mockoon")
     };
     if !text.starts_with('{') {
-        let is_openapi = text.lines().any(|line| line.starts_with("openapi:"));
+        let keys = ["openapi", "swagger"];
+        let is_openapi = text.lines().any(|line| {
+            let key = line.split_once(':').map(|(key, _)| key.trim_end());
+            key.is_some_and(|key| keys.contains(&key.trim_matches(['"', '\''])))
+        });
         return is_openapi
             .then_some(ForeignKind::OpenApi)
             .ok_or_else(unknown);

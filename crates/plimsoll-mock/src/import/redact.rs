@@ -283,7 +283,7 @@ mod tests {
         ] {
             assert!(redaction.hides(name), "{name}");
         }
-        for name in ["accept", "key", "id", "pin"] {
+        for name in ["accept", "key", "id", "code"] {
             assert!(!redaction.hides(name), "{name}");
         }
         assert_eq!(

@@ -137,6 +137,10 @@ fn what_is_known_by_nobody_is_told() {
         let told = read(&file(text)).map(|_| ()).unwrap_err();
         assert!(told[0].to_string().contains(expected), "{text}: {told:?}");
     }
+    for text in ["swagger: '2.0'\n", "\"openapi\": 3.0.3\n"] {
+        let read = read(&file(text)).unwrap();
+        assert_eq!(read.kind, ForeignKind::OpenApi, "{text}");
+    }
     let told = read(folder.path()).map(|_| ()).unwrap_err();
     assert!(told[0].to_string().contains("without a folder `mappings`"));
     assert!(read(Path::new("/nonexistent/x")).is_err());

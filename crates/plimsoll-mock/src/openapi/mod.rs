@@ -3,6 +3,8 @@
 //! Problems are those of RFC 9457. Which response, example and media type it is can be asked for by `Prefer`
 //! (RFC 7240) and `accept`.
 
+mod beside;
+
 mod request;
 
 mod response;
@@ -59,7 +61,7 @@ struct Refusal {
 impl OpenApi {
     /// Compiles a document, and tells what of it is not looked at.
     ///
-    /// - `file`: where it was read.
+    /// - `file`: where it was read; the files that it refers to are in the same folder or below.
     /// - `prefix`: what comes before its paths, normalised.
     pub fn new(
         file: &Path,
@@ -67,7 +69,9 @@ impl OpenApi {
         prefix: &str,
         options: OpenApiOptions,
     ) -> Result<(Self, Vec<Remark>), Vec<Remark>> {
-        let mut api = parse_api(text)?;
+        let own_name = file.file_name().unwrap_or_default().to_string_lossy();
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut api = parse_api(text, &own_name, &mut |name| beside::read(folder, name))?;
         let mut left_out = std::mem::take(&mut api.left_out);
         let routes = Routes::new(&api);
         let checks = api.operations.iter();
@@ -86,6 +90,13 @@ impl OpenApi {
     /// Where it was read.
     pub fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// Where it and the files that it refers to were read.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let others = self.api.files.iter();
+        let others = others.map(|name| self.file.with_file_name(name));
+        std::iter::once(self.file.clone()).chain(others)
     }
 
     /// How many operations it has.

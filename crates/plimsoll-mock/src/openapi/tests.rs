@@ -271,3 +271,39 @@ fn paths_and_objects_in_parameters_are_understood_as_documents_write_them() {
     let (_, chain, _) = ask(&openapi, "GET", "/chain", &[], "");
     assert!(chain["a"]["b"]["c"]["d"].is_object(), "{chain}");
 }
+
+#[test]
+fn documents_in_several_files_answer_and_links_out_of_their_folder_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let api = folder.path().join("api");
+    std::fs::create_dir_all(api.join("resources")).unwrap();
+    let root = "openapi: 3.0.3\npaths:\n  /pets: {get: {$ref: resources/pets.yml}}\n";
+    let pets = "responses: {200: {description: ok, content: {application/json: {schema: {$ref: 'pet.json'}}}}}";
+    let file = api.join("api.yml");
+    std::fs::write(&file, root).unwrap();
+    std::fs::write(api.join("resources/pets.yml"), pets).unwrap();
+    std::fs::write(api.join("resources/pet.json"), r#"{"example": "Rex"}"#).unwrap();
+    let (openapi, left_out) = OpenApi::new(&file, root, "/", USUAL).unwrap();
+    assert_eq!(left_out, []);
+    let (status, value, _) = ask(&openapi, "GET", "/pets", &[], "");
+    assert_eq!((status, value), (200, json!("Rex")));
+    let files: Vec<_> = openapi.files().collect();
+    assert_eq!(
+        files,
+        [
+            file.clone(),
+            api.join("resources/pets.yml"),
+            api.join("resources/pet.json")
+        ]
+    );
+
+    let secret = folder.path().join("secret.json");
+    std::fs::write(&secret, "{}").unwrap();
+    std::fs::remove_file(api.join("resources/pet.json")).unwrap();
+    std::os::unix::fs::symlink(&secret, api.join("resources/pet.json")).unwrap();
+    let remarks = OpenApi::new(&file, root, "/", USUAL).unwrap_err();
+    assert!(
+        remarks[0].message.contains("leads out of the folder"),
+        "{remarks:?}"
+    );
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Object;
+use crate::openapi::bundle::shown;
 
 /// Schemas are not nested deeper.
 const DEEPEST: usize = 64;
@@ -32,7 +33,7 @@ pub(super) fn standalone(root: &Value, schema: &Value) -> Result<Value, String> 
             .ok_or_else(|| format!("`{reference}` refers to another document"))?;
         let target = root
             .pointer(pointer)
-            .ok_or_else(|| format!("`{reference}` refers to nothing"))?;
+            .ok_or_else(|| format!("`{}` refers to nothing", shown(&reference)))?;
         let target = converted(target, &mut wanted, DEEPEST)?;
         place(&mut whole, pointer, target)?;
     }

@@ -3,6 +3,10 @@ use serde_json::json;
 
 use super::*;
 
+fn no_file(_: &str) -> Result<Vec<u8>, String> {
+    Err("no such file".to_owned())
+}
+
 const PETS: &str = r"
 openapi: 3.0.3
 servers: [{url: 'https://x.example/v1/'}, {url: /api}, {url: 'https://y.example'}]
@@ -48,7 +52,7 @@ components:
 
 #[test]
 fn a_document_is_taken_apart() {
-    let api = parse_api(PETS).unwrap();
+    let api = parse_api(PETS, "pets.yaml", &mut no_file).unwrap();
     assert_eq!(api.bases, ["/v1", "/api"]);
     let [get, put] = api.operations.as_slice() else {
         panic!("{:?}", api.operations);
@@ -84,7 +88,7 @@ fn a_document_is_taken_apart() {
 
 #[test]
 fn schemas_of_requests_stand_alone_in_the_words_of_2020() {
-    let api = parse_api(PETS).unwrap();
+    let api = parse_api(PETS, "pets.yaml", &mut no_file).unwrap();
     let schema = api.operations[1].body.as_ref().unwrap().content[0]
         .1
         .clone();
@@ -115,7 +119,7 @@ fn schemas_of_requests_stand_alone_in_the_words_of_2020() {
 
 #[test]
 fn values_are_made_by_chance_or_always_the_same() {
-    let api = parse_api(PETS).unwrap();
+    let api = parse_api(PETS, "pets.yaml", &mut no_file).unwrap();
     let content = &api.operations[0].responses[0].content[0];
     let mut number = 0u64;
     let mut chance = |below: u64| {
@@ -143,7 +147,7 @@ proptest! {
                 {"type": "string", "format": "date-time"}
             ]}
         }}}}}}}}});
-        let api = parse_api(&text.to_string()).unwrap();
+        let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
         let content = &api.operations[0].responses[0].content[0];
         let mut numbers = numbers.into_iter().cycle();
         let made = api.make(content, Some(&mut |below| numbers.next().unwrap_or_default() % below.max(1))).unwrap();
@@ -159,6 +163,6 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in "(openapi: 3.0.0\n|paths:\n|  /a:\n|    get:\n|      parameters:\n|      responses:\n|\\$ref: '#/paths'|&a |\\*a|[-\\[{}\\]:,] ?|x|'|\"|\n){0,20}") {
-        drop(parse_api(&text));
+        drop(parse_api(&text, "a.yaml", &mut no_file));
     }
 }
