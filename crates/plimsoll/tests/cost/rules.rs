@@ -79,7 +79,7 @@ pub(crate) const CASES: &[Case] = &[
                 "request.body.schema = '{\"properties\":{\"a\":{\"items\":{\"required\":[\"c\"]}}}}'",
                 JSON,
                 it,
-            )
+            );
         },
     ),
     case(
@@ -206,7 +206,7 @@ pub(crate) const CASES: &[Case] = &[
             target(
                 "request.url_path = { op = \"pattern\", value = \"/a/{b...}\" }",
                 it,
-            )
+            );
         },
     ),
     case(
