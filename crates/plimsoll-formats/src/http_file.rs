@@ -90,6 +90,9 @@ impl Reader<'_> {
             }
             if let Some(comment) = comment(line) {
                 self.directive(number, comment, &mut name, &mut weight);
+            } else if opens_script(line) {
+                self.left_out(number, "a script in `{{ … }}`");
+                skip_script(lines.by_ref());
             } else if line.starts_with("< {%") {
                 self.left_out(number, "a script that runs before the request");
                 while !line_ends_script(line)
@@ -129,7 +132,7 @@ impl Reader<'_> {
         let mut request = FileRequest::new(Place::Line(number), url);
         request.method = method.map(str::to_owned);
         let mut has_body = false;
-        for (number, line) in lines.by_ref() {
+        while let Some((number, line)) = lines.next() {
             let trimmed = line.trim();
             if trimmed.is_empty() {
                 has_body = true;
@@ -137,6 +140,9 @@ impl Reader<'_> {
             }
             if let Some(text) = comment(trimmed) {
                 self.directive(number, text, &mut name, &mut weight);
+            } else if opens_script(trimmed) {
+                self.left_out(number, "a script in `{{ … }}`");
+                skip_script(lines.by_ref());
             } else {
                 self.header(number, trimmed, &mut request);
             }
@@ -216,6 +222,11 @@ impl Reader<'_> {
         let mut breaks = 0;
         let mut first_line = None;
         while let Some((number, line)) = rest.next() {
+            if opens_script(line) {
+                self.left_out(*number, "a script in `{{ … }}`");
+                skip_script(rest.by_ref().copied());
+                continue;
+            }
             if line.starts_with("> {%")
                 || line.starts_with("> ")
                 || line.starts_with("<> ")
@@ -344,6 +355,27 @@ fn split_version(url: &str) -> (&str, Option<&str>) {
     match url.rsplit_once(char::is_whitespace) {
         Some((url, version)) if version.starts_with("HTTP/") => (url.trim_end(), Some(version)),
         _ => (url, None),
+    }
+}
+
+/// `{{` on a line of its own, as httpYac opens its scripts: with `@event`, `+`, `+pre` or `+post` behind it.
+fn opens_script(line: &str) -> bool {
+    let Some(rest) = line.trim().strip_prefix("{{") else {
+        return false;
+    };
+    let is_event = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match rest.strip_prefix(['@', '+']) {
+        Some(event) => is_event(event),
+        None => rest.is_empty(),
+    }
+}
+
+/// Takes the lines of a script up to `}}` on a line of its own.
+fn skip_script<'a>(lines: impl Iterator<Item = (usize, &'a str)>) {
+    for (_, line) in lines {
+        if line.trim() == "}}" {
+            return;
+        }
     }
 }
 

@@ -54,5 +54,5 @@ pub use crate::remark::{Place, Remark};
 pub use crate::request::{FileRequest, ReadFile, RequestFile};
 pub use crate::table::Table;
 pub use crate::template::{
-    Generator, MissingVariable, Part, Template, TemplateError, is_target_byte,
+    Generator, Millionths, MissingVariable, Part, Template, TemplateError, is_target_byte,
 };

@@ -52,6 +52,13 @@ pub enum Generator {
         /// Above the greatest; more than `least`.
         below: i64,
     },
+    /// A random number with six decimals: `$random.float`, `$random.float(least, below)`.
+    Float {
+        /// The least, in millionths.
+        least: i64,
+        /// Above the greatest, in millionths; more than `least`.
+        below: i64,
+    },
     /// Random characters: `$random.hexadecimal(n)`, `$random.alphabetic(n)`,
     /// `$random.alphanumeric(n)`, `$random.numeric(n)`.
     Characters {
@@ -70,13 +77,14 @@ pub enum Generator {
     IsoTimestamp,
 }
 
-const GENERATORS: [&str; 15] = [
+const GENERATORS: [&str; 16] = [
     "counter",
     "uuid",
     "guid",
     "random.uuid",
     "randomInt",
     "random.integer",
+    "random.float",
     "random.hexadecimal",
     "random.alphabetic",
     "random.alphanumeric",
@@ -88,6 +96,18 @@ const GENERATORS: [&str; 15] = [
     "random.hex",
 ];
 
+/// Values that editors ask the user for, or take from their own settings.
+const EDITORS: [&str; 8] = [
+    "input",
+    "password",
+    "pick",
+    "prompt",
+    "processEnv",
+    "dotenv",
+    "env",
+    "aadToken",
+];
+
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const LETTERS_AND_DIGITS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 const HEXADECIMAL: &[u8] = b"0123456789abcdef";
@@ -97,7 +117,7 @@ const DECIMAL: &[u8] = b"0123456789";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// `{{` without `}}`.
-    #[error("`{{{{` is not closed by `}}}}` on its line: {{{{{0}")]
+    #[error("`{{{{` is not closed by `}}}}`: {{{{{0}")]
     Open(String),
     /// Neither a name nor a generator.
     #[error("`{0}` is not the name of a variable: letters, digits, `_`, `-` and `.`")]
@@ -105,6 +125,11 @@ pub enum TemplateError {
     /// No generator has that name.
     #[error("there is no generator `${0}`{close}; known are {known}", close = suggestion(.0), known = generators())]
     Generator(String),
+    /// Editors ask the user for the value, or read it from somewhere else.
+    #[error(
+        "`${0}` is for editors: write `{{{{name}}}}` instead and give the value with `--var name=value`, or with `--var NAME` from the environment"
+    )]
+    Editor(&'static str),
     /// A generator with the wrong arguments.
     #[error("`{place}`: {message}")]
     Arguments {
@@ -148,11 +173,12 @@ impl Template {
             let (more, after) = after.split_at(braces);
             template.push_text(before.as_bytes());
             template.push_text(more.as_bytes());
-            // No more than a place may have: a line of many places would be searched to its end for each.
+            // A place may go over several lines, but not beyond its limit: a text of many places would be
+            // searched to its end for each.
             let end = after.floor_char_boundary(LONGEST_PLACE + "}}".len());
-            let line = after.get(..end).and_then(|near| near.lines().next());
-            let line = line.unwrap_or_default();
-            let Some((place, _)) = line.split_once("}}") else {
+            let near = after.get(..end).unwrap_or_default();
+            let Some((place, _)) = near.split_once("}}") else {
+                let line = near.lines().next().unwrap_or_default();
                 return Err(TemplateError::Open(line.chars().take(40).collect()));
             };
             template.parts.push(parse_place(place.trim())?);
@@ -272,6 +298,10 @@ impl fmt::Display for Generator {
             Self::Counter { first, step } => write!(f, "$counter({first}, {step})"),
             Self::Uuid => f.write_str("$uuid"),
             Self::Integer { least, below } => write!(f, "$random.integer({least}, {below})"),
+            Self::Float { least, below } => {
+                let [least, below] = [*least, *below].map(Millionths);
+                write!(f, "$random.float({least}, {below})")
+            }
             Self::Characters { alphabet, count } => {
                 let name = match alphabet.len() {
                     10 => "numeric",
@@ -288,6 +318,23 @@ impl fmt::Display for Generator {
         }
     }
 }
+
+/// A number of millionths, written as a decimal number: `-0.250000`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Millionths(pub i64);
+
+impl fmt::Display for Millionths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let (whole, rest) = (
+            self.0.unsigned_abs() / MILLION,
+            self.0.unsigned_abs() % MILLION,
+        );
+        write!(f, "{sign}{whole}.{rest:06}")
+    }
+}
+
+const MILLION: u64 = 1_000_000;
 
 /// Whether the byte may stand in a request target as it is; others are percent-encoded there.
 ///
@@ -376,6 +423,20 @@ fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
             }
             Ok(Generator::Integer { least, below })
         }
+        "random.float" => {
+            let numbers: Option<Vec<i64>> = arguments.iter().map(|text| millionths(text)).collect();
+            let (least, below) = match numbers.as_deref() {
+                Some([]) => (0, 1_000_000_000),
+                Some([least, below]) => (*least, *below),
+                _ => return wrong("takes two numbers of at most nine digits before the point"),
+            };
+            if least >= below {
+                return wrong(
+                    "the second number must be greater than the first, by a millionth or more",
+                );
+            }
+            Ok(Generator::Float { least, below })
+        }
         "random.hexadecimal" | "random.hex" => characters(HEXADECIMAL),
         "random.alphabetic" => characters(LETTERS),
         "random.alphanumeric" => characters(LETTERS_AND_DIGITS),
@@ -388,8 +449,24 @@ fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
         "timestamp" => plain(Generator::Timestamp),
         "timestampMs" => plain(Generator::TimestampMillis),
         "isoTimestamp" => plain(Generator::IsoTimestamp),
-        other => Err(TemplateError::Generator(other.to_owned())),
+        other => Err(EDITORS
+            .into_iter()
+            .find(|known| *known == other)
+            .map_or_else(
+                || TemplateError::Generator(other.to_owned()),
+                TemplateError::Editor,
+            )),
     }
+}
+
+/// A decimal number below 10⁹ on either side of zero, rounded to millionths.
+fn millionths(text: &str) -> Option<i64> {
+    let number: f64 = text.parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "fifteen digits fit, and exactly"
+    )]
+    (number.abs() < 1e9).then(|| (number * 1e6).round() as i64)
 }
 
 fn suggestion(name: &str) -> String {

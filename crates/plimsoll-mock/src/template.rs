@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use fastrand::Rng;
-use plimsoll_formats::{Generator, Part, Template};
+use plimsoll_formats::{Generator, Millionths, Part, Template};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
@@ -381,6 +381,7 @@ fn generated(generator: &Generator, counter: &AtomicU64, rng: &mut Rng) -> Strin
         Generator::Counter { step, .. } => counter.fetch_add(*step, Ordering::Relaxed).to_string(),
         Generator::Uuid => uuid(rng),
         Generator::Integer { least, below } => rng.i64(*least..*below).to_string(),
+        Generator::Float { least, below } => Millionths(rng.i64(*least..*below)).to_string(),
         Generator::Characters { alphabet, count } => (0..*count)
             .map(|_| char::from(alphabet[rng.usize(..alphabet.len())]))
             .collect(),

@@ -175,7 +175,9 @@ fn masked_value(value: &str) -> Cow<'_, str> {
     if is_form || rest.starts_with("://") || !name.bytes().all(is_name) || !is_secret_name(name) {
         let masked = masked_text(value);
         // A whole command line as one argument: the operands of `compare`.
-        return if masked.contains(" -") {
+        // One whose quotes are not closed is a single piece: splitting it again would never end.
+        let is_command_line = masked.contains(" -") && pieces(&masked).nth(1).is_some();
+        return if is_command_line {
             Cow::Owned(masked_command_line(&masked))
         } else {
             masked

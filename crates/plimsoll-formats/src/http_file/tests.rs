@@ -119,6 +119,42 @@ Content-Length: 5
 }
 
 #[test]
+fn scripts_in_braces_are_left_out_and_places_may_go_over_lines() {
+    assert_snapshot!(told("\
+{{
+  exports.token = { a: {} };
+}}
+POST http://a/{{token}}
+Accept: */*
+{{@request
+  request.headers.date = 1;
+}}
+
+{\"color\": {{$random.choice(
+  1,
+  2
+)}}, \"user\": {{
+  user
+}}}
+
+{{+post
+  console.log(response);
+}}
+"), @r#"
+    POST http://a/{{token}}:4
+      Accept: */*
+      "{\"color\": {{$random.choice(1, 2)}}, \"user\": {{user}}}"
+    :1 a script in `{{ … }}`
+    :6 a script in `{{ … }}`
+    :17 a script in `{{ … }}`
+    "#);
+    assert_snapshot!(
+        told("GET http://b/{{$input Which one?}}"),
+        @":1 `$input` is for editors: write `{{name}}` instead and give the value with `--var name=value`, or with `--var NAME` from the environment"
+    );
+}
+
+#[test]
 fn mistakes_are_told_all_at_once() {
     assert_snapshot!(told("\
 @a b
@@ -135,7 +171,7 @@ na me: x
     :1 a variable is written `@name = value`
     :2 `c d` is not the name of a variable
     :3 `@weight` takes a whole number above zero
-    :4 `{{` is not closed by `}}` on its line: {{x
+    :4 `{{` is not closed by `}}`: {{x
     :7 `no colon` is not of the form `Name: value`; a body stands behind an empty line
     :8 `na me` is not the name of a header field
     :10 cannot read ./missing

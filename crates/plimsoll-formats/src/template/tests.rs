@@ -17,6 +17,19 @@ fn places_are_found() {
         ("{{$guid}}", "{{$uuid}}"),
         ("{{$randomInt 1 10}}", "{{$random.integer(1, 10)}}"),
         ("{{$random.integer(-5,5)}}", "{{$random.integer(-5, 5)}}"),
+        (
+            "{{$random.float(-0.5,2)}}",
+            "{{$random.float(-0.500000, 2.000000)}}",
+        ),
+        (
+            "{{$random.float}}",
+            "{{$random.float(0.000000, 1000.000000)}}",
+        ),
+        ("a{{\n  b\n}}c", "a{{b}}c"),
+        (
+            "{{$random.choice(\n  red,\n  green\n)}}",
+            "{{$random.choice(red, green)}}",
+        ),
         ("{{$counter}}", "{{$counter(1, 1)}}"),
         ("{{$counter 100 10}}", "{{$counter(100, 10)}}"),
         ("{{$random.hex(4)}}", "{{$random.hexadecimal(4)}}"),
@@ -36,7 +49,12 @@ fn places_are_found() {
 fn mistakes_are_told() {
     for (text, told) in [
         ("{{a", "not closed"),
-        ("{{a\n}}", "not closed"),
+        ("{{a\nb", "not closed by `}}`: {{a"),
+        ("{{$input Your name?}}", "--var name=value"),
+        ("{{$processEnv TOKEN}}", "--var NAME"),
+        ("{{$random.float(2, 1)}}", "greater than the first"),
+        ("{{$random.float(1)}}", "two numbers"),
+        ("{{$random.float(0, NaN)}}", "two numbers"),
         ("{{}}", "not the name"),
         ("{{a b}}", "not the name"),
         ("{{$guild}}", "did you mean `$guid`?"),

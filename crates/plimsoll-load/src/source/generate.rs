@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_formats::Generator;
+use plimsoll_formats::{Generator, Millionths};
 
 /// What generators draw from.
 pub(super) struct Entropy<'a> {
@@ -46,6 +46,10 @@ pub(super) fn write(generator: &Generator, entropy: &mut Entropy<'_>, out: &mut 
         }
         Generator::Integer { least, below } => {
             write!(out, "{}", entropy.random.i64(*least..*below))
+        }
+        Generator::Float { least, below } => {
+            let value = Millionths(entropy.random.i64(*least..*below));
+            write!(out, "{value}")
         }
         Generator::Characters { alphabet, count } => {
             let random = &mut *entropy.random;

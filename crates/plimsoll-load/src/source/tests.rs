@@ -327,6 +327,11 @@ fn generators_give_what_they_say() {
         .map(|text| text.parse().unwrap())
         .collect();
     assert_eq!(numbers, BTreeSet::from([-2, -1, 0, 1, 2]));
+    for text in generated("{{$random.float(-0.5, 0.25)}}") {
+        let number: f64 = text.parse().unwrap();
+        assert!((-0.5..0.25).contains(&number), "{text}");
+        assert_eq!(text.split_once('.').unwrap().1.len(), 6, "{text}");
+    }
     let chosen: BTreeSet<_> = generated("{{$random.choice(a b, c)}}")
         .into_iter()
         .collect();

@@ -92,6 +92,11 @@ fn a_command_line_may_be_one_argument() {
 }
 
 #[test]
+fn a_quote_that_is_not_closed_is_no_endless_command_line() {
+    check(&["a:' -b token=x"], "a:' -b token=…");
+}
+
+#[test]
 fn command_lines_keep_their_form() {
     let cases = [
         (

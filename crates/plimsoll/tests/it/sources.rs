@@ -470,7 +470,7 @@ fn examples_of_the_documentation() {
     .exits(0);
     assert_eq!(
         lines(&origin)[before..],
-        ["POST /v2/baskets/ann", "GET /v2/items?page=1&color=red"]
+        ["GET /v2/items?page=1&color=red", "POST /v2/baskets/ann"]
     );
     let missing = plimsoll(&["load", "--from", &shop, &origin.url("")]).exits(2);
     assert!(
