@@ -198,6 +198,13 @@ impl Api {
         };
         made.map_err(|Unmade(reason)| reason)
     }
+
+    /// A value of some content as XML, with the names and attributes that its schema gives.
+    pub fn xml(&self, content: &ResponseContent, value: &Value) -> String {
+        let document = Document::of_responses(&self.root);
+        let schema = content.schema.as_ref().unwrap_or(&Value::Null);
+        super::xml::text(&document, schema, value)
+    }
 }
 
 fn bases(root: &Value) -> Vec<String> {

@@ -17,6 +17,8 @@ mod swagger;
 
 mod walk;
 
+mod xml;
+
 use std::collections::BTreeSet;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};

@@ -50,7 +50,7 @@ pub(super) fn of(
             &described.kind
         };
         let value = value(api, described, asked, &wanted, options)?;
-        content = written(kind, &value);
+        content = written(api, described, kind, &value);
         let kind = HeaderValue::from_str(kind);
         fields.extend(kind.ok().map(|kind| (CONTENT_TYPE, kind)));
     }
@@ -206,9 +206,19 @@ fn seed(seed: u64, asked: &Asked<'_>) -> u64 {
     })
 }
 
-fn written(kind: &str, value: &Value) -> Vec<u8> {
+/// - `kind`: the media type of the response.
+fn written(api: &Api, content: &ResponseContent, kind: &str, value: &Value) -> Vec<u8> {
     match value {
+        // Examples of XML are texts.
         Value::String(text) if !kind.contains("json") => text.clone().into_bytes(),
+        value if is_xml(kind) => api.xml(content, value).into_bytes(),
         value => value.to_string().into_bytes(),
     }
+}
+
+/// Whether a media type is XML (RFC 7303).
+fn is_xml(kind: &str) -> bool {
+    let bare = kind.split(';').next().unwrap_or(kind).trim();
+    let bare = bare.to_ascii_lowercase();
+    ["application/xml", "text/xml"].contains(&bare.as_str()) || bare.ends_with("+xml")
 }

@@ -307,3 +307,30 @@ fn documents_in_several_files_answer_and_links_out_of_their_folder_do_not() {
         "{remarks:?}"
     );
 }
+
+#[test]
+fn xml_is_made_by_the_schema_for_clients_that_accept_it() {
+    let text = "openapi: 3.0.3\npaths:\n  /pet:\n    get:\n      responses:\n        200:\n          description: ok\n          content:\n\
+                \x20           application/json: {schema: {$ref: '#/components/schemas/Pet'}}\n\
+                \x20           application/xml: {schema: {$ref: '#/components/schemas/Pet'}}\n  \
+                /only: {get: {responses: {200: {description: ok, content: {text/xml: {example: {a: 1}}}}}}}\n  \
+                /written: {get: {responses: {200: {description: ok, content: {application/pet+xml: {example: '<pet/>'}}}}}}\n\
+                components: {schemas: {Pet: {type: object, properties: {id: {type: integer, xml: {attribute: true}}, name: {type: string}}}}}\n";
+    let (openapi, _) = OpenApi::new(Path::new("pets.yml"), text, "/", USUAL).unwrap();
+    let content = |path, fields: &[(&str, &str)]| {
+        let (status, _, said) = ask(&openapi, "GET", path, fields, "");
+        assert_eq!(status, 200);
+        String::from_utf8(said.content.to_vec()).unwrap()
+    };
+    let declaration = r#"<?xml version="1.0" encoding="UTF-8"?>"#;
+    assert_eq!(content("/pet", &[]), r#"{"id":1,"name":"text"}"#);
+    assert_eq!(
+        content("/pet", &[("accept", "application/xml")]),
+        format!(r#"{declaration}<Pet id="1"><name>text</name></Pet>"#)
+    );
+    assert_eq!(
+        content("/only", &[]),
+        format!("{declaration}<root><a>1</a></root>")
+    );
+    assert_eq!(content("/written", &[]), "<pet/>");
+}
