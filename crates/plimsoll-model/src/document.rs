@@ -285,7 +285,7 @@ impl<'i> Value<'i> {
     pub fn text(self) -> Option<String> {
         match self.content {
             DeValue::String(text) => Some(text.into_owned()),
-            _ => self.expected("text in quotes"),
+            _ => self.expected_text(),
         }
     }
 
@@ -399,6 +399,15 @@ impl<'i> Value<'i> {
         plain(&self.content)
     }
 
+    fn expected_text<T>(&self) -> Option<T> {
+        let hint = match self.content {
+            DeValue::Table(_) => "this is a table; write JSON as text: '{ \"a\": 1 }'",
+            DeValue::Array(_) => "this is a list; write JSON as text: '[1, 2]'",
+            _ => return self.expected("text in quotes"),
+        };
+        self.wrong_with("must be text in quotes", Some(hint.to_owned()))
+    }
+
     fn expected<T>(&self, what: &str) -> Option<T> {
         self.wrong(format!("must be {what}"))
     }
@@ -435,6 +444,6 @@ fn plain(value: &DeValue<'_>) -> toml::Value {
 pub fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match &value.content {
         DeValue::String(text) => Some(text),
-        _ => value.expected("text in quotes"),
+        _ => value.expected_text(),
     }
 }

@@ -390,3 +390,22 @@ respond.body = "x"
         "{told:?}"
     );
 }
+
+#[test]
+fn a_table_or_a_list_where_text_is_expected_gets_a_hint() {
+    let root = tempfile::tempdir().unwrap();
+    for (value, hint) in [
+        ("{ a = 1 }", Some("this is a table")),
+        ("[1]", Some("this is a list")),
+        ("1", None),
+    ] {
+        let text = format!("[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = {value}\n");
+        let problems = parse(&text, root.path()).map(|_| ()).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let problem = problems[0].problem.as_ref().unwrap();
+        assert_eq!(problem.message, "must be text in quotes");
+        let given = problem.hint.as_deref();
+        let starts = given.map(|given| hint.is_some_and(|hint| given.starts_with(hint)));
+        assert_eq!(starts, hint.map(|_| true), "{value}: {given:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::condition::ANY;
 use plimsoll_formats::wiremock::{
     FieldPlace, Mapping, MappingBody, MappingDelay, MappingProxy, MappingResponse, MappingUrl,
     NumberOrder, Pattern, TimeOrder, parse_mapping,
@@ -92,7 +93,10 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             Entry::List(methods.map(Entry::Text).collect())
         }
     };
-    if !mapping.methods.is_empty() {
+    if mapping.methods.is_empty() {
+        // Rules that name no method leave OPTIONS to cross-origin resource sharing; mappings do not.
+        when.ask(&["method"], Entry::Text(ANY.to_owned()));
+    } else {
         when.ask(&["method"], methods(&mapping.methods));
     }
     if !mapping.methods_not.is_empty() {

@@ -364,3 +364,11 @@ fn without_a_journal_it_is_said_so() {
     );
     document(&mock, "GET", "/mappings/unmatched", &Value::Null, 422);
 }
+
+#[test]
+fn a_mapping_without_a_method_takes_options_too() {
+    let mock = start();
+    for method in ["GET", "OPTIONS", "DELETE"] {
+        assert_eq!(mock.ask(method, "/one", "").text(), "one", "{method}");
+    }
+}
