@@ -41,7 +41,12 @@ pub fn to_html(comparison: &Comparison) -> String {
                 _ => verdict(result),
             };
             (
-                format!("beside {}: {word}", comparison.operands[pair.peer].label),
+                format!(
+                    "{}, {} / {}: {word}",
+                    comparison.metric.title(),
+                    comparison.operands[0].label,
+                    comparison.operands[pair.peer].label
+                ),
                 format!("{:.decimals$}", result.estimate.ratio),
             )
         })
@@ -191,11 +196,11 @@ fn names(comparison: &Comparison) -> Vec<String> {
 }
 
 fn commands(page: &mut String, comparison: &Comparison) {
-    for (index, operand) in comparison.operands.iter().enumerate() {
+    for (name, operand) in names(comparison).iter().zip(&comparison.operands) {
         write!(
             page,
-            "<p class=\"shape\">{} <code>{}</code></p>",
-            letter(index),
+            "<p class=\"shape\">{}: <code>{}</code></p>",
+            escaped(name),
             escaped(&operand.command.join(" "))
         )
         .expect(IN_MEMORY);
@@ -230,8 +235,9 @@ fn medians(page: &mut String, comparison: &Comparison) {
 fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
     write!(
         page,
-        "<section class=\"n\"><h2>A / {} {}</h2><div class=\"wide\"><table><tr><th></th><th>ratio</th>\
+        "<section class=\"n\"><h2>A {} / {} {}</h2><div class=\"wide\"><table><tr><th></th><th>ratio</th>\
          <th>{:.0} % interval</th><th>verdict</th></tr>",
+        escaped(&comparison.operands[0].label),
         letter(pair.peer),
         escaped(&comparison.operands[pair.peer].label),
         comparison.bootstrap.level * 100.0
@@ -248,7 +254,7 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         write!(
             page,
             "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
-             <td class=\"{class}\">{}</td></tr>",
+             <td class=\"words {class}\">{}</td></tr>",
             result.metric.title(),
             result.estimate.ratio,
             interval.low,
@@ -275,7 +281,7 @@ fn trials(comparison: &Comparison, metric: Metric) -> Plot {
             is_dots: true,
         });
     Plot {
-        title: format!("{} of each trial", metric.title()),
+        title: format!("{}, each trial", metric.title()),
         x: Axis::Time(|seconds| short_time(seconds * 1e6)),
         across: "time since the start",
         y: Axis::Linear(match metric {

@@ -164,10 +164,9 @@ fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {
 pub(super) fn figure(metric: Metric, value: f64) -> String {
     match metric {
         Metric::RequestsPerSecond => grouped(value),
-        Metric::MeanUs | Metric::P50Us | Metric::P99Us if value >= 10_000.0 => {
-            format!("{:.1} ms", value / 1e3)
+        Metric::MeanUs | Metric::P50Us | Metric::P99Us => {
+            plimsoll_model::Unit::Microseconds.show(value)
         }
-        Metric::MeanUs | Metric::P50Us | Metric::P99Us => format!("{value:.0} µs"),
         Metric::PeakRssBytes => format!("{:.1} MB", value / 1e6),
         Metric::CpuUsPerRequest | Metric::OtherEndCpuUsPerRequest => three_figures(value),
     }
@@ -198,6 +197,8 @@ mod tests {
         assert_eq!(figure(Metric::RequestsPerSecond, 131_022.4), "131,022");
         assert_eq!(figure(Metric::CpuUsPerRequest, 4.614), "4.61");
         assert_eq!(figure(Metric::P99Us, 12_345.0), "12.3 ms");
+        assert_eq!(figure(Metric::P99Us, 4082.0), "4.08 ms");
+        assert_eq!(figure(Metric::P50Us, 70.26), "70.3 µs");
         assert_eq!(figure(Metric::PeakRssBytes, 9_840_000.0), "9.8 MB");
         assert_eq!(letter(27), "28");
         assert_eq!(shortened("abcdef", 4), "abc…");

@@ -189,14 +189,23 @@ pub(super) const HEADINGS: [&str; 10] = [
     "memory",
 ];
 
+/// Usually far below one: `7.69e-4`, but `0` rather than `0.00e0`.
+fn coherency(value: f64) -> String {
+    if value == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
 /// The parameters of the law, in words.
 pub(super) fn law(line: &Line) -> Option<String> {
     let usl = line.usl?;
     let text = format!(
-        "λ {}/s, σ {:.2} %, κ {:.2e}, R² {:.3}",
+        "λ {}/s, σ {:.2} %, κ {}, R² {:.3}",
         rate(usl.throughput_of_one),
         usl.contention * 100.0,
-        usl.coherency,
+        coherency(usl.coherency),
         usl.r_squared
     );
     if let Some(ceiling) = usl.ceiling() {

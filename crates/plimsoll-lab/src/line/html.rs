@@ -60,7 +60,7 @@ fn head(page: &mut String, line: &Line, title: &str) {
         line.window,
         line.rounds,
         line.found.connections,
-        objectives.join(" "),
+        objectives.join(", "),
         escaped(&sentence(line)),
     )
     .expect(IN_MEMORY);
@@ -153,7 +153,7 @@ fn latency(line: &Line) -> Option<Plot> {
 fn throughput(line: &Line) -> Option<Plot> {
     over_rate(
         line,
-        "Answers per second by rate",
+        "Responses per second by rate",
         short_number,
         &[
             ("asked for", |row| Some(row.rate)),
@@ -233,7 +233,7 @@ fn scaling(line: &Line) -> Option<Plot> {
         (n, Some(usl.throughput(n)))
     });
     Some(Plot {
-        title: "Answers per second by exchanges in flight, with the law".to_owned(),
+        title: "Responses per second by exchanges in flight, with the fitted law".to_owned(),
         x: Axis::Time(short_number),
         across: "exchanges in flight",
         y: Axis::Linear(short_number),

@@ -53,7 +53,7 @@ fn rates_are_compared_one_after_the_other() {
     let page = to_html(&comparison);
     for part in [
         "A ours / B peer",
-        "CPU µs per request of each trial",
+        "CPU µs per request, each trial",
         "<circle",
         "</html>",
     ] {

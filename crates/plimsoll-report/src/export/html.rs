@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::Phase;
+use plimsoll_model::{Phase, counted};
 
 use super::Exporter;
 use super::requests;
@@ -39,7 +39,7 @@ impl Exporter for Html {
     fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
         let mut page = String::new();
         let title = match runs {
-            [run] => format!("{} {}", run.summary.load.method, run.summary.load.url),
+            [run] => of_one(run),
             runs => format!("{} runs", runs.len()),
         };
         write!(page, "<header><h1>{}</h1>", escaped(&title)).expect(IN_MEMORY);
@@ -73,6 +73,16 @@ impl Exporter for Html {
         );
         html_page(&title, &page).into_bytes()
     }
+}
+
+/// Method and URL, with the number of other URLs if there are several.
+fn of_one(run: &RunRecord) -> String {
+    let load = &run.summary.load;
+    let others = match load.urls {
+        0 | 1 => String::new(),
+        urls => format!(" and {}", counted(urls as u64 - 1, "other URL")),
+    };
+    format!("{} {}{others}", load.method, load.url)
 }
 
 /// Name, load, and what a reader must know before anything else.
@@ -178,16 +188,22 @@ fn requests(page: &mut String, run: &RunRecord, of: usize) {
     };
     write!(
         page,
-        "<section><h2>{}</h2><div class=\"wide\"><table><tr>",
+        "<section class=\"n\"><h2>{}</h2><div class=\"wide\"><table><tr>",
         escaped(&title)
     )
     .expect(IN_MEMORY);
-    for column in requests::COLUMNS {
-        write!(page, "<th>{column}</th>").expect(IN_MEMORY);
+    for (index, column) in requests::COLUMNS.iter().enumerate() {
+        let class = if index == 0 { " class=\"name\"" } else { "" };
+        write!(page, "<th{class}>{column}</th>").expect(IN_MEMORY);
     }
     page.push_str("</tr>");
     for [name, cells @ ..] in rows {
-        write!(page, "<tr><th>{}</th>", escaped(&name)).expect(IN_MEMORY);
+        write!(
+            page,
+            "<tr><th scope=\"row\" class=\"name\">{}</th>",
+            escaped(&name)
+        )
+        .expect(IN_MEMORY);
         for cell in cells {
             write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
         }
@@ -221,16 +237,17 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
     page.push_str("</table></div></section>\n");
 }
 
-/// With a space that does not break between a number and its unit.
+/// With a space that does not break between a number and its unit; a share in parentheses may go to the next line.
 fn unbroken(text: &str) -> String {
     let mut after_digit = false;
-    text.chars()
-        .map(|c| {
-            let is_between = c == ' ' && after_digit;
-            after_digit = c.is_ascii_digit();
-            if is_between { '\u{a0}' } else { c }
-        })
-        .collect()
+    let mut rest = text.chars().peekable();
+    let mut unbroken = String::with_capacity(text.len());
+    while let Some(c) = rest.next() {
+        let is_between = c == ' ' && after_digit && rest.peek() != Some(&'(');
+        after_digit = c.is_ascii_digit();
+        unbroken.push(if is_between { '\u{a0}' } else { c });
+    }
+    unbroken
 }
 
 fn plots(page: &mut String, runs: &[RunRecord]) {

@@ -129,3 +129,14 @@ fn a_page_needs_nothing_from_elsewhere() {
     assert!(saturated.contains("the generator was the limit"));
     assert!(!page.contains("the generator was the limit"));
 }
+
+#[test]
+fn a_page_names_the_number_of_its_urls_and_breaks_no_figure() {
+    let mut run = record("closed", &fixture::closed());
+    run.summary.load.urls = 3;
+    run.summary.counts.error_statuses = run.summary.counts.ok / 3;
+    let page = String::from_utf8(Html.export(&[run])).unwrap();
+    assert!(page.contains(" and 2 other URLs</h1>"), "{page}");
+    // The share may go to the next line, the unit stays with its number.
+    assert!(page.contains(" (33.3\u{a0}%)</strong>"), "{page}");
+}

@@ -50,7 +50,7 @@ fn title(page: &mut Page, run: &RunSummary) {
         0 | 1 => String::new(),
         urls => format!(
             " and {}",
-            plural(urls as u64 - 1, "other url", "other urls")
+            plural(urls as u64 - 1, "other URL", "other URLs")
         ),
     };
     let url_columns = WIDTH.saturating_sub(load.method.len() + 1 + others.len());
