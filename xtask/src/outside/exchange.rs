@@ -130,6 +130,10 @@ fn parse(received: &[u8], answer: &mut Answer) {
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.split(' ').nth(1));
     answer.status = status.and_then(|it| it.parse().ok()).unwrap_or(0);
+    // Interim responses are not the answer.
+    if (100..200).contains(&answer.status) && answer.status != 101 && received.len() > end + 4 {
+        return parse(&received[end + 4..], answer);
+    }
     answer.fields = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))

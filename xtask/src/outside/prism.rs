@@ -29,8 +29,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
             results.skip("a proxy before a server on the Internet");
             continue;
         }
-        if server.contains("json-schema-faker") {
-            results.skip("an option of Prism's generator");
+        if server.contains("json-schema-faker") || server.contains("--cors") {
+            results.skip("an option of Prism");
             continue;
         }
         if file.to_string_lossy().ends_with(".pc.txt") {

@@ -167,9 +167,17 @@ impl Refusal {
         }
     }
 
-    fn unauthorized(detail: String, challenge: &str) -> Self {
+    /// - `scheme`: of the credentials that are missing, as the document writes it.
+    fn unauthorized(detail: String, scheme: &str) -> Self {
         let mut refusal = Self::new(StatusCode::UNAUTHORIZED, detail);
-        let challenge = HeaderValue::from_str(challenge);
+        // Both need a realm, Digest a nonce too (RFC 7617, section 2; RFC 7616, section 3.3). Credentials are not
+        // checked, so the nonce is always the same.
+        let challenge = match scheme.to_ascii_lowercase().as_str() {
+            "basic" => "Basic realm=\"*\"".to_owned(),
+            "digest" => "Digest realm=\"*\", nonce=\"abc123\"".to_owned(),
+            _ => scheme.to_owned(),
+        };
+        let challenge = HeaderValue::from_str(&challenge);
         let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
         refusal.fields.push((WWW_AUTHENTICATE, challenge));
         refusal

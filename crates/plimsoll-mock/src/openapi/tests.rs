@@ -334,3 +334,27 @@ fn xml_is_made_by_the_schema_for_clients_that_accept_it() {
     );
     assert_eq!(content("/written", &[]), "<pet/>");
 }
+
+#[test]
+fn challenges_have_the_parts_that_clients_need() {
+    for (scheme, challenge) in [
+        ("basic", "Basic realm=\"*\""),
+        ("Digest", "Digest realm=\"*\", nonce=\"abc123\""),
+        ("bearer", "bearer"),
+    ] {
+        let text = format!(
+            "openapi: 3.0.3\npaths: {{/a: {{get: {{security: [{{k: []}}], responses: {{200: {{description: ok}}}}}}}}}}\n\
+             components: {{securitySchemes: {{k: {{type: http, scheme: {scheme}}}}}}}\n"
+        );
+        let (openapi, _) = OpenApi::new(Path::new("a.yml"), &text, "/", USUAL).unwrap();
+        let (status, _, said) = ask(&openapi, "GET", "/a", &[], "");
+        let found = said
+            .fields
+            .iter()
+            .find(|(name, _)| *name == WWW_AUTHENTICATE);
+        assert_eq!(
+            (status, found.unwrap().1.to_str().unwrap()),
+            (401, challenge)
+        );
+    }
+}

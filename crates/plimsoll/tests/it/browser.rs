@@ -96,8 +96,12 @@ impl Browser {
         let call = json!({ "id": self.count, "method": method, "params": parameters });
         self.socket.send(Message::text(call.to_string())).unwrap();
         loop {
-            let Message::Text(text) = self.socket.read().unwrap() else {
-                continue;
+            let text = match self.socket.read() {
+                Ok(Message::Text(text)) => text,
+                Ok(_) => continue,
+                // A signal ends a read that has a timeout (signal(7)); nothing was read.
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("{method}: {error}"),
             };
             let said: Value = serde_json::from_str(&text).unwrap();
             match said["method"].as_str() {
