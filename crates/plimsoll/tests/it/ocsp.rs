@@ -82,6 +82,21 @@ impl OcspAuthority {
 
     /// - `signer`: whose certificate and key sign: `ca`, or `signer` for the authority.
     fn respond(&self, signer: &str) -> Responder {
+        let mut responder = self.started(signer);
+        // A connection without a request would keep it waiting.
+        let said = || fs::read_to_string(self.path("log")).unwrap();
+        eventually(|| {
+            // The certificate names the port, which was free when it was made: a connection of another test may
+            // have it for a moment.
+            if responder.0.try_wait().unwrap().is_some() {
+                responder = self.started(signer);
+            }
+            said().contains("waiting for OCSP client connections")
+        });
+        responder
+    }
+
+    fn started(&self, signer: &str) -> Responder {
         let port = self.port;
         let log = fs::File::create(self.path("log")).unwrap();
         let child = self
@@ -92,11 +107,7 @@ impl OcspAuthority {
             .stderr(log)
             .spawn()
             .unwrap();
-        let responder = Responder(child);
-        // A connection without a request would keep it waiting.
-        let said = || fs::read_to_string(self.path("log")).unwrap();
-        eventually(|| said().contains("waiting for OCSP client connections"));
-        responder
+        Responder(child)
     }
 
     /// What a client is shown of the revocation.
