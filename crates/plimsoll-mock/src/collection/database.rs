@@ -1,6 +1,6 @@
 //! The objects of one file, which is one array of them or an object of several arrays.
 //!
-//! Lists and objects are shared, not copied: whoever reads or writes them takes a snapshot, and nothing is serialised
+//! Lists and objects are shared, not copied: readers and writers take a snapshot, and nothing is serialised
 //! under the lock. What a database holds is bounded in objects and in bytes of their JSON.
 
 use std::collections::HashSet;
