@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
-use plimsoll_server::{Action, MakeAction, Request};
+use plimsoll_server::{Action, MakeAction, Request, WorkerContext};
 use plimsoll_wire::tls::Trust;
 
 use crate::action::Mock;
@@ -82,7 +82,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             move |request: &Request<'_>, rest: &str| of_wiremock.answer_wiremock(request, rest);
         apis.add(WIREMOCK, &[], Arc::new(answer));
     }
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
     }))
 }
@@ -121,7 +121,7 @@ fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeActi
         mounted.notices,
     ))?;
     let prefix = mounted.prefix.to_owned();
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>
     }))
 }

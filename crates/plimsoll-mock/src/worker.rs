@@ -364,7 +364,7 @@ impl Worker {
         });
         let (conversation, request) = (Arc::clone(conversation), asked.keep());
         self.after(delay, async move {
-            let talk = move |stream| {
+            let talk = move |stream, _drain| {
                 let talk = websocket::talk(stream, conversation, request, session);
                 Box::pin(talk) as LocalFuture<()>
             };

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use plimsoll_wire::h1::RequestError;
 
+use crate::context::WorkerContext;
+use crate::drain::DrainSignal;
 use crate::request::{Request, Version};
 use crate::response::Response;
 use crate::stream::Stream;
@@ -64,8 +66,9 @@ pub enum Outcome {
     Raw(TakeOver),
 }
 
-/// Takes a connection over; what was read beyond the request comes first from the stream.
-pub type TakeOver = Box<dyn FnOnce(Stream) -> LocalFuture<()>>;
+/// Takes a connection over; what was read beyond the request comes first from the stream. The signal begins when the
+/// engine drains: the connection should then end in order.
+pub type TakeOver = Box<dyn FnOnce(Stream, DrainSignal) -> LocalFuture<()>>;
 
 impl Answer {
     /// A response that can be sent now.
@@ -114,8 +117,8 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// Makes one action for each worker; called on the worker.
-pub type MakeAction = dyn Fn() -> Rc<dyn Action> + Send + Sync;
+/// Makes one action for each worker; called on the worker, once for each generation of the configuration.
+pub type MakeAction = dyn Fn(&WorkerContext) -> Rc<dyn Action> + Send + Sync;
 
 /// Takes whole connections that are no HTTP.
 pub trait StreamHandler {
@@ -140,8 +143,8 @@ pub struct Accepted {
     pub peeked: Vec<u8>,
 }
 
-/// Makes one handler for each worker; called on the worker.
-pub type MakeStreamHandler = dyn Fn() -> Rc<dyn StreamHandler> + Send + Sync;
+/// Makes one handler for each worker; called on the worker, once for each generation of the configuration.
+pub type MakeStreamHandler = dyn Fn(&WorkerContext) -> Rc<dyn StreamHandler> + Send + Sync;
 
 /// Takes datagrams.
 pub trait DatagramHandler {
@@ -151,5 +154,5 @@ pub trait DatagramHandler {
     fn handle(&self, datagram: &[u8], peer: SocketAddr, reply: &mut dyn FnMut(SocketAddr, &[u8]));
 }
 
-/// Makes one handler for each worker; called on the worker.
-pub type MakeDatagramHandler = dyn Fn() -> Rc<dyn DatagramHandler> + Send + Sync;
+/// Makes one handler for each worker; called on the worker, once for each generation of the configuration.
+pub type MakeDatagramHandler = dyn Fn(&WorkerContext) -> Rc<dyn DatagramHandler> + Send + Sync;

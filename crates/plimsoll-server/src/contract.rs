@@ -145,30 +145,31 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
+    use crate::context::WorkerContext;
     use crate::{Action, Delay, Echo, EchoHandler, Redirect, Respond, Response};
 
     #[test]
     fn every_small_action() {
         let hello = || Rc::new(Respond::new(Response::text(StatusCode::OK, "hello\n")));
-        action(Arc::new(move || hello() as Rc<dyn Action>));
-        action(Arc::new(|| {
+        action(Arc::new(move |_: &WorkerContext| hello() as Rc<dyn Action>));
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Respond::new(Response::new(StatusCode::NO_CONTENT)))
         }));
-        action(Arc::new(|| {
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Redirect::new(308, "/to{path}{query}").unwrap())
         }));
-        action(Arc::new(|| Rc::new(Echo)));
-        action(Arc::new(move || {
+        action(Arc::new(|_: &WorkerContext| Rc::new(Echo)));
+        action(Arc::new(move |_: &WorkerContext| {
             Rc::new(Delay::new(Duration::from_millis(2), hello()))
         }));
-        action(Arc::new(|| {
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Delay::new(Duration::from_millis(2), Rc::new(Echo)))
         }));
     }
 
     #[test]
     fn every_handler() {
-        stream_handler(Arc::new(|| Rc::new(EchoHandler)));
-        datagram_handler(Arc::new(|| Rc::new(EchoHandler)));
+        stream_handler(Arc::new(|_: &WorkerContext| Rc::new(EchoHandler)));
+        datagram_handler(Arc::new(|_: &WorkerContext| Rc::new(EchoHandler)));
     }
 }

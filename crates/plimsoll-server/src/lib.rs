@@ -9,6 +9,12 @@
 
 mod action;
 
+mod context;
+
+mod states;
+
+mod drain;
+
 mod actions;
 
 mod route;
@@ -19,7 +25,13 @@ mod metrics;
 
 mod admin;
 
+mod connection;
+
 mod request;
+
+mod fields;
+
+mod interim;
 
 mod response;
 
@@ -91,19 +103,24 @@ pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
+pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
 };
 pub use crate::alarms::Alarms;
 pub use crate::body::{BodyError, RequestBody};
+pub use crate::connection::{ConnectionInfo, TlsInfo};
+pub use crate::context::WorkerContext;
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
+pub use crate::drain::DrainSignal;
 pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
+pub use crate::fields::{FieldEdits, FieldList};
 pub use crate::file::FilePart;
 pub use crate::inherited::Inherited;
+pub use crate::interim::{InterimError, InterimSender};
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::metrics::{Figures, MetricsText};
@@ -114,10 +131,11 @@ pub use crate::middleware::{
 };
 pub use crate::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
-pub use crate::request::{Request, Scheme, Version};
+pub use crate::request::{OwnedRequest, Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::route::{
     Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex,
     RouteRefusal, Routes,
 };
+pub use crate::states::SharedStates;
 pub use crate::stream::Stream;

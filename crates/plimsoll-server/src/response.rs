@@ -42,6 +42,8 @@ pub enum ResponseBody {
     Bytes(Bytes),
     /// What lies in a file; over HTTP/1 in the clear the kernel sends it by itself.
     File(FilePart),
+    /// None, though its length is announced: for HEAD and 304. To other requests it is as `Empty`.
+    Announced(u64),
     /// Pieces as they come, with trailer fields if it has any.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>),
 }
@@ -55,6 +57,7 @@ impl fmt::Debug for ResponseBody {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
             Self::File(part) => write!(f, "File({})", part.length()),
+            Self::Announced(length) => write!(f, "Announced({length})"),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -68,6 +71,18 @@ pub struct Prepared {
     pub(crate) lines: Vec<u8>,
     pub(crate) fields: HeaderMap,
     pub(crate) content: Whole,
+}
+
+impl Prepared {
+    /// Its content; of a 304 the length that it announces.
+    pub(crate) fn body(&self) -> ResponseBody {
+        let announced = self.fields.get(CONTENT_LENGTH);
+        let announced = announced.filter(|_| self.status == StatusCode::NOT_MODIFIED);
+        match announced.and_then(|length| length.to_str().ok()?.parse().ok()) {
+            Some(length) => ResponseBody::Announced(length),
+            None => self.content.clone().into(),
+        }
+    }
 }
 
 /// Content that is there as a whole.
@@ -110,21 +125,51 @@ const OF_THE_CONNECTION: [&str; 5] = [
 pub(crate) struct Framed {
     /// Never informational: such are not answers.
     pub(crate) status: StatusCode,
-    /// With `content-length` where it is known and there may be content.
+    /// With `content-length` where it is announced.
     pub(crate) fields: HeaderMap,
     pub(crate) content: ResponseBody,
     /// Bytes of the content, where they are known.
     pub(crate) length: Option<u64>,
 }
 
+impl ResponseBody {
+    /// Bytes of it, if that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Empty => Some(0),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::File(part) => Some(part.length()),
+            Self::Announced(length) => Some(*length),
+            Self::Stream(body) => body.size_hint().exact(),
+        }
+    }
+
+    /// What `content-length` says of it, if there is to be one (RFC 9110, section 8.6).
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn announced(&self, status: StatusCode, is_head: bool) -> Option<u64> {
+        match self {
+            Self::Announced(length) if is_head || status == StatusCode::NOT_MODIFIED => {
+                let may_be_announced = has_content(status) || status == StatusCode::NOT_MODIFIED;
+                may_be_announced.then_some(*length)
+            }
+            // There is none, so it must not be waited for.
+            Self::Announced(_) => has_content(status).then_some(0),
+            content => content.length().filter(|_| has_content(status)),
+        }
+    }
+}
+
 impl Response {
-    /// The response for those who write no lines.
-    pub(crate) fn framed(self) -> Framed {
+    /// The response where the connection writes no lines.
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn framed(self, is_head: bool) -> Framed {
         let (status, mut fields, content) = match self.0 {
             Kind::Prepared(prepared) => (
                 prepared.status,
                 prepared.fields.clone(),
-                prepared.content.clone().into(),
+                prepared.body(),
             ),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
@@ -133,13 +178,8 @@ impl Response {
         } else {
             status
         };
-        let length = match &content {
-            ResponseBody::Empty => Some(0),
-            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ResponseBody::File(part) => Some(part.length()),
-            ResponseBody::Stream(body) => body.size_hint().exact(),
-        };
-        match length.filter(|_| has_content(status)) {
+        let length = content.announced(status, is_head);
+        match length {
             Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
             None => fields.remove(CONTENT_LENGTH),
         };
@@ -198,12 +238,15 @@ impl Response {
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Kind::Prepared(prepared) => Some(prepared.content.length()),
-            Kind::Built(built) => match &built.content {
-                ResponseBody::Empty => Some(0),
-                ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-                ResponseBody::File(part) => Some(part.length()),
-                ResponseBody::Stream(body) => body.size_hint().exact(),
-            },
+            Kind::Built(built) => built.content.length(),
+        }
+    }
+
+    /// Whether its content comes in pieces.
+    pub(crate) fn is_streamed(&self) -> bool {
+        match &self.0 {
+            Kind::Prepared(_) => false,
+            Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
         }
     }
 
@@ -212,17 +255,24 @@ impl Response {
     /// Content that comes in pieces cannot be kept and is left out.
     pub fn prepare(mut self) -> Rc<Prepared> {
         let built = self.built();
+        let announced = built.content.announced(built.status, false);
         let content = match std::mem::take(&mut built.content) {
             ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
             ResponseBody::File(part) => Whole::File(part),
-            ResponseBody::Empty | ResponseBody::Stream(_) => Whole::Bytes(Bytes::new()),
+            ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
+                Whole::Bytes(Bytes::new())
+            }
         };
         let mut fields = std::mem::take(&mut built.fields);
-        if has_content(built.status) {
-            fields.insert(CONTENT_LENGTH, HeaderValue::from(content.length()));
+        let length = if has_content(built.status) {
+            Some(content.length())
         } else {
-            fields.remove(CONTENT_LENGTH);
-        }
+            announced
+        };
+        match length {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
         let mut lines = Vec::new();
         let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
         write_fields(&mut head, &fields);
@@ -245,7 +295,7 @@ impl Response {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
-                content: prepared.content.clone().into(),
+                content: prepared.body(),
             }));
         }
         match &mut self.0 {
@@ -261,6 +311,14 @@ impl From<Rc<Prepared>> for Response {
     }
 }
 
+/// Leaves out what belongs to the connection or frames content.
+pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
+    for name in OF_THE_CONNECTION {
+        fields.remove(name);
+    }
+    fields.remove(CONTENT_LENGTH);
+}
+
 /// Appends fields, which as such are valid on the wire.
 pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     for (name, value) in fields {
@@ -274,4 +332,13 @@ pub(crate) fn has_content(status: StatusCode) -> bool {
     !status.is_informational()
         && status != StatusCode::NO_CONTENT
         && status != StatusCode::NOT_MODIFIED
+}
+
+/// What opens a tunnel: any 2xx does (RFC 9110, section 9.3.6).
+pub(crate) fn tunnel_status(status: StatusCode) -> StatusCode {
+    if status.is_success() {
+        status
+    } else {
+        StatusCode::OK
+    }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::{Accepted, DatagramHandler, StreamHandler};
+use crate::context::{Tasks, WorkerContext};
+use crate::connection::{Ends, NOWHERE, TlsInfo};
 use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
@@ -103,17 +105,17 @@ pub(crate) fn worker(
             return;
         }
     };
-    let worker = Rc::new(Worker::new(limits, counters));
+    let worker = Rc::new(Worker::new(number, limits, counters));
     ready.send(Ok(())).ok();
-    runtime.block_on(Listeners::new(number, worker).run(commands));
+    runtime.block_on(Listeners::new(worker).run(commands));
     // Dropping the runtime drops what connections are left.
 }
 
 /// The listeners of a worker, by what their plan says.
 struct Listeners {
-    /// That of the worker.
-    number: usize,
     worker: Rc<Worker>,
+    /// Of the configuration that is served.
+    tasks: Rc<Tasks>,
     listening: HashMap<Key, Listening>,
 }
 
@@ -137,10 +139,10 @@ enum Served {
 }
 
 impl Listeners {
-    fn new(number: usize, worker: Rc<Worker>) -> Self {
+    fn new(worker: Rc<Worker>) -> Self {
         Self {
-            number,
             worker,
+            tasks: Rc::default(),
             listening: HashMap::new(),
         }
     }
@@ -169,21 +171,38 @@ impl Listeners {
 
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
+        let tasks = Rc::<Tasks>::default();
+        let context = WorkerContext::new(Rc::clone(&self.worker), Rc::clone(&tasks));
+        if let Err(error) = self.update(updates, &context).await {
+            tasks.end();
+            return Err(error);
+        }
+        // The new actions have found what they share with the old ones by now.
+        std::mem::replace(&mut self.tasks, tasks).end();
+        Ok(())
+    }
+
+    async fn update(&mut self, updates: Vec<Update>, context: &WorkerContext) -> io::Result<()> {
         let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
         for mut update in updates {
             let key = update.key.clone();
             if let Some(socket) = update.socket.take() {
-                let listening = self.listen(socket, update)?;
+                let listening = self.listen(socket, update, context)?;
                 self.listening.insert(key, listening);
             } else {
-                self.replace(update)?;
+                self.replace(update, context)?;
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(&self, socket: Socket, update: Update) -> io::Result<Listening> {
+    fn listen(
+        &self,
+        socket: Socket,
+        update: Update,
+        context: &WorkerContext,
+    ) -> io::Result<Listening> {
         let proxied_by = Rc::new(RefCell::new(update.proxied_by));
         let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
@@ -197,13 +216,13 @@ impl Listeners {
             ) => {
                 let listener = Acceptor::new(socket)?;
                 let service = Rc::new(Service {
-                    action: action().into(),
+                    action: action(context).into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                     http2: (*http2).into(),
                     http3: RefCell::default(),
                 });
                 let served = Served::Http(Rc::clone(&service));
-                let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
+                let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
                 (
                     served,
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
@@ -211,9 +230,9 @@ impl Listeners {
             }
             (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
                 let listener = Acceptor::new(socket)?;
-                let handler = handler();
-                let taking = move |stream, place, peer| {
-                    spawn_local(take_stream(Rc::clone(&handler), stream, place, peer));
+                let handler = handler(context);
+                let taking = move |stream, place, ends| {
+                    spawn_local(take_stream(Rc::clone(&handler), stream, place, ends));
                 };
                 (
                     Served::Other,
@@ -233,14 +252,14 @@ impl Listeners {
                 let quic = update.quic.ok_or_else(no_http)?;
                 let listener = Rc::new(QuicListener::new(quic));
                 let running =
-                    Rc::clone(&listener).run(socket, self.number, worker, service, stopped);
+                    Rc::clone(&listener).run(socket, worker, service, stopped);
                 (Served::Quic(listener), spawn_local(running))
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
                 let socket = UdpSocket::from_std(socket)?;
                 (
                     Served::Other,
-                    spawn_local(datagrams(socket, handler(), stopped)),
+                    spawn_local(datagrams(socket, handler(context), stopped)),
                 )
             }
             _ => return Err(io::Error::other("the socket is of another kind")),
@@ -265,7 +284,7 @@ impl Listeners {
     }
 
     /// Serves something else on a socket that stays.
-    fn replace(&mut self, update: Update) -> io::Result<()> {
+    fn replace(&mut self, update: Update, context: &WorkerContext) -> io::Result<()> {
         let beside = self.beside(&update.key);
         let Some(listening) = self.listening.get(&update.key) else {
             return Err(io::Error::other("the listener is not there"));
@@ -282,7 +301,7 @@ impl Listeners {
                 },
                 _,
             ) => {
-                service.action.replace(action());
+                service.action.replace(action(context));
                 service.tls.replace(tls.map(TlsAcceptor::from));
                 service.http2.set(http2);
                 if http3.is_none() {
@@ -339,7 +358,11 @@ impl Listeners {
 
 /// What connections are accepted from.
 enum Acceptor {
-    Tcp(TcpListener),
+    Tcp {
+        listener: TcpListener,
+        /// The address of every connection, if it is the same.
+        local: Option<SocketAddr>,
+    },
     Unix(UnixListener),
 }
 
@@ -349,29 +372,39 @@ enum Connected {
     Unix(UnixStream),
 }
 
-/// What clients at a socket in the file system come from.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-
 impl Acceptor {
     fn new(socket: Socket) -> io::Result<Self> {
         match socket {
-            Socket::Tcp(socket) => TcpListener::from_std(socket).map(Self::Tcp),
+            Socket::Tcp(socket) => {
+                let listener = TcpListener::from_std(socket)?;
+                let local = listener.local_addr()?;
+                let local = Some(local).filter(|local| !local.ip().is_unspecified());
+                Ok(Self::Tcp { listener, local })
+            }
             Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
             Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
         }
     }
 
-    async fn accept(&self) -> io::Result<(Connected, SocketAddr)> {
+    async fn accept(&self) -> io::Result<(Connected, Ends)> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp { listener, local } => {
                 let (stream, peer) = listener.accept().await?;
                 // A client that is gone already will be noticed when it is read from.
                 stream.set_nodelay(true).ok();
-                Ok((Connected::Tcp(stream), peer))
+                let local = match local {
+                    Some(local) => *local,
+                    None => stream.local_addr().unwrap_or(NOWHERE),
+                };
+                Ok((Connected::Tcp(stream), Ends { peer, local }))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((Connected::Unix(stream), NOWHERE))
+                let ends = Ends {
+                    peer: NOWHERE,
+                    local: NOWHERE,
+                };
+                Ok((Connected::Unix(stream), ends))
             }
         }
     }
@@ -392,7 +425,7 @@ async fn accept(
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(Connected, Place, SocketAddr) + 'static,
+    take: impl Fn(Connected, Place, Ends) + 'static,
 ) {
     let take = Rc::new(take);
     loop {
@@ -404,7 +437,8 @@ async fn accept(
         };
         match accepted {
             None => return,
-            Some(Ok((stream, peer))) => {
+            Some(Ok((stream, ends))) => {
+                let peer = ends.peer;
                 let limits = worker.limits();
                 let is_proxied = is_within(&proxies.borrow(), peer);
                 // Those of a proxy are counted by whom it passes on; those on this machine have no address.
@@ -422,9 +456,9 @@ async fn accept(
                         let place = Place::new(Rc::clone(&worker), peer.ip());
                         match stream {
                             Connected::Tcp(stream) if is_proxied => {
-                                spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
+                                spawn_local(take_proxied(stream, place, ends, Rc::clone(&take)));
                             }
-                            stream => take(stream, place, peer),
+                            stream => take(stream, place, ends),
                         }
                     }
                     Err(cut) => worker.counters.cut(cut),
@@ -449,19 +483,19 @@ fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
 async fn take_proxied(
     mut stream: TcpStream,
     mut place: Place,
-    peer: SocketAddr,
-    take: Rc<impl Fn(Connected, Place, SocketAddr)>,
+    ends: Ends,
+    take: Rc<impl Fn(Connected, Place, Ends)>,
 ) {
-    let client = proxied::client(&mut stream, &place).await;
-    let moved = client.and_then(|client| {
-        let client = client.unwrap_or(peer);
-        if client != peer {
-            place.moved(client.ip())?;
+    let named = proxied::ends(&mut stream, &place).await;
+    let moved = named.and_then(|named| {
+        let named = named.map_or(ends, Ends::from);
+        if named.peer != ends.peer {
+            place.moved(named.peer.ip())?;
         }
-        Ok(client)
+        Ok(named)
     });
     match moved {
-        Ok(client) => take(Connected::Tcp(stream), place, client),
+        Ok(ends) => take(Connected::Tcp(stream), place, ends),
         Err(cut) => place.worker.counters.cut(cut),
     }
 }
@@ -471,15 +505,18 @@ fn is_shortage(error: &io::Error) -> bool {
     FailureKind::from_io(error) == FailureKind::ResourceLimit
 }
 
-fn take_http(service: &Rc<Service>, stream: Connected, place: Place, peer: SocketAddr) {
+fn take_http(service: &Rc<Service>, stream: Connected, place: Place, ends: Ends) {
     let service = Rc::clone(service);
     let acceptor = service.tls.borrow().clone();
     match (acceptor, stream) {
         (Some(acceptor), Connected::Tcp(stream)) => {
-            spawn_local(take_https(acceptor, service, stream, place, peer))
+            spawn_local(take_https(acceptor, service, stream, place, ends))
         }
         // What does not leave the machine is not encrypted.
-        (_, stream) => spawn_local(http1::serve(stream.into(), service, place, peer)),
+        (_, stream) => {
+            let info = ends.info(&place, None);
+            spawn_local(http1::serve(stream.into(), service, place, info))
+        }
     };
 }
 
@@ -509,7 +546,7 @@ async fn take_https(
     service: Rc<Service>,
     stream: TcpStream,
     place: Place,
-    peer: SocketAddr,
+    ends: Ends,
 ) {
     let timeout = place.worker.limits().handshake_timeout;
     match tokio::time::timeout(timeout, speaks_in_the_clear(&stream)).await {
@@ -526,17 +563,19 @@ async fn take_https(
         Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
         Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
         Ok(Ok(stream)) => {
-            let protocol = stream.get_ref().1.alpn_protocol();
+            let tls = TlsInfo::of(stream.get_ref().1);
+            let protocol = tls.alpn.as_deref();
             // An authority has seen what it wanted to see (RFC 8737, section 3).
             if protocol == Some(ACME_TLS) {
                 return;
             }
             let is_http2 = protocol == Some(b"h2");
+            let info = ends.info(&place, Some(tls));
             let stream = Stream::tls(stream);
             if is_http2 {
-                Box::pin(http2::serve(stream, service, place, peer)).await;
+                Box::pin(http2::serve(stream, service, place, info)).await;
             } else {
-                http1::serve(stream, service, place, peer).await;
+                http1::serve(stream, service, place, info).await;
             }
         }
     }
@@ -546,7 +585,7 @@ async fn take_stream(
     handler: Rc<dyn StreamHandler>,
     stream: Connected,
     place: Place,
-    peer: SocketAddr,
+    ends: Ends,
 ) {
     let timeout = place.worker.limits().write_timeout;
     let mut stream = Stream::from(stream).with_write_timeout(timeout);
@@ -575,7 +614,7 @@ async fn take_stream(
     }
     let serving = handler.handle(Accepted {
         stream,
-        peer,
+        peer: ends.peer,
         peeked,
     });
     serving.await;

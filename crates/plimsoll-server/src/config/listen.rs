@@ -17,6 +17,7 @@ use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
 use crate::config::{Context, acme, middleware, ocsp, udp};
+use crate::context::WorkerContext;
 use crate::counters::Counters;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
@@ -162,7 +163,7 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
     let redirect = redirect.map_err(|error| settings.wrong(error, None)).ok();
     settings.finish();
     let redirect = redirect?;
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(redirect.clone()) as Rc<dyn Action>
     }))
 }
@@ -178,8 +179,8 @@ fn layered(
     log: Option<AccessLog>,
 ) -> Arc<MakeAction> {
     let routes = Arc::clone(routes);
-    Arc::new(move || {
-        let mut action = middleware.over(routes());
+    Arc::new(move |context: &WorkerContext| {
+        let mut action = middleware.over(routes(context));
         if let Some((challenges, counters)) = &challenges {
             action = Rc::new(WithChallenges {
                 challenges: challenges.clone(),

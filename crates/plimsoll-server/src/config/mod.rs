@@ -42,6 +42,7 @@ use crate::action::{Action, MakeAction};
 use crate::admin::{AdminApis, AdminPath};
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
+use crate::context::WorkerContext;
 use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::inherited::Inherited;
@@ -233,10 +234,10 @@ impl Context<'_> {
 /// The routes as what each worker makes of them.
 fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
     let counters = Arc::clone(counters);
-    Arc::new(move || {
+    Arc::new(move |context: &WorkerContext| {
         let routes = plans.iter().map(|plan| {
             let tag = counters.route(&plan.name);
-            let action = plan.middleware.over(plan.action.make());
+            let action = plan.middleware.over(plan.action.make(context));
             (plan.conditions.clone(), tag, action)
         });
         Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>

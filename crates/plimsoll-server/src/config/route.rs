@@ -13,6 +13,7 @@ use crate::actions::{Delay, Echo, Redirect, Respond};
 use crate::config::action::{Made, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
+use crate::context::WorkerContext;
 use crate::middleware::Middleware;
 use crate::response::{Response, ResponseBody};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
@@ -41,7 +42,7 @@ pub(super) enum ActionPlan {
 }
 
 impl ActionPlan {
-    pub(super) fn make(&self) -> Rc<dyn Action> {
+    pub(super) fn make(&self, context: &WorkerContext) -> Rc<dyn Action> {
         match self {
             Self::Respond {
                 status,
@@ -57,8 +58,11 @@ impl ActionPlan {
             }
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
             Self::Echo => Rc::new(Echo),
-            Self::Delay(time, inner) => Rc::new(Delay::new(*time, inner.make())),
-            Self::Other(Made(make)) => make(),
+            Self::Delay(time, inner) => {
+                let inner = inner.make(context);
+                Rc::new(Delay::new(*time, inner).with_alarms(context.alarms().clone()))
+            },
+            Self::Other(Made(make)) => make(context),
         }
     }
 }

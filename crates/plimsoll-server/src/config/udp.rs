@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::action::{DatagramHandler, MakeDatagramHandler};
 use crate::actions::EchoHandler;
 use crate::config::document::Table;
+use crate::context::WorkerContext;
 
 /// What the table says; there is only `echo`.
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {
@@ -15,5 +16,7 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> 
     }
     table.finish();
     echo?.finish();
-    Some(Arc::new(|| Rc::new(EchoHandler) as Rc<dyn DatagramHandler>))
+    Some(Arc::new(|_: &WorkerContext| {
+        Rc::new(EchoHandler) as Rc<dyn DatagramHandler>
+    }))
 }

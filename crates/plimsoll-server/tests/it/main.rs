@@ -4,6 +4,8 @@
 
 mod allocations;
 
+mod context;
+
 mod departed;
 
 mod files;
@@ -31,6 +33,8 @@ mod rates;
 mod server;
 
 mod sockets;
+
+mod versions;
 
 mod websocket;
 
