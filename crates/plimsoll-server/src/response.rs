@@ -311,7 +311,12 @@ impl From<Rc<Prepared>> for Response {
 
 /// Leaves out what belongs to the connection or frames content.
 pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
-    for name in OF_THE_CONNECTION {
+    let set_by_server: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_set_by_server(name))
+        .cloned()
+        .collect();
+    for name in set_by_server {
         fields.remove(name);
     }
     fields.remove(CONTENT_LENGTH);
