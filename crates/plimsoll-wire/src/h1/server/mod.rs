@@ -342,7 +342,7 @@ impl RequestDecoder {
 }
 
 /// The fields of lines of `name: value`, as [`RequestDecoder::finish_body`] returns them.
-pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     lines.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))

@@ -24,7 +24,7 @@ impl Fields {
     }
 
     /// Names and values; the names are lowercase, `:status` is among them.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let mut start = 0;
         self.ends.iter().map(move |&(name_end, end)| {
             let field = (&self.bytes[start..name_end], &self.bytes[name_end..end]);
