@@ -217,6 +217,16 @@ impl Response {
         self
     }
 
+    /// The same with these fields in place of all it has; those that are the connection's are left out.
+    #[must_use]
+    pub fn with_fields(mut self, mut fields: HeaderMap) -> Self {
+        if fields.keys().any(is_set_by_server) {
+            remove_connection_fields(&mut fields);
+        }
+        self.built().fields = fields;
+        self
+    }
+
     /// The same with this content.
     #[must_use]
     pub fn with_body(mut self, content: ResponseBody) -> Self {
