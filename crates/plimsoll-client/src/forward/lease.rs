@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -102,13 +103,21 @@ impl Lease {
         }
     }
 
+    /// Waits until it is known which upgrades the connection allows: over HTTP/2, for the server's SETTINGS.
+    pub async fn settled(&self) {
+        if let Kind::Http2(reservation) = &self.kind {
+            let connection = reservation.connection();
+            poll_fn(|context| connection.poll_established(context)).await;
+        }
+    }
+
     /// Begins an exchange. The request is sent as the exchange is polled.
     ///
     /// - `body`: read when the connection takes more. Its exact size, if it has one, is announced. With CONNECT and
     ///   with an upgrade over HTTP/2 it is not read.
     ///
     /// Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
-    /// (`upgrade-refused`), or, with a retry that is safe, if the server is closing the connection.
+    /// (`upgrade-refused`; see [`settled`](Self::settled)), or, with a retry that is safe, if the server is closing the connection.
     pub fn begin<B>(self, head: &Head<'_>, body: B) -> Result<Exchange<B>, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,

@@ -91,6 +91,10 @@ pub struct Destination {
     /// For an HTTP proxy without a tunnel: what stands before the path, and the credentials of the proxy.
     absolute: Option<(String, Option<Secret>)>,
     /// The last one that became idle is used first.
+    #[expect(
+        clippy::vec_box,
+        reason = "connections move between here and their exchanges"
+    )]
     idle: RefCell<Vec<Box<Http1Connection>>>,
     multiplexed: RefCell<Vec<Rc<Http2Connection>>>,
     /// Connections that are open or being opened.
@@ -282,9 +286,13 @@ impl Destination {
     }
 
     fn may_connect(&self) -> bool {
+        // The streams of a new HTTP/2 connection may be enough for all; how many it has is known with its SETTINGS.
         let is_one_enough = self.is_multiplexed.get() != Some(false);
-        self.open.get() < self.core.options.connections
-            && (!is_one_enough || self.connecting.get() == 0)
+        let is_settling = || {
+            let multiplexed = self.multiplexed.borrow();
+            self.connecting.get() > 0 || multiplexed.iter().any(|it| !it.is_established())
+        };
+        self.open.get() < self.core.options.connections && !(is_one_enough && is_settling())
     }
 
     /// Opens a connection; `None` if others took all its streams meanwhile.
@@ -384,7 +392,8 @@ impl Destination {
 
     /// An HTTP/2 connection has free streams, or has none any more.
     pub(super) fn call_for(&self, streams: usize) {
-        for _ in 0..streams.min(self.waiters.borrow().len()) {
+        let waiting = self.waiters.borrow().len();
+        for _ in 0..streams.min(waiting) {
             self.call();
         }
     }
