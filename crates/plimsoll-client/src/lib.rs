@@ -8,6 +8,8 @@ mod resolve_override;
 
 mod resolve;
 
+mod address_filter;
+
 mod proxy;
 
 mod no_proxy;
@@ -50,6 +52,7 @@ pub mod check;
 
 pub mod grpc;
 
+pub use crate::address_filter::AddressFilter;
 pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;

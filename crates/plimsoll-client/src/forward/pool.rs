@@ -14,8 +14,11 @@ use plimsoll_wire::{SystemClock, h2};
 
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
+use super::http3::{QuicConnection, QuicPlace};
 use super::lease::Lease;
-use crate::{ConnectFailure, Connection, Connector, Endpoint, ReadBuffer, RequestForm};
+use crate::{
+    ConnectFailure, Connection, Connector, Endpoint, Http3Connection, ReadBuffer, RequestForm,
+};
 
 /// The version of HTTP that connections of a pool speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub enum Speaks {
     /// What the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
     #[default]
     Negotiated,
+    /// HTTP/3, which needs settings of QUIC in the plan of the connector; no upgrades.
+    Http3,
 }
 
 /// Bounds on the connections of a pool.
@@ -97,6 +102,7 @@ pub struct Destination {
     )]
     idle: RefCell<Vec<Box<Http1Connection>>>,
     multiplexed: RefCell<Vec<Rc<Http2Connection>>>,
+    quic: RefCell<Vec<Rc<QuicConnection>>>,
     /// Connections that are open or being opened.
     open: Cell<usize>,
     connecting: Cell<usize>,
@@ -194,7 +200,7 @@ impl Destination {
         Self {
             is_multiplexed: Cell::new(match core.options.speaks {
                 Speaks::Http1 => Some(false),
-                Speaks::Http2 => Some(true),
+                Speaks::Http2 | Speaks::Http3 => Some(true),
                 Speaks::Negotiated => (!endpoint.is_tls()).then_some(false),
             }),
             core,
@@ -202,6 +208,7 @@ impl Destination {
             absolute,
             idle: RefCell::default(),
             multiplexed: RefCell::default(),
+            quic: RefCell::default(),
             open: Cell::new(0),
             connecting: Cell::new(0),
             waiters: RefCell::default(),
@@ -273,6 +280,15 @@ impl Destination {
             }
             self.leave();
         }
+        if options.speaks == Speaks::Http3 {
+            self.retire_quic(|connection| {
+                connection.is_retired() || connection.is_old(options.lifetime, now)
+            });
+            let quic = self.quic.borrow();
+            let free = quic.iter().find(|connection| connection.is_free())?;
+            let place = QuicPlace::new(Rc::clone(free), Rc::clone(self));
+            return Some(Lease::http3(place, now));
+        }
         let multiplexed = self.multiplexed.borrow();
         let is_old = |it: &&Rc<Http2Connection>| it.is_old(now);
         if let Some(old) = multiplexed.iter().find(is_old).cloned() {
@@ -299,6 +315,9 @@ impl Destination {
     async fn connect(self: &Rc<Self>) -> Result<Option<Lease>, ConnectFailure> {
         let attempt = Attempt::begin(self);
         let clock = SharedClock(Rc::clone(&self.core.clock));
+        if self.core.options.speaks == Speaks::Http3 {
+            return self.connect_quic(attempt, &clock).await.map(Some);
+        }
         let connection = self.core.connector.connect(&self.endpoint, &clock).await?;
         let is_multiplexed = self.judge(&connection)?;
         let now = self.now();
@@ -322,6 +341,37 @@ impl Destination {
         Ok(lease.map(|lease| lease.connected(phases)))
     }
 
+    async fn connect_quic(
+        self: &Rc<Self>,
+        attempt: Attempt<'_>,
+        clock: &SharedClock,
+    ) -> Result<Lease, ConnectFailure> {
+        let options = &self.core.options;
+        let connector = &self.core.connector;
+        let connecting = connector.connect_http3(&self.endpoint, options.limits, clock);
+        let Http3Connection { http, phases } = connecting.await?;
+        let now = self.now();
+        let connection = Rc::new(QuicConnection::new(http, options.streams, now));
+        attempt.succeed();
+        self.quic.borrow_mut().push(Rc::clone(&connection));
+        let place = QuicPlace::new(connection, Rc::clone(self));
+        // The streams of the connection may be enough for those that waited for it.
+        self.call_for(options.streams as usize);
+        Ok(Lease::http3(place, now).connected(phases))
+    }
+
+    /// Takes out HTTP/3 connections, which close when their last exchange has ended.
+    fn retire_quic(&self, is_over: impl Fn(&QuicConnection) -> bool) {
+        let before = self.quic.borrow().len();
+        self.quic
+            .borrow_mut()
+            .retain(|connection| !is_over(connection));
+        let after = self.quic.borrow().len();
+        for _ in after..before {
+            self.leave();
+        }
+    }
+
     /// Whether `connection` speaks HTTP/2. Fails if it should and does not.
     fn judge(&self, connection: &Connection) -> Result<bool, ConnectFailure> {
         match self.core.options.speaks {
@@ -333,7 +383,7 @@ impl Destination {
                     phases: connection.phases,
                 }),
             },
-            Speaks::Negotiated => Ok(connection.alpn.as_deref() == Some(b"h2")),
+            Speaks::Negotiated | Speaks::Http3 => Ok(connection.alpn.as_deref() == Some(b"h2")),
         }
     }
 
@@ -437,6 +487,9 @@ impl Destination {
         for _ in 0..closed {
             self.leave();
         }
+        self.retire_quic(|connection| {
+            connection.is_retired() || connection.is_unused_since(options.idle_timeout, now)
+        });
         let multiplexed: Vec<_> = self.multiplexed.borrow().clone();
         for connection in multiplexed {
             if connection.is_unused_since(options.idle_timeout, now) {

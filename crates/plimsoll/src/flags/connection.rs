@@ -176,6 +176,7 @@ impl ConnectionArgs {
                 let options = QuicOptions {
                     udp_payload: self.udp_payload,
                     early_data: self.early_data,
+                    stream_window: None,
                 };
                 let flag = match self.udp_payload {
                     Some(bytes) if !QuicOptions::PAYLOADS.contains(&bytes) => "--udp-payload",

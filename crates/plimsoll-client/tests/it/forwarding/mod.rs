@@ -6,6 +6,8 @@ mod http1_server;
 
 mod http2_server;
 
+mod http3_server;
+
 mod pooling;
 
 mod server;
@@ -20,7 +22,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::{Head, Pool, PoolOptions, ResponseHead, Speaks};
-use plimsoll_client::{ConnectOptions, Endpoint};
+use plimsoll_client::{ConnectOptions, Endpoint, QuicOptions};
 use plimsoll_model::Failure;
 use plimsoll_testkit::Authority;
 use plimsoll_wire::tls::{TlsSettings, Trust};
@@ -45,17 +47,24 @@ pub(crate) enum Over {
     Http1Tls,
     Http2,
     Http2Tls,
+    Http3,
 }
 
 impl Over {
-    pub(crate) const ALL: [Self; 4] = [Self::Http1, Self::Http1Tls, Self::Http2, Self::Http2Tls];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Http1,
+        Self::Http1Tls,
+        Self::Http2,
+        Self::Http2Tls,
+        Self::Http3,
+    ];
 
     fn is_http1(self) -> bool {
         matches!(self, Self::Http1 | Self::Http1Tls)
     }
 
     fn is_tls(self) -> bool {
-        matches!(self, Self::Http1Tls | Self::Http2Tls)
+        matches!(self, Self::Http1Tls | Self::Http2Tls | Self::Http3)
     }
 }
 
@@ -72,17 +81,63 @@ impl Ground {
     }
 
     pub(crate) async fn with(over: Over, options: PoolOptions) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address: SocketAddr = listener.local_addr().unwrap();
         let server = Rc::new(Server::default());
         let authority = Authority::new();
+        let address = if over == Over::Http3 {
+            Self::listen_quic(&server, &authority)
+        } else {
+            Self::listen(over, &server, &authority).await
+        };
+        let speaks = match over {
+            Over::Http1 => Speaks::Http1,
+            Over::Http2 => Speaks::Http2,
+            Over::Http1Tls | Over::Http2Tls => Speaks::Negotiated,
+            Over::Http3 => Speaks::Http3,
+        };
+        let scheme = if over.is_tls() { "https" } else { "http" };
+        let quic = QuicOptions {
+            stream_window: Some(options.stream_window),
+            ..QuicOptions::default()
+        };
+        let quic_tls = tls(&authority, &[b"h3"]);
+        Self {
+            server,
+            pool: Pool::new(
+                connector(ConnectOptions {
+                    tls: Some(tls(&authority, &[b"h2", b"http/1.1"])),
+                    quic: Some(quic.compile(&quic_tls, false).unwrap()),
+                    ..ConnectOptions::default()
+                }),
+                PoolOptions { speaks, ..options },
+            ),
+            endpoint: Endpoint::parse(&format!("{scheme}://{address}/")).unwrap(),
+        }
+    }
+
+    fn listen_quic(server: &Rc<Server>, authority: &Authority) -> SocketAddr {
+        let tls = authority.issue(&["127.0.0.1"]).server_config();
+        let endpoint = http3_server::endpoint(tls);
+        let address = endpoint.local_addr().unwrap();
+        let server = Rc::clone(server);
+        tokio::task::spawn_local(async move {
+            while let Some(incoming) = endpoint.accept().await {
+                server.connections.set(server.connections.get() + 1);
+                tokio::task::spawn_local(http3_server::serve(Rc::clone(&server), incoming));
+            }
+        });
+        address
+    }
+
+    async fn listen(over: Over, server: &Rc<Server>, authority: &Authority) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
         let acceptor = over.is_tls().then(|| {
             let mut config = authority.issue(&["127.0.0.1"]).server_config();
             let alpn: &[u8] = if over.is_http1() { b"http/1.1" } else { b"h2" };
             config.alpn_protocols = vec![alpn.to_vec()];
             tokio_rustls::TlsAcceptor::from(Arc::new(config))
         });
-        let accepting = Rc::clone(&server);
+        let accepting = Rc::clone(server);
         tokio::task::spawn_local(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -106,23 +161,7 @@ impl Ground {
                 });
             }
         });
-        let speaks = match over {
-            Over::Http1 => Speaks::Http1,
-            Over::Http2 => Speaks::Http2,
-            Over::Http1Tls | Over::Http2Tls => Speaks::Negotiated,
-        };
-        let scheme = if over.is_tls() { "https" } else { "http" };
-        Self {
-            server,
-            pool: Pool::new(
-                connector(ConnectOptions {
-                    tls: Some(tls(&authority)),
-                    ..ConnectOptions::default()
-                }),
-                PoolOptions { speaks, ..options },
-            ),
-            endpoint: Endpoint::parse(&format!("{scheme}://{address}/")).unwrap(),
-        }
+        address
     }
 
     /// Makes a plain exchange to its end.
@@ -159,11 +198,11 @@ impl Ground {
     }
 }
 
-fn tls(authority: &Authority) -> Arc<rustls::ClientConfig> {
+fn tls(authority: &Authority, alpn: &[&[u8]]) -> Arc<rustls::ClientConfig> {
     let files = plimsoll_testkit::MaterialFiles::new();
     let settings = TlsSettings {
         trust: Trust::Only(files.write("roots.pem", &authority.pem())),
-        alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        alpn: alpn.iter().map(|name| name.to_vec()).collect(),
         ..TlsSettings::default()
     };
     settings.compile().unwrap()

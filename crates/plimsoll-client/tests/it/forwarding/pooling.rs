@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_client::forward::{Head, PoolOptions, may_retry};
 use plimsoll_client::forward::{Pool, Speaks};
-use plimsoll_client::{ConnectOptions, Endpoint};
+use plimsoll_client::{AddressFilter, ConnectOptions, Endpoint};
 use plimsoll_model::{FailureKind, Phase, Retry};
 use plimsoll_testkit::{Origin, Script, Step};
 
@@ -160,6 +160,30 @@ fn sweeping_closes_idle_connections() {
             (destination.status().open, destination.status().idle),
             (0, 0)
         );
+    });
+}
+
+#[test]
+fn addresses_that_are_not_allowed_are_not_connected_to() {
+    run_local(async {
+        let origin = Origin::hello();
+        let pool = Pool::new(
+            connector(ConnectOptions {
+                address_filter: Some(AddressFilter::public()),
+                ..ConnectOptions::default()
+            }),
+            PoolOptions::default(),
+        );
+        for host in ["127.0.0.1", "localhost"] {
+            let url = origin.url("/").replace("127.0.0.1", host);
+            let endpoint = Endpoint::parse(&url).unwrap();
+            let failure = pool.acquire(&endpoint).await.unwrap_err().failure;
+            assert_eq!(
+                (failure.phase, failure.kind),
+                (Phase::Dns, FailureKind::Refused)
+            );
+        }
+        assert_eq!(origin.connections(), 0);
     });
 }
 
