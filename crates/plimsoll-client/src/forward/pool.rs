@@ -242,6 +242,31 @@ impl Destination {
         Box::pin(self.acquire_later(begun)).await
     }
 
+    /// Waits for an HTTP/1 connection that has not carried an exchange, so that the server cannot be closing it: for
+    /// requests that may not be sent twice, and for the second attempt of those that may. HTTP/2 and HTTP/3 servers
+    /// announce that they close connections, so theirs are shared all the same.
+    pub async fn acquire_unused(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
+        if self.is_multiplexed.get() != Some(false) {
+            return self.acquire().await;
+        }
+        let begun = self.now();
+        if self.open.get() >= self.core.options.connections {
+            // An idle connection makes room for the new one.
+            let oldest = {
+                let mut idle = self.idle.borrow_mut();
+                (!idle.is_empty()).then(|| idle.remove(0))
+            };
+            if oldest.is_none() {
+                return Box::pin(self.acquire_later(begun)).await;
+            }
+            self.open.set(self.open.get() - 1);
+        }
+        match Box::pin(self.connect()).await? {
+            Some(lease) => Ok(lease),
+            None => Box::pin(self.acquire_later(begun)).await,
+        }
+    }
+
     async fn acquire_later(self: &Rc<Self>, begun: Instant) -> Result<Lease, ConnectFailure> {
         let mut blocked = None;
         let mut is_first = true;

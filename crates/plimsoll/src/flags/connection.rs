@@ -195,6 +195,7 @@ impl ConnectionArgs {
             proxy_tls = Some(compile(&settings, problems)?);
         }
         let plan = ConnectPlan::new(ConnectOptions {
+            address_filter: None,
             overrides: Overrides::new(overrides),
             family: match (self.ipv4, self.ipv6) {
                 (true, _) => AddressFamily::Ipv4,

@@ -53,6 +53,27 @@ fn connections_are_capped_and_callers_wait_for_them() {
 }
 
 #[test]
+fn an_unused_connection_takes_the_place_of_an_idle_one() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        ground.get("/hello").await.unwrap();
+        assert_eq!(destination.status().idle, 1);
+        let lease = destination.acquire_unused().await.unwrap();
+        assert!(!lease.is_reused());
+        assert_eq!(
+            (destination.status().open, destination.status().idle),
+            (1, 0)
+        );
+        assert_eq!(ground.server.connections.get(), 2);
+    });
+}
+
+#[test]
 fn a_caller_that_gives_up_leaves_its_place_to_the_next() {
     run_local(async {
         let options = PoolOptions {
