@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
+use plimsoll_client::is_idempotent;
 use plimsoll_wire::http::FieldClass;
 
 use super::Upstream;
@@ -106,8 +107,7 @@ impl Outgoing {
             authority: host.to_owned(),
             fields: written,
             body: Bytes::copy_from_slice(asked.body),
-            is_idempotent: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
-                .contains(&asked.method),
+            is_idempotent: is_idempotent(asked.method),
         })
     }
 }
