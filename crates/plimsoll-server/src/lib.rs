@@ -103,7 +103,9 @@ pub use crate::action::{
     Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
     MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody};
+pub use crate::actions::{
+    Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
+};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,

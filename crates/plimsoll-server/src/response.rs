@@ -166,11 +166,7 @@ impl Response {
     /// - `is_head`: the request has the method HEAD.
     pub(crate) fn framed(self, is_head: bool) -> Framed {
         let (status, mut fields, content) = match self.0 {
-            Kind::Prepared(prepared) => (
-                prepared.status,
-                prepared.fields.clone(),
-                prepared.body(),
-            ),
+            Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
         let status = if status.is_informational() {

@@ -23,8 +23,8 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::{Accepted, DatagramHandler, StreamHandler};
-use crate::context::{Tasks, WorkerContext};
 use crate::connection::{Ends, NOWHERE, TlsInfo};
+use crate::context::{Tasks, WorkerContext};
 use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
@@ -251,8 +251,7 @@ impl Listeners {
                 service.http3.replace(Some(Rc::new(AltSvc::new(port))));
                 let quic = update.quic.ok_or_else(no_http)?;
                 let listener = Rc::new(QuicListener::new(quic));
-                let running =
-                    Rc::clone(&listener).run(socket, worker, service, stopped);
+                let running = Rc::clone(&listener).run(socket, worker, service, stopped);
                 (Served::Quic(listener), spawn_local(running))
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
@@ -581,12 +580,7 @@ async fn take_https(
     }
 }
 
-async fn take_stream(
-    handler: Rc<dyn StreamHandler>,
-    stream: Connected,
-    place: Place,
-    ends: Ends,
-) {
+async fn take_stream(handler: Rc<dyn StreamHandler>, stream: Connected, place: Place, ends: Ends) {
     let timeout = place.worker.limits().write_timeout;
     let mut stream = Stream::from(stream).with_write_timeout(timeout);
     let mut peeked = Vec::new();

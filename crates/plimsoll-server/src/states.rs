@@ -44,11 +44,7 @@ impl SharedStates {
     ///
     /// - `identity`: everything in the configuration that the state depends on; one that is configured differently
     ///   begins anew.
-    pub fn state<T: Any + Send + Sync>(
-        &self,
-        identity: &str,
-        make: impl FnOnce() -> T,
-    ) -> Arc<T> {
+    pub fn state<T: Any + Send + Sync>(&self, identity: &str, make: impl FnOnce() -> T) -> Arc<T> {
         self.try_state(identity, || Ok::<_, std::convert::Infallible>(make()))
             .unwrap_or_else(|never| match never {})
     }

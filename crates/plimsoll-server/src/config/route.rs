@@ -61,7 +61,7 @@ impl ActionPlan {
             Self::Delay(time, inner) => {
                 let inner = inner.make(context);
                 Rc::new(Delay::new(*time, inner).with_alarms(context.alarms().clone()))
-            },
+            }
             Self::Other(Made(make)) => make(context),
         }
     }

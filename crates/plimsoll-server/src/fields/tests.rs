@@ -107,7 +107,11 @@ fn check(
             .filter(|(known, _)| known.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
             .collect();
-        let in_map: Vec<_> = map.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        let in_map: Vec<_> = map
+            .get_all(name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
         prop_assert_eq!(all, in_map);
     }
     let Some((edits, rest)) = layers.split_first() else {

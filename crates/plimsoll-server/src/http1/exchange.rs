@@ -15,9 +15,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::respond::checked;
 use super::wait::WaitsFor;
-use super::{
-    Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims,
-};
+use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims};
 use crate::action::{LocalFuture, Outcome};
 use crate::body::{BodyError, BodySender};
 use crate::request::{Content, ContentSource, Version};

@@ -196,13 +196,7 @@ async fn accept(
             Ok(()) => {
                 let place = Place::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(
-                    incoming,
-                    handshake,
-                    Rc::clone(&service),
-                    place,
-                    local,
-                ));
+                spawn_local(take(incoming, handshake, Rc::clone(&service), place, local));
             }
             Err(cut) => {
                 worker.counters.cut(cut);

@@ -36,9 +36,8 @@ impl Action for Counting {
 }
 
 fn counting(identity: &'static str) -> EnginePlan {
-    let mut plan = serving(move |context| {
-        Rc::new(Counting(context.state(identity, || Cell::new(0))))
-    });
+    let mut plan =
+        serving(move |context| Rc::new(Counting(context.state(identity, || Cell::new(0)))));
     let second: ListenerPlan = plan.listeners[0].clone();
     plan.listeners.push(second);
     plan

@@ -29,9 +29,7 @@ pub use crate::h1::error::DecodeError;
 pub use crate::h1::known_head::KnownHead;
 pub use crate::h1::request::{HeadError, RequestHead};
 pub use crate::h1::response::{Decoded, Limits, ResponseDecoder, ResponseHead, ResponseSink};
-pub use crate::h1::response_writer::{
-    FieldError, ResponseWriter, chunk_head, last_chunk, reason,
-};
+pub use crate::h1::response_writer::{FieldError, ResponseWriter, chunk_head, last_chunk, reason};
 pub use crate::h1::server::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
     Target, TargetForm, authority_of, fields_of,
