@@ -23,6 +23,8 @@ pub struct Shared {
     epoch: AtomicU64,
     /// What the plan is made of; taken before `plan`.
     layers: Mutex<Layers>,
+    /// What outlives its plans.
+    states: Arc<States>,
     journal: OnceLock<Arc<Journal>>,
     teller: OnceLock<Arc<Teller>>,
 }
@@ -32,13 +34,19 @@ const LOOK: Duration = Duration::from_millis(200);
 
 impl Shared {
     /// A mock whose plan does not change.
-    pub fn fixed(mut plan: MockPlan) -> Arc<Self> {
+    pub fn fixed(plan: MockPlan) -> Arc<Self> {
+        let states = Arc::new(plan.states.clone());
+        Self::with_states(plan, states)
+    }
+
+    fn with_states(mut plan: MockPlan, states: Arc<States>) -> Arc<Self> {
         plan.name_rules();
         let plan = Arc::new(plan);
         Arc::new(Self {
             layers: Mutex::new(Layers::new(Arc::clone(&plan))),
             plan: Mutex::new(plan),
             epoch: AtomicU64::new(0),
+            states,
             journal: OnceLock::new(),
             teller: OnceLock::new(),
         })
@@ -48,9 +56,18 @@ impl Shared {
     ///
     /// - `notices`: told of each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
-        let (plan, loaded) = load(file, &States::default())?;
+        Self::of_file_with(file, notices, Arc::default())
+    }
+
+    /// The same with the states of one that was there before.
+    pub(crate) fn of_file_with(
+        file: &Path,
+        notices: &Notices,
+        states: Arc<States>,
+    ) -> Result<Arc<Self>, Vec<FileProblem>> {
+        let (plan, loaded) = load(file, &states)?;
         let files = plan.files.clone();
-        let shared = Self::fixed(plan);
+        let shared = Self::with_states(plan, states);
         shared.teller.get_or_init(|| Arc::new(Teller::new(notices)));
         let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
@@ -159,8 +176,7 @@ fn look(
             continue;
         }
         loaded.clone_from(&seen);
-        let states = shared.plan().1.states.clone();
-        match load(file, &states) {
+        match load(file, &shared.states) {
             Ok((plan, before)) => {
                 files.clone_from(&plan.files);
                 seen.clone_from(&before);

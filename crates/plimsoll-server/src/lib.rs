@@ -49,6 +49,8 @@ mod limits;
 
 mod middleware;
 
+mod admission;
+
 mod counters;
 
 mod engine;

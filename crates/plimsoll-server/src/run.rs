@@ -23,6 +23,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::{Accepted, DatagramHandler, StreamHandler};
+use crate::admission::Admission;
 use crate::connection::{Ends, NOWHERE, TlsInfo};
 use crate::context::{Tasks, WorkerContext};
 use crate::counters::{Counters, Cut};
@@ -92,6 +93,7 @@ pub(crate) fn worker(
     number: usize,
     limits: Limits,
     counters: Arc<Counters>,
+    admission: Arc<Admission>,
     commands: mpsc::Receiver<Command>,
     ready: &SyncSender<Result<(), EngineError>>,
 ) {
@@ -105,7 +107,7 @@ pub(crate) fn worker(
             return;
         }
     };
-    let worker = Rc::new(Worker::new(number, limits, counters));
+    let worker = Rc::new(Worker::new(number, limits, counters, admission));
     ready.send(Ok(())).ok();
     runtime.block_on(Listeners::new(worker).run(commands));
     // Dropping the runtime drops what connections are left.
@@ -448,7 +450,7 @@ async fn accept(
                     limits.connections_per_address
                 };
                 let admitted = worker
-                    .shared
+                    .admission
                     .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {

@@ -187,7 +187,7 @@ async fn accept(
             continue;
         }
         let peer = incoming.remote_address();
-        let admitted = worker.shared.admit(
+        let admitted = worker.admission.admit(
             peer.ip(),
             limits.connections,
             limits.connections_per_address,

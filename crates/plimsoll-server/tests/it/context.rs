@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{HeaderValue, UPGRADE};
+use plimsoll_server::config::Compiler;
 use plimsoll_server::{
     Action, Answer, Engine, EnginePlan, Limits, ListenerPlan, Outcome, Request, Response, Serves,
     WorkerContext,
@@ -173,4 +175,27 @@ fn a_connection_that_was_taken_over_hears_of_a_drain() {
     stream.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "bye");
     assert_eq!(draining.join().unwrap().cut_off, 0);
+}
+
+#[test]
+fn a_rate_limit_keeps_its_buckets_over_a_reload() {
+    let compiler = Compiler::new(Path::new(""), &Arc::default());
+    let compile = |requests: u32, body: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n\
+             rate_limit = {{ requests = {requests}, per = \"1h\" }}\n"
+        );
+        compiler.compile(&text).unwrap().engine
+    };
+    let plan = compile(1, "one");
+    let mut engine = Engine::start(&plan, Arc::default()).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "one");
+    drop(plan);
+    let plan = compile(1, "two");
+    engine.reload(&plan).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "too many requests\n");
+    // Another limit has buckets of its own.
+    let plan = compile(2, "three");
+    engine.reload(&plan).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "three");
 }
