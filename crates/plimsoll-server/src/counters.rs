@@ -66,11 +66,13 @@ pub enum Cut {
     Http3EmptyFrames,
     /// A frame of HTTP/3 that would have to be laid up as a whole, and is far too long.
     Http3HeaderList,
+    /// A connection that is not HTTP began with more bytes than are looked at to decide what serves it.
+    FirstBytes,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -97,6 +99,7 @@ impl Cut {
         Self::Http3Resets,
         Self::Http3EmptyFrames,
         Self::Http3HeaderList,
+        Self::FirstBytes,
     ];
 
     /// A short name, for metrics.
@@ -128,6 +131,7 @@ impl Cut {
             Self::Http3Resets => "http3_resets",
             Self::Http3EmptyFrames => "http3_empty_frames",
             Self::Http3HeaderList => "http3_header_list",
+            Self::FirstBytes => "first_bytes",
         }
     }
 }
@@ -467,6 +471,6 @@ mod tests {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::Http3HeaderList));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::FirstBytes));
     }
 }

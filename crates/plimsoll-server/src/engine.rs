@@ -12,12 +12,13 @@ use ipnet::IpNet;
 use plimsoll_wire::cores::{self, PinError};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::action::MakeAction;
 use crate::address::Address;
 use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::http3::listener::{NoTls13, server_config};
 use crate::inherited::Inherited;
+use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
 use crate::limits::Limits;
 use crate::listener::{Sockets, Transport};
 use crate::run::{self, Command, Socket, Update};

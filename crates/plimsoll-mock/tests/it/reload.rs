@@ -38,13 +38,9 @@ fn states_survive_a_reload_that_does_not_concern_them() {
     let address = engine.addresses()[0];
     let text = || ask(address, "GET", "/", &["host: a"], "").text().to_owned();
     assert_eq!(text(), "first");
-    engine
-        .reload(&compile("rules.toml", "20s").engine)
-        .unwrap();
+    engine.reload(&compile("rules.toml", "20s").engine).unwrap();
     assert_eq!(text(), "again");
     // Another file has states of its own.
-    engine
-        .reload(&compile("other.toml", "20s").engine)
-        .unwrap();
+    engine.reload(&compile("other.toml", "20s").engine).unwrap();
     assert_eq!(text(), "first");
 }

@@ -49,8 +49,7 @@ pub(super) fn compile(
             .map(security_headers)
             .map(Arc::new),
         cors: cors_value.and_then(cors).map(Arc::new),
-        rate_limit: limit
-            .and_then(|value| rate_limit(value, context, place, identity)),
+        rate_limit: limit.and_then(|value| rate_limit(value, context, place, identity)),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),

@@ -109,7 +109,8 @@ fn http_1_clients_that_leave_have_their_answers_dropped() {
         format!("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n{too_many}"),
         "POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab".to_owned(),
         "POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab".to_owned(),
-        "POST /content HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n".to_owned(),
+        "POST /content HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n"
+            .to_owned(),
         "POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nab".to_owned(),
     ]
     .into_iter()
@@ -178,7 +179,9 @@ fn http_2_requests_that_are_reset_have_their_answers_dropped() {
         for (number, is_over) in [(1, false), (2, true)] {
             let request = HttpRequest::post("http://a/content").body(()).unwrap();
             let (response, mut stream) = requests.send_request(request, false).unwrap();
-            stream.send_data(Bytes::from_static(b"ab"), is_over).unwrap();
+            stream
+                .send_data(Bytes::from_static(b"ab"), is_over)
+                .unwrap();
             while counts.asked() < number {
                 tokio::task::yield_now().await;
             }

@@ -130,7 +130,9 @@ impl ClientHello {
 
 /// The content of the record at the start of `input`, and what follows it; `None` if it is not all there.
 fn record(input: &[u8]) -> Result<Option<(&[u8], &[u8])>, ClientHelloError> {
-    if input.first().is_some_and(|kind| *kind != HANDSHAKE) || input.get(1).is_some_and(|major| *major != 3) {
+    if input.first().is_some_and(|kind| *kind != HANDSHAKE)
+        || input.get(1).is_some_and(|major| *major != 3)
+    {
         return Err(ClientHelloError::OtherProtocol);
     }
     let Some((header, rest)) = input.split_at_checked(RECORD_HEADER) else {

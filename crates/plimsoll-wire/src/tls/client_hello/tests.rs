@@ -50,7 +50,10 @@ fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
 }
 
 fn name_of(name: &[u8]) -> Vec<u8> {
-    extension(SERVER_NAME, &vector(2, &[&[0][..], &vector(2, name)].concat()))
+    extension(
+        SERVER_NAME,
+        &vector(2, &[&[0][..], &vector(2, name)].concat()),
+    )
 }
 
 fn alpn_of(protocols: &[&[u8]]) -> Vec<u8> {
@@ -104,28 +107,49 @@ fn what_two_readers_could_read_differently_is_refused() {
         vec![name_of(b"a\0b")],
         vec![name_of("ä".as_bytes())],
         vec![name_of(&[b'a'; 254])],
-        vec![extension(SERVER_NAME, &vector(2, &[0, 0, 1, b'a', 0, 0, 1, b'b']))],
+        vec![extension(
+            SERVER_NAME,
+            &vector(2, &[0, 0, 1, b'a', 0, 0, 1, b'b']),
+        )],
         vec![extension(SERVER_NAME, &vector(2, &[1, 0, 1, b'a']))],
         vec![alpn_of(&[])],
         vec![alpn_of(&[b""])],
         vec![vec![0, 0, 0]],
     ] {
         let message = message(&extensions);
-        assert_eq!(ClientHello::parse_message(&message), malformed, "{extensions:?}");
-        assert_eq!(ClientHello::parse(&records(&message, &[])), malformed.clone().map(Some));
+        assert_eq!(
+            ClientHello::parse_message(&message),
+            malformed,
+            "{extensions:?}"
+        );
+        assert_eq!(
+            ClientHello::parse(&records(&message, &[])),
+            malformed.clone().map(Some)
+        );
     }
     let mut longer = message(&[name_of(b"a")]);
     longer.push(0);
     assert_eq!(ClientHello::parse_message(&longer), malformed);
     let many = vec![&b"h2"[..]; MOST_PROTOCOLS + 1];
     let too_long = Err(ClientHelloError::TooLong);
-    assert_eq!(ClientHello::parse_message(&message(&[alpn_of(&many)])), too_long);
+    assert_eq!(
+        ClientHello::parse_message(&message(&[alpn_of(&many)])),
+        too_long
+    );
     assert_eq!(
         ClientHello::parse(&[22, 3, 1, 0, 4, 1, 0, 0x80, 0]),
         Err(ClientHelloError::TooLong)
     );
-    for other in [&b"GET / HTTP/1.1"[..], b"\x15\x03\x01", b"\x16\x02", b"\x16\x03\x01\0\x01\x02"] {
-        assert_eq!(ClientHello::parse(other), Err(ClientHelloError::OtherProtocol));
+    for other in [
+        &b"GET / HTTP/1.1"[..],
+        b"\x15\x03\x01",
+        b"\x16\x02",
+        b"\x16\x03\x01\0\x01\x02",
+    ] {
+        assert_eq!(
+            ClientHello::parse(other),
+            Err(ClientHelloError::OtherProtocol)
+        );
     }
     let encrypted = message(&[name_of(b"front"), extension(ENCRYPTED_CLIENT_HELLO, b"x")]);
     assert!(ClientHello::parse_message(&encrypted).unwrap().is_encrypted);
