@@ -28,11 +28,15 @@ mod request;
 
 mod content_coding;
 
+mod timing;
+
 mod http1;
 
 mod http2;
 
 mod http3;
+
+pub mod forward;
 
 mod session;
 

@@ -29,6 +29,13 @@ mod handlebars;
 #[path = "handlebars/none.rs"]
 mod handlebars;
 
+#[cfg(feature = "mock-import")]
+mod dates;
+
+#[cfg(not(feature = "mock-import"))]
+#[path = "dates/none.rs"]
+mod dates;
+
 pub mod fake;
 
 pub mod delay;
@@ -88,8 +95,6 @@ mod teller;
 mod layers;
 
 pub mod shared;
-
-mod hops;
 
 pub mod record;
 

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
+use plimsoll_wire::http::FieldClass;
 
 use crate::file::FilePart;
 
@@ -111,14 +112,11 @@ impl From<Whole> for ResponseBody {
     }
 }
 
-/// Fields that belong to the connection; actions that set them are not listened to.
-const OF_THE_CONNECTION: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "date",
-];
+/// Whether the server sets the field itself. `upgrade` is an action's: a response of 426 has one.
+fn is_set_by_server(name: &HeaderName) -> bool {
+    let is_specific = FieldClass::of(name.as_str().as_bytes()).is_connection_specific();
+    (is_specific && name != UPGRADE) || name == DATE
+}
 
 /// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.
 #[derive(Debug)]
@@ -209,7 +207,7 @@ impl Response {
     /// The same with one more field; those that are the connection's are left out.
     #[must_use]
     pub fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        if !OF_THE_CONNECTION.contains(&name.as_str()) {
+        if !is_set_by_server(&name) {
             self.built().fields.append(name, value);
         }
         self
@@ -309,7 +307,12 @@ impl From<Rc<Prepared>> for Response {
 
 /// Leaves out what belongs to the connection or frames content.
 pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
-    for name in OF_THE_CONNECTION {
+    let set_by_server: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_set_by_server(name))
+        .cloned()
+        .collect();
+    for name in set_by_server {
         fields.remove(name);
     }
     fields.remove(CONTENT_LENGTH);

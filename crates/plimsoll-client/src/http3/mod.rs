@@ -23,7 +23,7 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::Code;
 use h3_quinn::{BidiStream, OpenStreams};
 use http::HeaderMap;
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry, TlsSession};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Retry, TlsSession};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::tls;
 use rustls::pki_types::CertificateDer;
@@ -35,6 +35,7 @@ pub(crate) use self::early_data::{EarlyData, WithoutEarlyData};
 pub use self::request::Http3Request;
 
 use self::failure::stream_failure;
+use crate::timing::Timing;
 use crate::{Completed, Incomplete, Opening};
 
 /// A connection that speaks HTTP/3; clones share it.
@@ -76,14 +77,6 @@ impl Http3Parts for () {
     fn head(&mut self, _status: u16, _fields: &HeaderMap) {}
 
     fn content(&mut self, _piece: &[u8]) {}
-}
-
-/// How far an exchange came.
-#[derive(Debug)]
-struct Progress {
-    begun: Instant,
-    sent_at: Option<Instant>,
-    first_byte_at: Option<Instant>,
 }
 
 type Exchanging = RequestStream<BidiStream<Bytes>, Bytes>;
@@ -160,11 +153,7 @@ impl Http3 {
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<Completed, Incomplete> {
-        let mut progress = Progress {
-            begun,
-            sent_at: None,
-            first_byte_at: None,
-        };
+        let mut progress = Timing::begin(begun);
         let mut stream = None;
         let exchanging = self.follow(request, &mut stream, &mut progress, sink, clock);
         let mut outcome = match timeout_at(deadline.into(), exchanging).await {
@@ -236,11 +225,11 @@ impl Http3 {
         &mut self,
         request: &Http3Request,
         stream: &mut Option<Exchanging>,
-        progress: &mut Progress,
+        progress: &mut Timing,
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<u16, Failure> {
-        let failed = |shared: &Shared, progress: &Progress, error| {
+        let failed = |shared: &Shared, progress: &Timing, error| {
             let failure = stream_failure(progress.phase(), error, shared.quic.close_reason());
             if failure.kind == FailureKind::Closed {
                 shared.is_leaving.set(true);
@@ -372,40 +361,4 @@ impl Length {
 
 fn malformed(cause: &str) -> Failure {
     Failure::new(Phase::Receive, FailureKind::Protocol).because(cause)
-}
-
-impl Progress {
-    fn phase(&self) -> Phase {
-        match (self.sent_at, self.first_byte_at) {
-            (_, Some(_)) => Phase::Receive,
-            (Some(_), None) => Phase::Wait,
-            (None, None) => Phase::Send,
-        }
-    }
-
-    /// The phases before the one that was under way.
-    fn partial(&self) -> Phases {
-        let mut phases = Phases::default();
-        if let Some(sent_at) = self.sent_at {
-            phases.set(Phase::Send, sent_at.saturating_duration_since(self.begun));
-            if let Some(first_byte_at) = self.first_byte_at {
-                phases.set(
-                    Phase::Wait,
-                    first_byte_at.saturating_duration_since(sent_at),
-                );
-            }
-        }
-        phases
-    }
-
-    fn completed(&self, done: Instant) -> Phases {
-        let mut phases = self.partial();
-        if let Some(first_byte_at) = self.first_byte_at {
-            phases.set(
-                Phase::Receive,
-                done.saturating_duration_since(first_byte_at),
-            );
-        }
-        phases
-    }
 }

@@ -17,6 +17,8 @@ mod javascript;
 
 mod openapi;
 
+mod part;
+
 mod proxy;
 
 mod respond;

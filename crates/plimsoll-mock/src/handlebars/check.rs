@@ -84,12 +84,11 @@ impl Checker {
     /// Notes the name that a helper gives a value.
     fn assign(&mut self, name: &str, helper: &HelperTemplate) {
         let given = match name {
-            "assign" | "setVar" | "regexExtract" => {
-                let at = usize::from(name == "regexExtract") * 2;
-                helper.params.get(at)
-            }
+            "assign" | "setVar" => helper.params.first(),
             "val" => helper.hash.get("assign"),
-            _ => None,
+            name => helpers::name_at(name, self.dialect)
+                .and_then(|at| at.checked_sub(usize::from(helper.block)))
+                .and_then(|at| helper.params.get(at)),
         };
         if let Some(Parameter::Literal(serde_json::Value::String(name))) = given {
             self.assigned.push(name.clone());

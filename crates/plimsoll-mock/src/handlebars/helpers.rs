@@ -91,6 +91,15 @@ pub(super) fn is_known(name: &str, dialect: Dialect) -> bool {
         || all(dialect).any(|(known, ..)| *known == name)
 }
 
+/// Where a helper's arguments have the name of a variable that takes its value, if it is given.
+pub(super) fn name_at(helper: &str, dialect: Dialect) -> Option<usize> {
+    match (dialect, helper) {
+        (Dialect::WireMock, "regexExtract") => Some(2),
+        (Dialect::WireMock, "formData" | "parseJson") => Some(1),
+        _ => None,
+    }
+}
+
 /// Whether a helper takes all values of a parameter, not only the first one.
 pub(super) fn takes_lists(name: &str) -> bool {
     [
@@ -112,6 +121,7 @@ pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, cha
         let helper = Function {
             block: *block,
             run: *run,
+            name_at: name_at(name, dialect),
             chance: chance.clone(),
         };
         registry.register_helper(name, Box::new(helper));
@@ -137,6 +147,8 @@ pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, cha
 struct Function {
     block: Block,
     run: Run,
+    /// Which argument is the name of a variable that takes the value.
+    name_at: Option<usize>,
     chance: Chance,
 }
 
@@ -201,7 +213,16 @@ impl HelperDef for Function {
         let changed = render.context();
         let now = changed.as_deref().unwrap_or(context);
         let value = self.value(helper, inner.as_ref(), now)?;
-        output.write(&shown(&value))?;
+        let name_at = self
+            .name_at
+            .and_then(|at| at.checked_sub(inner.iter().len()));
+        let name = name_at
+            .and_then(|at| helper.param(at))
+            .map(|it| shown(it.value()));
+        match name {
+            Some(name) => set(render, context, &name, value),
+            None => output.write(&shown(&value))?,
+        }
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use handlebars::{
 use serde_json::Value;
 
 use super::call::{Call, number, of_number};
-use super::dates;
 use super::helpers::{Block, Entry, failed, rendered, shown};
 use super::wiremock::{capitalized, found};
+use crate::dates;
 use crate::fake::Fake;
 use crate::template::{Chance, uuid};
 

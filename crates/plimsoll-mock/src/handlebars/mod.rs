@@ -7,8 +7,6 @@ mod call;
 
 mod check;
 
-mod dates;
-
 mod helpers;
 
 mod mockoon;

@@ -104,6 +104,24 @@ fn templates_of_wiremock_are_filled() {
             "{{date (parseDate '2026-01-31T23:00:00Z') offset='2 days' format='yyyy-MM-dd' timezone='Europe/Berlin'}}",
             "2026-02-03",
         ),
+        (
+            "{{date (truncateDate (parseDate '31/01/2026' format='dd/MM/yyyy') 'first day of next month') format='d MMM'}}",
+            "1 Feb",
+        ),
+        (
+            "{{regexExtract 'abc-DEF-123' '([a-z]+)-([A-Z]+)-([0-9]+)' 'parts'}}{{parts.0}},{{parts.[2]}}",
+            "abc,123",
+        ),
+        ("{{regexExtract 'abc' '[0-9]+' default='none'}}", "none"),
+        (
+            "{{formData 'a=1&b=x%20y&a=2' 'form' urlDecode=true}}{{form.a.1}} {{form.b}}",
+            "2 x y",
+        ),
+        (
+            "{{#parseJson 'it'}}{\"a\": {\"b\": 1}}{{/parseJson}}{{it.a.b}} {{size it}} {{size (parseJson '{\"a\":1,\"b\":2}')}}",
+            "1 1 2",
+        ),
+        ("{{jsonPath request.body '$.user.tags.[1]'}}", "y"),
         ("{{#if (contains 'abc' 'b')}}in{{/if}}", "in"),
         ("{{! remark }}{{substring 'abcdef' 1 3}}", "bc"),
     ] {

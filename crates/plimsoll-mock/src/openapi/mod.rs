@@ -5,6 +5,8 @@
 
 mod beside;
 
+mod form;
+
 mod request;
 
 mod response;

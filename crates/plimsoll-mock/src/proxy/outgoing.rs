@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use http::header::{HeaderName, HeaderValue};
+use plimsoll_wire::http::FieldClass;
 
 use super::Upstream;
 use crate::asked::Asked;
-use crate::hops::is_of_connection;
 
 /// Fields that are written anew.
 const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
@@ -142,6 +142,17 @@ fn joined(before: String, last: &str) -> String {
     } else {
         before + ", " + last
     }
+}
+
+/// Whether a field stays on its connection, is framing, or is nominated by the `connection` field beside it. Trailers
+/// are not passed on, so `trailer` is not either.
+fn is_of_connection(name: &str, connection: &str) -> bool {
+    let name = name.as_bytes();
+    let class = FieldClass::of(name);
+    class.is_hop_by_hop()
+        || class.is_framing()
+        || name.eq_ignore_ascii_case(b"trailer")
+        || FieldClass::is_nominated(name, connection.as_bytes())
 }
 
 /// Whether a field of a response is passed on.

@@ -14,6 +14,7 @@ use http::{HeaderMap, Method, StatusCode};
 use http_body::Body;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
+use plimsoll_wire::http::FieldClass;
 use tokio::time::{timeout, timeout_at};
 
 use super::reading::Reading;
@@ -388,14 +389,8 @@ impl Exchange {
 
 /// Whether there are fields that only a connection of HTTP/1 has (RFC 9114, section 4.2).
 fn has_connection_fields(fields: &HeaderMap) -> bool {
-    let is_there = [
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "transfer-encoding",
-        "upgrade",
-    ]
-    .iter()
-    .any(|name| fields.contains_key(*name));
+    let is_there = fields
+        .keys()
+        .any(|name| FieldClass::of(name.as_str().as_bytes()).is_connection_specific());
     is_there || fields.get_all(TE).iter().any(|value| value != "trailers")
 }

@@ -84,13 +84,13 @@ fn swagger_documents_are_read_as_openapi() {
     assert_eq!(problem, Ok(json!({"type": "file"})));
     let body = post.body.as_ref().unwrap();
     assert!(body.is_required);
-    let schema = body.content[0].1.as_ref().unwrap();
+    let schema = body.content[0].schema.as_ref().unwrap();
     let pet = &schema["definitions"]["Pet"];
     assert_eq!(pet["properties"]["born"]["type"], json!(["string", "null"]));
     let form = upload.body.as_ref().unwrap();
-    assert_eq!(form.content[0].0, "multipart/form-data");
+    assert_eq!(form.content[0].kind, "multipart/form-data");
     assert_eq!(
-        form.content[0].1.as_ref().unwrap()["required"],
+        form.content[0].schema.as_ref().unwrap()["required"],
         json!(["title"])
     );
 }
