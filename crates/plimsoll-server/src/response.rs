@@ -11,6 +11,7 @@ use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
 use plimsoll_wire::http::FieldClass;
 
+use crate::fields::FieldList;
 use crate::file::FilePart;
 
 /// What an action answers with.
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
 pub(crate) struct Built {
     pub(crate) status: StatusCode,
     pub(crate) fields: HeaderMap,
+    /// The order and the case in which HTTP/1 writes fields, of those that are still there.
+    pub(crate) order: Option<Box<FieldList>>,
     pub(crate) content: ResponseBody,
 }
 
@@ -190,6 +193,7 @@ impl Response {
         Self(Kind::Built(Box::new(Built {
             status,
             fields: HeaderMap::new(),
+            order: None,
             content: ResponseBody::Empty,
         })))
     }
@@ -210,6 +214,22 @@ impl Response {
         if !is_set_by_server(&name) {
             self.built().fields.append(name, value);
         }
+        self
+    }
+
+    /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
+    ///
+    /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
+    /// layers may change or remove some.
+    #[must_use]
+    pub fn with_fields(mut self, fields: FieldList) -> Self {
+        for (name, value) in fields.iter() {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                self = self.with_field(name, value);
+            }
+        }
+        self.built().order = Some(Box::new(fields));
         self
     }
 
@@ -269,7 +289,7 @@ impl Response {
         };
         let mut lines = Vec::new();
         let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
-        write_fields(&mut head, &fields);
+        write_fields_in(&mut head, &fields, built.order.as_deref());
         Rc::new(Prepared {
             status: built.status,
             lines,
@@ -289,6 +309,7 @@ impl Response {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
+                order: None,
                 content: prepared.body(),
             }));
         }
@@ -323,6 +344,35 @@ pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     for (name, value) in fields {
         // Only bytes that `HeaderValue` allows beyond HTTP/1 could be refused, and there are none.
         head.field(name.as_str(), value.as_bytes()).ok();
+    }
+}
+
+/// The same in the order and the case of `order`; fields that are not in it come last.
+pub(crate) fn write_fields_in(
+    head: &mut ResponseWriter<'_>,
+    fields: &HeaderMap,
+    order: Option<&FieldList>,
+) {
+    let Some(order) = order else {
+        return write_fields(head, fields);
+    };
+    let names = || order.iter().map(|(name, _)| name);
+    for (at, name) in names().enumerate() {
+        let before = names()
+            .take(at)
+            .filter(|before| before.eq_ignore_ascii_case(name))
+            .count();
+        if let Some(value) = fields.get_all(name).iter().nth(before) {
+            head.field(name, value.as_bytes()).ok();
+        }
+    }
+    for name in fields.keys() {
+        let written = names()
+            .filter(|it| it.eq_ignore_ascii_case(name.as_str()))
+            .count();
+        for value in fields.get_all(name).iter().skip(written) {
+            head.field(name.as_str(), value.as_bytes()).ok();
+        }
     }
 }
 

@@ -561,6 +561,56 @@ fn fields_keep_their_order_and_case_through_layers_and_in_kept_requests() {
     assert!(answer.ends_with(expected), "{answer}");
 }
 
+/// Answers with fields as an upstream might write them.
+struct Forwarding {
+    is_streamed: bool,
+}
+
+impl Action for Forwarding {
+    fn handle(&self, _: &Request<'_>) -> Answer {
+        let fields = [
+            ("X-B", &b"1"[..]),
+            ("Set-Cookie", b"a"),
+            ("Connection", b"close"),
+            ("ETag", b"\"t\""),
+            ("set-cookie", b"b"),
+            ("X-Gone", b"2"),
+        ];
+        let response = Response::new(StatusCode::OK).with_fields(fields.into_iter().collect());
+        let content = if self.is_streamed {
+            ResponseBody::Stream(Box::pin(Trailed(0)))
+        } else {
+            ResponseBody::Bytes(Bytes::from_static(b"hello"))
+        };
+        Answer::now(response.with_body(content))
+    }
+}
+
+#[test]
+fn fields_of_responses_keep_their_order_and_case() {
+    let name = HeaderName::from_static;
+    let value = HeaderValue::from_static;
+    let rules = HeaderRules {
+        remove: vec![name("x-gone")],
+        set: vec![(name("etag"), value("\"u\""))],
+        add: vec![(name("x-b"), value("3")), (name("x-new"), value("4"))],
+    };
+    let layers = Middleware {
+        response_headers: Some(Arc::new(rules)),
+        ..Middleware::default()
+    };
+    for is_streamed in [false, true] {
+        let layers = layers.clone();
+        let make = move || layers.over(Rc::new(Forwarding { is_streamed }));
+        let server = Server::start(&plan(Limits::default(), make));
+        let answer = server.talk("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let expected =
+            "X-B: 1\r\nSet-Cookie: a\r\nETag: \"u\"\r\nset-cookie: b\r\nx-b: 3\r\nx-new: 4\r\n";
+        assert!(answer.contains(expected), "{answer}");
+        assert_eq!(answer.to_ascii_lowercase().matches("connection").count(), 1);
+    }
+}
+
 /// Opens tunnels that give everything back.
 struct Tunnels;
 
