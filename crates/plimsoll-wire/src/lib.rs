@@ -40,6 +40,8 @@ pub mod process;
 
 pub mod timer_slack;
 
+mod watched_files;
+
 pub mod network;
 
 pub use crate::alarm::Alarm;
@@ -50,3 +52,4 @@ pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, Prox
 pub use crate::raw_io::{poll_recv, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
 pub use crate::steer::{SOCKET_NUMBER_BYTES, steer_by_connection_id};
+pub use crate::watched_files::WatchedFiles;

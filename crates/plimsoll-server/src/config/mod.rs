@@ -220,9 +220,9 @@ impl Context<'_> {
     }
 
     /// An identity for a place of that name: the same in each compilation of the same file.
-    fn identity(&self, name: String) -> String {
+    fn identity(&self, name: &str) -> String {
         let mut identities = self.identities.borrow_mut();
-        let count = identities.entry(name.clone()).or_default();
+        let count = identities.entry(name.to_owned()).or_default();
         *count += 1;
         format!("{name} ({count})")
     }

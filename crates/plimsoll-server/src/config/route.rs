@@ -42,7 +42,7 @@ pub(super) enum ActionPlan {
 }
 
 impl ActionPlan {
-    pub(super) fn make(&self, context: &WorkerContext) -> Rc<dyn Action> {
+    pub(super) fn make(&self, worker: &WorkerContext) -> Rc<dyn Action> {
         match self {
             Self::Respond {
                 status,
@@ -59,10 +59,10 @@ impl ActionPlan {
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
             Self::Echo => Rc::new(Echo),
             Self::Delay(time, inner) => {
-                let inner = inner.make(context);
-                Rc::new(Delay::new(*time, inner).with_alarms(context.alarms().clone()))
+                let inner = inner.make(worker);
+                Rc::new(Delay::new(*time, inner).with_alarms(worker.alarms().clone()))
             }
-            Self::Other(Made(make)) => make(context),
+            Self::Other(Made(make)) => make(worker),
         }
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn compile(
     let delay = table.duration("delay");
     let shown_path = || path.as_ref().map(shown).unwrap_or_default();
     let called = name.clone().unwrap_or_else(shown_path);
-    let identity = context.identity(format!("route {called}"));
+    let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
     let action = action(&mut table, context, path.as_ref(), &identity);
     table.finish();

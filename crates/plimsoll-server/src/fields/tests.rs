@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -11,10 +13,10 @@ fn headers<'a>(fields: &[(&'a str, &'a str)]) -> Vec<Header<'a>> {
 }
 
 fn shown(fields: &EditedFields<'_>) -> String {
-    fields
-        .iter()
-        .map(|(name, value)| format!("{name}: {}\n", String::from_utf8_lossy(value)))
-        .collect()
+    fields.iter().fold(String::new(), |mut all, (name, value)| {
+        writeln!(all, "{name}: {}", String::from_utf8_lossy(value)).unwrap();
+        all
+    })
 }
 
 const fn name(name: &'static str) -> HeaderName {

@@ -99,7 +99,7 @@ impl Action for Spawning {
         let running = Running::new(&self.running);
         self.first.spawn(async move {
             let _running = running;
-            pending().await
+            pending::<()>().await;
         });
         Answer::later(async {
             tokio::task::yield_now().await;
@@ -116,7 +116,7 @@ fn tasks_end_with_the_configuration_that_began_them() {
         let running = Running::new(&counted);
         context.spawn(async move {
             let _running = running;
-            pending().await
+            pending::<()>().await;
         });
         Rc::new(Spawning {
             first: context.state("first", || context.clone()),

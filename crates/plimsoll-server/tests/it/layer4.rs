@@ -47,7 +47,7 @@ fn saying(text: String) -> Inspection {
     }))
 }
 
-/// Decides by the name that a ClientHello asks for, or by its absence.
+/// Decides by the name that a [`ClientHello`] asks for, or by its absence.
 struct ByName {
     looks: Arc<AtomicUsize>,
     greeting: &'static str,
@@ -113,6 +113,16 @@ fn a_hello_in_ten_segments_is_seen_whole() {
     assert_eq!(received, [said.as_bytes(), &hello, b"more"].concat());
 }
 
+/// Never has enough.
+struct Greedy;
+
+impl StreamHandler for Greedy {
+    fn inspect(&self, first: FirstBytes<'_>) -> Inspection {
+        assert_eq!(first.is_final, first.bytes.len() == 64 * 1024);
+        Inspection::NeedMore
+    }
+}
+
 #[test]
 fn what_cannot_be_decided_is_closed_and_counted() {
     let limits = Limits {
@@ -134,14 +144,6 @@ fn what_cannot_be_decided_is_closed_and_counted() {
     assert_eq!(cut(Cut::HeaderTimeout), 1);
     assert_eq!(cut(Cut::FirstBytes), 0);
 
-    /// Never has enough.
-    struct Greedy;
-    impl StreamHandler for Greedy {
-        fn inspect(&self, first: FirstBytes<'_>) -> Inspection {
-            assert_eq!(first.is_final, first.bytes.len() == 64 * 1024);
-            Inspection::NeedMore
-        }
-    }
     let server = Server::start(&streams(|| Greedy));
     let mut stream = server.connect();
     stream.write_all(&vec![0; 64 * 1024]).unwrap();

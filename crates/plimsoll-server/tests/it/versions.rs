@@ -1,5 +1,6 @@
 //! What actions can see and do, the same over every version of HTTP.
 
+use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -93,7 +94,7 @@ fn length(fields: &HeaderMap) -> Option<String> {
 fn over_http1(server: &Server, sent: &Sent) -> Received {
     let mut head = format!("{} / HTTP/1.1\r\nhost: localhost\r\n", sent.method);
     for (name, value) in pairs(&sent.fields) {
-        head += &format!("{name}: {value}\r\n");
+        write!(head, "{name}: {value}\r\n").unwrap();
     }
     head += "connection: close\r\n";
     let mut bytes = Vec::new();
@@ -135,7 +136,7 @@ fn over_http1(server: &Server, sent: &Sent) -> Received {
         received.status = status;
         received.length = field("content-length");
         if field("transfer-encoding").is_none() {
-            received.content = rest.to_owned();
+            rest.clone_into(&mut received.content);
             return received;
         }
         break;
@@ -164,7 +165,7 @@ fn over_http2(server: &Server, sent: &Sent) -> Received {
             .unwrap();
         let mut received = Received::default();
         let waits = sent.fields.contains_key("expect");
-        let mut send = || {
+        let mut deliver = || {
             for piece in &sent.content {
                 stream.send_data(Bytes::from_static(piece), false).unwrap();
             }
@@ -175,14 +176,14 @@ fn over_http2(server: &Server, sent: &Sent) -> Received {
             }
         };
         if !is_over && !waits {
-            send();
+            deliver();
         }
         while let Some(interim) = poll_fn(|cx| response.poll_informational(cx)).await {
             let interim = interim.unwrap();
             let status = interim.status().as_u16();
             received.interims.push((status, link(interim.headers())));
             if waits && status == 100 {
-                send();
+                deliver();
             }
         }
         let (parts, mut body) = response.await.unwrap().into_parts();
@@ -263,9 +264,10 @@ impl Action for Reading {
             let mut text = format!("{:?}", request.content_length());
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 match frame.unwrap().into_data() {
-                    Ok(data) => text += &format!(" {}", String::from_utf8_lossy(&data)),
+                    Ok(data) => write!(text, " {}", String::from_utf8_lossy(&data)).unwrap(),
                     Err(trailers) => {
-                        text += &format!(" {:?}", pairs(&trailers.into_trailers().unwrap()));
+                        let trailers = pairs(&trailers.into_trailers().unwrap());
+                        write!(text, " {trailers:?}").unwrap();
                     }
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// What a ClientHello asks for.
+/// What the first message of a TLS client asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
     /// The name of the server (RFC 6066, section 3), in lower case.
@@ -16,7 +16,7 @@ pub struct ClientHello {
     pub is_encrypted: bool,
 }
 
-/// Why bytes are no ClientHello.
+/// Why bytes are not a [`ClientHello`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientHelloError {
     /// They begin as something else, such as HTTP in the clear.
@@ -128,8 +128,11 @@ impl ClientHello {
     }
 }
 
+/// The content of a record, and what follows it.
+type Record<'a> = (&'a [u8], &'a [u8]);
+
 /// The content of the record at the start of `input`, and what follows it; `None` if it is not all there.
-fn record(input: &[u8]) -> Result<Option<(&[u8], &[u8])>, ClientHelloError> {
+fn record(input: &[u8]) -> Result<Option<Record<'_>>, ClientHelloError> {
     if input.first().is_some_and(|kind| *kind != HANDSHAKE)
         || input.get(1).is_some_and(|major| *major != 3)
     {
