@@ -16,6 +16,7 @@ use crate::plan::MockPlan;
 use crate::proxy::Upstream;
 use crate::record::{self, Record, Recorder};
 use crate::shared::Shared;
+use crate::states::States;
 
 /// The action of mocks, for those who compile configurations.
 pub const KIND: ActionKind = ActionKind {
@@ -47,7 +48,9 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         }
         (None, Some(value)) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
-            match Shared::of_file(&path, mounted.notices) {
+            let identity = format!("{} {}", mounted.identity, path.display());
+            let states = mounted.states.state(&identity, States::default);
+            match Shared::of_file_with(&path, mounted.notices, states) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {
@@ -72,7 +75,9 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     if let Some(apis) = mounted.apis {
         // Nobody could look at it otherwise.
         if entries > 0 {
-            shared.keep_journal(Arc::new(Journal::new(entries, &prefix)));
+            let identity = format!("{} {prefix} {entries}", mounted.identity);
+            let journal = || Journal::new(entries, &prefix);
+            shared.keep_journal(mounted.states.state(&identity, journal));
         }
         let admin = AdminOfMock::new(Arc::clone(&shared));
         let of_wiremock = admin.clone();

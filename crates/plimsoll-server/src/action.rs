@@ -1,4 +1,4 @@
-//! The seams: what answers requests, and what takes whole connections and datagrams.
+//! The seam of HTTP: what answers requests.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -119,40 +119,3 @@ impl fmt::Debug for Outcome {
 
 /// Makes one action for each worker; called on the worker, once for each generation of the configuration.
 pub type MakeAction = dyn Fn(&WorkerContext) -> Rc<dyn Action> + Send + Sync;
-
-/// Takes whole connections that are no HTTP.
-pub trait StreamHandler {
-    /// Whether [`handle`](Self::handle) is called only once the client has sent something, to be seen in
-    /// [`Accepted::peeked`]; not for protocols where the server speaks first.
-    fn wants_first_bytes(&self) -> bool {
-        false
-    }
-
-    /// Serves one connection until the future ends, which closes it.
-    fn handle(&self, accepted: Accepted) -> LocalFuture<()>;
-}
-
-/// A connection as it was accepted.
-#[derive(Debug)]
-pub struct Accepted {
-    /// Its bytes from the first on.
-    pub stream: Stream,
-    /// The other end.
-    pub peer: SocketAddr,
-    /// The first bytes, without taking them from the stream; empty unless they are wanted.
-    pub peeked: Vec<u8>,
-}
-
-/// Makes one handler for each worker; called on the worker, once for each generation of the configuration.
-pub type MakeStreamHandler = dyn Fn(&WorkerContext) -> Rc<dyn StreamHandler> + Send + Sync;
-
-/// Takes datagrams.
-pub trait DatagramHandler {
-    /// Reads one datagram and sends whatever replies it has by `reply`.
-    ///
-    /// Must not block. Replies that the socket does not take at once are lost, as datagrams are.
-    fn handle(&self, datagram: &[u8], peer: SocketAddr, reply: &mut dyn FnMut(SocketAddr, &[u8]));
-}
-
-/// Makes one handler for each worker; called on the worker, once for each generation of the configuration.
-pub type MakeDatagramHandler = dyn Fn(&WorkerContext) -> Rc<dyn DatagramHandler> + Send + Sync;

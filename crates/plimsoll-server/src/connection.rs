@@ -42,7 +42,10 @@ impl TlsInfo {
             server_name: tls.server_name().map(Box::from),
             alpn: tls.alpn_protocol().map(Box::from),
             version: tls.protocol_version(),
-            client_certificates: certificates.iter().map(|it| it.clone().into_owned()).collect(),
+            client_certificates: certificates
+                .iter()
+                .map(|it| it.clone().into_owned())
+                .collect(),
         }
     }
 

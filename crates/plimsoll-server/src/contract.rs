@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use plimsoll_wire::h1::{KnownHead, Limits as ResponseLimits, ResponseDecoder};
 
-use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::action::MakeAction;
 use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
 use crate::http2::tap::frames::found_in as http2_frames;
 use crate::http3::frames::found_in as http3_frames;
+use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -170,6 +171,6 @@ mod tests {
     #[test]
     fn every_handler() {
         stream_handler(Arc::new(|_: &WorkerContext| Rc::new(EchoHandler)));
-        datagram_handler(Arc::new(|_: &WorkerContext| Rc::new(EchoHandler)));
+        datagram_handler(Arc::new(|_: &WorkerContext| Box::new(EchoHandler)));
     }
 }

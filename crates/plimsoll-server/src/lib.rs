@@ -41,6 +41,8 @@ mod body;
 
 mod stream;
 
+mod layer4;
+
 mod access_log;
 
 mod acme;
@@ -48,6 +50,8 @@ mod acme;
 mod limits;
 
 mod middleware;
+
+mod admission;
 
 mod counters;
 
@@ -99,11 +103,10 @@ pub use crate::acme::{
     AcmeAccount, AcmePlan, AnsweringHttpChallenge, ChallengeKind, Challenges, ExternalAccount,
     HttpChallenges,
 };
-pub use crate::action::{
-    Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
-    MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
+pub use crate::action::{Action, Answer, LocalFuture, MakeAction, Outcome, Refusal, TakeOver};
+pub use crate::actions::{
+    Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
@@ -121,6 +124,10 @@ pub use crate::fields::{FieldEdits, FieldList};
 pub use crate::file::FilePart;
 pub use crate::inherited::Inherited;
 pub use crate::interim::{InterimError, InterimSender};
+pub use crate::layer4::{
+    Accepted, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
+    MakeDatagramHandler, MakeStreamHandler, ServeStream, SessionId, StreamHandler,
+};
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::metrics::{Figures, MetricsText};

@@ -295,7 +295,7 @@ impl<'a> Request<'a> {
     }
 
     /// Every field in a map of its own; names and values that `http` does not know are left out.
-    pub(crate) fn to_fields(&self) -> HeaderMap {
+    pub(crate) fn to_fields(self) -> HeaderMap {
         if let Some(map) = self.fields.as_map() {
             return map.clone();
         }

@@ -11,6 +11,7 @@ use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
 use plimsoll_wire::http::FieldClass;
 
+use crate::fields::FieldList;
 use crate::file::FilePart;
 
 /// What an action answers with.
@@ -30,6 +31,8 @@ pub(crate) enum Kind {
 pub(crate) struct Built {
     pub(crate) status: StatusCode,
     pub(crate) fields: HeaderMap,
+    /// The order and the case in which HTTP/1 writes fields, of those that are still there.
+    pub(crate) order: Option<Box<FieldList>>,
     pub(crate) content: ResponseBody,
 }
 
@@ -164,11 +167,7 @@ impl Response {
     /// - `is_head`: the request has the method HEAD.
     pub(crate) fn framed(self, is_head: bool) -> Framed {
         let (status, mut fields, content) = match self.0 {
-            Kind::Prepared(prepared) => (
-                prepared.status,
-                prepared.fields.clone(),
-                prepared.body(),
-            ),
+            Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
         let status = if status.is_informational() {
@@ -194,6 +193,7 @@ impl Response {
         Self(Kind::Built(Box::new(Built {
             status,
             fields: HeaderMap::new(),
+            order: None,
             content: ResponseBody::Empty,
         })))
     }
@@ -219,11 +219,27 @@ impl Response {
 
     /// The same with these fields in place of all it has; those that are the connection's are left out.
     #[must_use]
-    pub fn with_fields(mut self, mut fields: HeaderMap) -> Self {
+    pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
         if fields.keys().any(is_set_by_server) {
             remove_connection_fields(&mut fields);
         }
         self.built().fields = fields;
+        self
+    }
+
+    /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
+    ///
+    /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
+    /// layers may change or remove some.
+    #[must_use]
+    pub fn with_fields(mut self, fields: FieldList) -> Self {
+        for (name, value) in fields.iter() {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                self = self.with_field(name, value);
+            }
+        }
+        self.built().order = Some(Box::new(fields));
         self
     }
 
@@ -283,7 +299,7 @@ impl Response {
         };
         let mut lines = Vec::new();
         let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
-        write_fields(&mut head, &fields);
+        write_fields_in(&mut head, &fields, built.order.as_deref());
         Rc::new(Prepared {
             status: built.status,
             lines,
@@ -303,6 +319,7 @@ impl Response {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
+                order: None,
                 content: prepared.body(),
             }));
         }
@@ -337,6 +354,35 @@ pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     for (name, value) in fields {
         // Only bytes that `HeaderValue` allows beyond HTTP/1 could be refused, and there are none.
         head.field(name.as_str(), value.as_bytes()).ok();
+    }
+}
+
+/// The same in the order and the case of `order`; fields that are not in it come last.
+pub(crate) fn write_fields_in(
+    head: &mut ResponseWriter<'_>,
+    fields: &HeaderMap,
+    order: Option<&FieldList>,
+) {
+    let Some(order) = order else {
+        return write_fields(head, fields);
+    };
+    let names = || order.iter().map(|(name, _)| name);
+    for (at, name) in names().enumerate() {
+        let before = names()
+            .take(at)
+            .filter(|before| before.eq_ignore_ascii_case(name))
+            .count();
+        if let Some(value) = fields.get_all(name).iter().nth(before) {
+            head.field(name, value.as_bytes()).ok();
+        }
+    }
+    for name in fields.keys() {
+        let written = names()
+            .filter(|it| it.eq_ignore_ascii_case(name.as_str()))
+            .count();
+        for value in fields.get_all(name).iter().skip(written) {
+            head.field(name.as_str(), value.as_bytes()).ok();
+        }
     }
 }
 

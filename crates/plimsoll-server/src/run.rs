@@ -2,39 +2,37 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::task::Poll;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use plimsoll_wire::tls::ACME_TLS;
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
 
-use crate::action::{Accepted, DatagramHandler, StreamHandler};
-use crate::context::{Tasks, WorkerContext};
+use crate::admission::Admission;
 use crate::connection::{Ends, NOWHERE, TlsInfo};
+use crate::context::{Tasks, WorkerContext};
 use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
 use crate::http3::listener::{AltSvc, QuicListener, port_of};
+use crate::layer4::listener::DatagramListener;
+use crate::layer4::{self, StreamHandler};
 use crate::limits::Limits;
 use crate::listener::Transport;
 use crate::proxied;
 use crate::stream::Stream;
-use crate::timer::Timer;
 use crate::worker::{Place, Service, Worker};
 
 /// What the engine tells a worker.
@@ -84,14 +82,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How often a draining worker looks whether all has ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// Largest datagram there is.
-const DATAGRAM_BYTES: usize = 64 * 1024;
-
 /// Runs a worker on the calling thread until it is told to stop.
 pub(crate) fn worker(
     number: usize,
     limits: Limits,
     counters: Arc<Counters>,
+    admission: Arc<Admission>,
     commands: mpsc::Receiver<Command>,
     ready: &SyncSender<Result<(), EngineError>>,
 ) {
@@ -105,7 +101,7 @@ pub(crate) fn worker(
             return;
         }
     };
-    let worker = Rc::new(Worker::new(number, limits, counters));
+    let worker = Rc::new(Worker::new(number, limits, counters, admission));
     ready.send(Ok(())).ok();
     runtime.block_on(Listeners::new(worker).run(commands));
     // Dropping the runtime drops what connections are left.
@@ -135,7 +131,8 @@ enum Served {
     Http(Rc<Service>),
     /// Beside a listener for HTTP, whose service it shares.
     Quic(Rc<QuicListener>),
-    Other,
+    Stream(Rc<RefCell<Rc<dyn StreamHandler>>>),
+    Datagram(Rc<DatagramListener>),
 }
 
 impl Listeners {
@@ -230,12 +227,14 @@ impl Listeners {
             }
             (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
                 let listener = Acceptor::new(socket)?;
-                let handler = handler(context);
+                let handler = Rc::new(RefCell::new(handler(context)));
+                let serving = Rc::clone(&handler);
                 let taking = move |stream, place, ends| {
-                    spawn_local(take_stream(Rc::clone(&handler), stream, place, ends));
+                    let handler = Rc::clone(&serving.borrow());
+                    spawn_local(layer4::take(handler, Stream::from(stream), place, ends));
                 };
                 (
-                    Served::Other,
+                    Served::Stream(handler),
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
@@ -251,16 +250,13 @@ impl Listeners {
                 service.http3.replace(Some(Rc::new(AltSvc::new(port))));
                 let quic = update.quic.ok_or_else(no_http)?;
                 let listener = Rc::new(QuicListener::new(quic));
-                let running =
-                    Rc::clone(&listener).run(socket, worker, service, stopped);
+                let running = Rc::clone(&listener).run(socket, worker, service, stopped);
                 (Served::Quic(listener), spawn_local(running))
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
-                let socket = UdpSocket::from_std(socket)?;
-                (
-                    Served::Other,
-                    spawn_local(datagrams(socket, handler(context), stopped)),
-                )
+                let listener = DatagramListener::new(socket, worker, handler(context))?;
+                let running = Rc::clone(&listener).run(stopped);
+                (Served::Datagram(listener), spawn_local(running))
             }
             _ => return Err(io::Error::other("the socket is of another kind")),
         };
@@ -279,7 +275,7 @@ impl Listeners {
         let listening = self.listening.get(&key)?;
         match &listening.served {
             Served::Http(service) => Some(Rc::clone(service)),
-            Served::Quic(_) | Served::Other => None,
+            Served::Quic(_) | Served::Stream(_) | Served::Datagram(_) => None,
         }
     }
 
@@ -322,7 +318,14 @@ impl Listeners {
                 }
                 Ok(())
             }
-            (Served::Other, Serves::Stream(_) | Serves::Datagram(_), _) => Ok(()),
+            (Served::Stream(serving), Serves::Stream(handler), _) => {
+                serving.replace(handler(context));
+                Ok(())
+            }
+            (Served::Datagram(listener), Serves::Datagram(handler), _) => {
+                listener.replace(handler(context));
+                Ok(())
+            }
             _ => Err(io::Error::other(
                 "a listener cannot change between HTTP and raw streams while it runs",
             )),
@@ -448,9 +451,10 @@ async fn accept(
                 } else {
                     limits.connections_per_address
                 };
-                let admitted = worker
-                    .shared
-                    .admit(peer.ip(), limits.connections, most_of_address);
+                let admitted =
+                    worker
+                        .admission
+                        .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
                         let place = Place::new(Rc::clone(&worker), peer.ip());
@@ -577,67 +581,6 @@ async fn take_https(
             } else {
                 http1::serve(stream, service, place, info).await;
             }
-        }
-    }
-}
-
-async fn take_stream(
-    handler: Rc<dyn StreamHandler>,
-    stream: Connected,
-    place: Place,
-    ends: Ends,
-) {
-    let timeout = place.worker.limits().write_timeout;
-    let mut stream = Stream::from(stream).with_write_timeout(timeout);
-    let mut peeked = Vec::new();
-    if handler.wants_first_bytes() {
-        let worker = Rc::clone(&place.worker);
-        let deadline = worker.clock.now() + worker.limits().header_timeout;
-        let mut timer = Timer::new(deadline);
-        let first = poll_fn(|cx| {
-            let memory = &mut *worker.memory.borrow_mut();
-            let mut buffer = ReadBuf::new(&mut memory.input);
-            match Pin::new(&mut stream).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) => Poll::Ready(Some(buffer.filled().to_vec())),
-                Poll::Ready(Err(_)) => Poll::Ready(None),
-                Poll::Pending => timer
-                    .poll_passed(cx, deadline, &worker.clock)
-                    .map(|()| None),
-            }
-        })
-        .await;
-        match first {
-            Some(first) => peeked = first,
-            None => return worker.counters.cut(Cut::HeaderTimeout),
-        }
-        stream = stream.with_read_ahead(peeked.clone());
-    }
-    let serving = handler.handle(Accepted {
-        stream,
-        peer: ends.peer,
-        peeked,
-    });
-    serving.await;
-    drop(place);
-}
-
-async fn datagrams(
-    socket: UdpSocket,
-    handler: Rc<dyn DatagramHandler>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut buffer = vec![0; DATAGRAM_BYTES].into_boxed_slice();
-    loop {
-        let received = tokio::select! {
-            received = socket.recv_from(&mut buffer) => received,
-            _ = stopped.changed() => return,
-        };
-        // An error here is about a datagram sent earlier, which is lost as any may be.
-        if let Ok((length, peer)) = received {
-            let mut reply = |peer: SocketAddr, bytes: &[u8]| {
-                socket.try_send_to(bytes, peer).ok();
-            };
-            handler.handle(&buffer[..length], peer, &mut reply);
         }
     }
 }

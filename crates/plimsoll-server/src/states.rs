@@ -26,12 +26,12 @@ impl LocalStates {
             return known;
         }
         // Not borrowed meanwhile: it may need other states.
-        let made = Rc::new(make());
+        let new = Rc::new(make());
         let mut states = self.0.borrow_mut();
         states.retain(|_, state| state.strong_count() > 0);
-        let weak: rc::Weak<T> = Rc::downgrade(&made);
+        let weak: rc::Weak<T> = Rc::downgrade(&new);
         states.insert(key, weak);
-        made
+        new
     }
 }
 
@@ -44,11 +44,7 @@ impl SharedStates {
     ///
     /// - `identity`: everything in the configuration that the state depends on; one that is configured differently
     ///   begins anew.
-    pub fn state<T: Any + Send + Sync>(
-        &self,
-        identity: &str,
-        make: impl FnOnce() -> T,
-    ) -> Arc<T> {
+    pub fn state<T: Any + Send + Sync>(&self, identity: &str, make: impl FnOnce() -> T) -> Arc<T> {
         self.try_state(identity, || Ok::<_, std::convert::Infallible>(make()))
             .unwrap_or_else(|never| match never {})
     }
@@ -64,12 +60,12 @@ impl SharedStates {
             return Ok(known);
         }
         // Not locked meanwhile: it may need other states.
-        let made = Arc::new(make()?);
+        let new = Arc::new(make()?);
         let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         states.retain(|_, state| state.strong_count() > 0);
-        let weak: sync::Weak<T> = Arc::downgrade(&made);
+        let weak: sync::Weak<T> = Arc::downgrade(&new);
         states.insert(key, weak);
-        Ok(made)
+        Ok(new)
     }
 
     fn known<T: Any + Send + Sync>(&self, key: &Key) -> Option<Arc<T>> {

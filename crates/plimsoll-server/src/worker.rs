@@ -13,6 +13,7 @@ use plimsoll_wire::h1::DateLine;
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::Action;
+use crate::admission::Admission;
 use crate::alarms::Alarms;
 use crate::counters::{Counters, Cut, WorkerCounters};
 use crate::drain::DrainSignal;
@@ -38,6 +39,7 @@ pub(crate) struct Worker {
     pub(crate) clock: SystemClock,
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) shared: Arc<Counters>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) limits: RefCell<Rc<Limits>>,
     pub(crate) memory: RefCell<Memory>,
     pub(crate) alarms: Alarms,
@@ -85,12 +87,18 @@ struct Connections {
 }
 
 impl Worker {
-    pub(crate) fn new(number: usize, limits: Limits, shared: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        limits: Limits,
+        shared: Arc<Counters>,
+        admission: Arc<Admission>,
+    ) -> Self {
         Self {
             number,
             clock: SystemClock,
             counters: shared.worker(),
             shared,
+            admission,
             limits: RefCell::new(Rc::new(limits)),
             memory: RefCell::new(Memory {
                 input: vec![0; INPUT_BYTES].into_boxed_slice(),
@@ -170,7 +178,7 @@ impl Place {
     /// Counts the connection as one of `address` from now on, if that one may have it.
     pub(crate) fn moved(&mut self, address: IpAddr) -> Result<(), Cut> {
         let most = self.worker.limits().connections_per_address;
-        self.worker.shared.moved(self.address, address, most)?;
+        self.worker.admission.moved(self.address, address, most)?;
         self.address = address;
         Ok(())
     }
@@ -204,7 +212,7 @@ impl Drop for Place {
             self.worker.counters.panicked();
         }
         self.worker.counters.closed();
-        self.worker.shared.leave(self.address);
+        self.worker.admission.leave(self.address);
         let mut connections = self.worker.connections.borrow_mut();
         connections.wakers[self.number] = None;
         connections.free.push(self.number);

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use plimsoll_mock::{Folder, Mock, MockPlan, Shared};
 use plimsoll_server::{
-    Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves,
-    WorkerContext,
+    Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves, WorkerContext,
 };
 use tempfile::TempDir;
 

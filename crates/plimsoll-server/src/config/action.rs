@@ -11,6 +11,7 @@ use crate::admin::AdminApis;
 use crate::config::document::Value;
 use crate::counters::Counters;
 use crate::notice::Notices;
+use crate::states::SharedStates;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +59,11 @@ pub struct Mounted<'a> {
     pub directory: &'a Path,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
+    /// What the route is called, or else its path: the same in every compilation, and no other route has it. State that
+    /// is to survive a reload is found by it.
+    pub identity: &'a str,
+    /// State that survives a reload.
+    pub states: &'a SharedStates,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
     /// Takes what it answers on the admin port; absent if there is none.

@@ -70,7 +70,9 @@ pub(super) fn compile(
         let Secured { http2, tls, .. } = secured;
         let http3 = http3(&mut table, tls.is_some());
         let to_tls = to_tls(&mut table);
-        let middleware = middleware::compile(&mut table, context, "listener");
+        let shown = address.as_ref().map(ToString::to_string);
+        let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
+        let middleware = middleware::compile(&mut table, context, "listener", &identity);
         if let Some(address) = &address {
             check_http(&mut table, address, http3.is_some(), &listeners);
         }

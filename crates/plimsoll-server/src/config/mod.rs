@@ -49,6 +49,7 @@ use crate::engine::EnginePlan;
 use crate::inherited::Inherited;
 use crate::notice::Notices;
 use crate::route::Routes;
+use crate::states::SharedStates;
 
 pub use crate::config::action::{
     ActionKind, CompileAction, CompileSection, Mounted, SectionContext, SectionKind,
@@ -114,6 +115,8 @@ pub struct Compiler {
     pub notices: Notices,
     /// Where the listeners of its plans answer the challenges of authorities.
     pub challenges: Challenges,
+    /// State of its plans that survives a reload.
+    pub states: SharedStates,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -131,6 +134,7 @@ impl Compiler {
             inherited: Arc::default(),
             notices: Notices::default(),
             challenges: Challenges::default(),
+            states: SharedStates::default(),
             self_signed: RefCell::default(),
         }
     }
@@ -159,6 +163,7 @@ impl Compiler {
             acme: RefCell::default(),
             ocsp: RefCell::default(),
             apis,
+            identities: RefCell::default(),
         };
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
@@ -225,11 +230,21 @@ struct Context<'c> {
     ocsp: RefCell<Vec<OcspPlan>>,
     /// What actions answer on the admin port; absent without one.
     apis: Option<AdminApis>,
+    /// How often each name of a place was given.
+    identities: RefCell<HashMap<String, usize>>,
 }
 
 impl Context<'_> {
     fn directory(&self) -> &Path {
         &self.compiler.directory
+    }
+
+    /// An identity for a place of that name: the same in each compilation of the same file.
+    fn identity(&self, name: &str) -> String {
+        let mut identities = self.identities.borrow_mut();
+        let count = identities.entry(name.to_owned()).or_default();
+        *count += 1;
+        format!("{name} ({count})")
     }
 
     /// The place of a certificate or key, noted to be watched.

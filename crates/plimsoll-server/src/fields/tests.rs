@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -11,10 +13,10 @@ fn headers<'a>(fields: &[(&'a str, &'a str)]) -> Vec<Header<'a>> {
 }
 
 fn shown(fields: &EditedFields<'_>) -> String {
-    fields
-        .iter()
-        .map(|(name, value)| format!("{name}: {}\n", String::from_utf8_lossy(value)))
-        .collect()
+    fields.iter().fold(String::new(), |mut all, (name, value)| {
+        writeln!(all, "{name}: {}", String::from_utf8_lossy(value)).unwrap();
+        all
+    })
 }
 
 const fn name(name: &'static str) -> HeaderName {
@@ -107,7 +109,11 @@ fn check(
             .filter(|(known, _)| known.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
             .collect();
-        let in_map: Vec<_> = map.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        let in_map: Vec<_> = map
+            .get_all(name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
         prop_assert_eq!(all, in_map);
     }
     let Some((edits, rest)) = layers.split_first() else {

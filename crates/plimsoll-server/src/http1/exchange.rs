@@ -15,14 +15,13 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::respond::checked;
 use super::wait::WaitsFor;
-use super::{
-    Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims,
-};
+use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims};
 use crate::action::{LocalFuture, Outcome};
 use crate::body::{BodyError, BodySender};
+use crate::fields::FieldList;
 use crate::request::{Content, ContentSource, Version};
 use crate::response::{
-    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields,
+    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields, write_fields_in,
 };
 
 /// How the content of a response is told from what follows it.
@@ -72,10 +71,12 @@ impl Http1 {
             if let Built {
                 status,
                 fields,
+                order,
                 content: ResponseBody::Stream(body),
             } = *built
             {
                 let status = checked(status);
+                let fields = (fields, order);
                 self.send_stream(asked, &content, status, fields, body)
                     .await?;
                 return Ok(None);
@@ -245,7 +246,7 @@ impl Http1 {
         mut asked: Asked,
         content: &Content,
         status: http::StatusCode,
-        mut fields: HeaderMap,
+        (mut fields, order): (HeaderMap, Option<Box<FieldList>>),
         mut body: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
     ) -> Result<(), Broken> {
         let is_read = matches!(&*content.source.borrow(), ContentSource::Taken(_));
@@ -265,7 +266,7 @@ impl Http1 {
         let persists = framing != Framing::Close && self.persists(asked);
         self.write(|connection, out, date| {
             let mut head = ResponseWriter::new(out, status.as_u16());
-            write_fields(&mut head, &fields);
+            write_fields_in(&mut head, &fields, order.as_deref());
             match framing {
                 Framing::Length(length) => head.content_length(length),
                 Framing::Chunked => head.chunked(),

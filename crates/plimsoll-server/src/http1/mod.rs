@@ -39,8 +39,8 @@ use crate::http1::output::Output;
 use crate::http1::wait::WaitsFor;
 use crate::http2;
 use crate::http3::listener::AltSvc;
-use crate::limits::Limits;
 use crate::interim::Interims;
+use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::request::{Content, Request, Scheme, Start, Version};
 use crate::response::{Response, write_fields};
@@ -216,12 +216,7 @@ impl Asked {
 }
 
 impl Http1 {
-    fn new(
-        stream: Stream,
-        service: Rc<Service>,
-        place: Place,
-        info: Rc<ConnectionInfo>,
-    ) -> Self {
+    fn new(stream: Stream, service: Rc<Service>, place: Place, info: Rc<ConnectionInfo>) -> Self {
         let worker = &place.worker;
         let now = worker.clock.now();
         let limits = worker.limits();

@@ -9,7 +9,7 @@ use super::{Asked, End, Http1, LARGE, Next};
 use crate::action::{Outcome, Refusal};
 use crate::request::{Content, Version};
 use crate::response::{
-    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_fields,
+    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_fields_in,
 };
 
 impl Http1 {
@@ -50,7 +50,7 @@ impl Http1 {
                     let mut fields = built.fields;
                     // What follows is not content (RFC 9110, section 9.3.6).
                     fields.remove(CONTENT_LENGTH);
-                    write_fields(&mut head, &fields);
+                    write_fields_in(&mut head, &fields, built.order.as_deref());
                 }
                 head.lines(date);
                 head.finish();
@@ -91,7 +91,7 @@ impl Http1 {
                 if let Some(length) = announced {
                     head.content_length(length);
                 }
-                write_fields(&mut head, &fields);
+                write_fields_in(&mut head, &fields, built.order.as_deref());
                 (status, whole)
             }
         };

@@ -22,9 +22,7 @@ use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, Version};
-use crate::response::{
-    Framed, Response, ResponseBody, StreamError, has_content, tunnel_status,
-};
+use crate::response::{Framed, Response, ResponseBody, StreamError, has_content, tunnel_status};
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::Place;

@@ -207,11 +207,7 @@ impl Exchange {
         }
     }
 
-    async fn send_interims(
-        &self,
-        interims: &Interims,
-        sending: &mut Sending,
-    ) -> Result<(), Gone> {
+    async fn send_interims(&self, interims: &Interims, sending: &mut Sending) -> Result<(), Gone> {
         while let Some(interim) = interims.pop() {
             let interim = interim.into_response();
             self.within(&mut Pace::default(), sending.send_response(interim))

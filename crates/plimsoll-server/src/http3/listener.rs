@@ -187,7 +187,7 @@ async fn accept(
             continue;
         }
         let peer = incoming.remote_address();
-        let admitted = worker.shared.admit(
+        let admitted = worker.admission.admit(
             peer.ip(),
             limits.connections,
             limits.connections_per_address,
@@ -196,13 +196,7 @@ async fn accept(
             Ok(()) => {
                 let place = Place::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(
-                    incoming,
-                    handshake,
-                    Rc::clone(&service),
-                    place,
-                    local,
-                ));
+                spawn_local(take(incoming, handshake, Rc::clone(&service), place, local));
             }
             Err(cut) => {
                 worker.counters.cut(cut);

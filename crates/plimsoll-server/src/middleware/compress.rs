@@ -215,6 +215,7 @@ fn compressed(
             let built = Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
+                order: None,
                 content: prepared.body(),
             };
             let content = match &prepared.content {

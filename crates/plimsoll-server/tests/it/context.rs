@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{HeaderValue, UPGRADE};
+use plimsoll_server::config::Compiler;
 use plimsoll_server::{
     Action, Answer, Engine, EnginePlan, Limits, ListenerPlan, Outcome, Request, Response, Serves,
     WorkerContext,
@@ -36,9 +38,8 @@ impl Action for Counting {
 }
 
 fn counting(identity: &'static str) -> EnginePlan {
-    let mut plan = serving(move |context| {
-        Rc::new(Counting(context.state(identity, || Cell::new(0))))
-    });
+    let mut plan =
+        serving(move |context| Rc::new(Counting(context.state(identity, || Cell::new(0)))));
     let second: ListenerPlan = plan.listeners[0].clone();
     plan.listeners.push(second);
     plan
@@ -98,7 +99,7 @@ impl Action for Spawning {
         let running = Running::new(&self.running);
         self.first.spawn(async move {
             let _running = running;
-            pending().await
+            pending::<()>().await;
         });
         Answer::later(async {
             tokio::task::yield_now().await;
@@ -115,7 +116,7 @@ fn tasks_end_with_the_configuration_that_began_them() {
         let running = Running::new(&counted);
         context.spawn(async move {
             let _running = running;
-            pending().await
+            pending::<()>().await;
         });
         Rc::new(Spawning {
             first: context.state("first", || context.clone()),
@@ -174,4 +175,27 @@ fn a_connection_that_was_taken_over_hears_of_a_drain() {
     stream.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "bye");
     assert_eq!(draining.join().unwrap().cut_off, 0);
+}
+
+#[test]
+fn a_rate_limit_keeps_its_buckets_over_a_reload() {
+    let compiler = Compiler::new(Path::new(""), &Arc::default());
+    let compile = |requests: u32, body: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n\
+             rate_limit = {{ requests = {requests}, per = \"1h\" }}\n"
+        );
+        compiler.compile(&text).unwrap().engine
+    };
+    let plan = compile(1, "one");
+    let mut engine = Engine::start(&plan, Arc::default()).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "one");
+    drop(plan);
+    let plan = compile(1, "two");
+    engine.reload(&plan).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "too many requests\n");
+    // Another limit has buckets of its own.
+    let plan = compile(2, "three");
+    engine.reload(&plan).unwrap();
+    assert_eq!(ask(&engine, &plan, 0), "three");
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use plimsoll_server::{Action, Cut, FilePart, Limits, Respond, Response, ResponseBody, Serves, WorkerContext};
+use plimsoll_server::{
+    Action, Cut, FilePart, Limits, Respond, Response, ResponseBody, Serves, WorkerContext,
+};
 use plimsoll_testkit::{Authority, eventually};
 
 use crate::server::{Server, plan, read_all};

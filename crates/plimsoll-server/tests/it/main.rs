@@ -18,6 +18,8 @@ mod http3;
 
 mod http3_rates;
 
+mod layer4;
+
 mod life;
 
 mod log;

@@ -24,7 +24,10 @@ pub(crate) fn plan(
     make: impl Fn() -> Rc<dyn Action> + Send + Sync + 'static,
 ) -> EnginePlan {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = ListenerPlan::new(address, Serves::clear(Arc::new(move |_: &WorkerContext| make())));
+    let listener = ListenerPlan::new(
+        address,
+        Serves::clear(Arc::new(move |_: &WorkerContext| make())),
+    );
     EnginePlan {
         limits,
         ..EnginePlan::new(vec![listener])

@@ -4,8 +4,6 @@ mod keeping;
 
 mod profiling;
 
-mod watched;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -18,14 +16,13 @@ use plimsoll_server::{
     AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
     OpenLog, Severity,
 };
-use plimsoll_wire::{cores, descriptors};
+use plimsoll_wire::{WatchedFiles, cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
-use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
@@ -277,7 +274,7 @@ fn serve(
     signals: &mut Signals,
     manager: &ServiceManager,
 ) -> Result<Exit, Failed> {
-    let mut watched = Watched::new(plan.certificates.clone());
+    let mut watched = WatchedFiles::new(plan.certificates.clone());
     keep(keeper.as_mut(), &plan, false)?;
     loop {
         let asked = signals.next(manager.alive_every());
@@ -299,7 +296,7 @@ fn serve(
         };
         let reloaded = loaded.and_then(|(text, mut new)| {
             configuration.cap_connections(&mut new);
-            let watched = Watched::new(new.certificates.clone());
+            let watched = WatchedFiles::new(new.certificates.clone());
             let log = write_log(&new)?;
             engine
                 .reload(&new.engine)

@@ -107,7 +107,7 @@ impl Body for SendBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.hint.clone()
+        self.hint
     }
 }
 
