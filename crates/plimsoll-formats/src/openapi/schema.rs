@@ -13,6 +13,9 @@ const DEEPEST_OPTIONAL: u32 = 4;
 /// Strings and lists of more are not made.
 const LONGEST: u64 = 4096;
 
+/// What stands in place of a text about which nothing is said, as other tools have it.
+const TEXT: &str = "string";
+
 /// Why a value cannot be made, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unmade(pub(super) String);
@@ -156,7 +159,7 @@ impl<'a> Document<'a> {
             Some("boolean") => Ok(Value::Bool(true)),
             Some("null") => Ok(Value::Null),
             Some(other) => Err(Unmade(format!("there is no type `{other}`"))),
-            None => Ok(json!("text")),
+            None => Ok(json!(TEXT)),
         }
     }
 
@@ -195,7 +198,7 @@ impl<'a> Document<'a> {
         if least > LONGEST {
             return Err(Unmade(format!("a list of {least} items is too long")));
         }
-        let Some(items) = schema.get("items") else {
+        let Some(items) = schema.get("contains").or(schema.get("items")) else {
             return Ok(Value::Array(Vec::new()));
         };
         match self.make_within(items, depth - 1) {
@@ -298,8 +301,9 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
     if least > LONGEST {
         return Err(Unmade(format!("a text of {least} characters is too long")));
     }
-    let length = usize::try_from(4.min(most).max(least)).unwrap_or_default();
-    let text: String = "text".chars().cycle().take(length).collect();
+    let usual = TEXT.len() as u64;
+    let length = usize::try_from(usual.min(most).max(least)).unwrap_or_default();
+    let text: String = TEXT.chars().cycle().take(length).collect();
     Ok(json!(text))
 }
 

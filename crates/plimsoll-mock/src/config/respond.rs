@@ -405,7 +405,8 @@ fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
 fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
     value.check(match making.places {
         Places::Foreign(dialect) => {
-            Written::foreign(text, dialect, form, &making.chance, making.names)
+            let data = &making.context.data;
+            Written::foreign(text, dialect, form, &making.chance, making.names, data)
         }
         _ => Written::new(text, form, making.chance.clone(), making.names),
     })

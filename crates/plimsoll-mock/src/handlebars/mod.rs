@@ -7,6 +7,8 @@ mod call;
 
 mod check;
 
+mod faker;
+
 mod helpers;
 
 mod mockoon;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use handlebars::{Context, Handlebars, RenderContext, Renderable, StringOutput, Template};
 
 use crate::asked::Asked;
+use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
 /// A template, ready to be filled.
@@ -37,17 +40,19 @@ impl Program {
     /// Compiles a template; fails with what is wrong with it.
     ///
     /// - `names`: of segments of the path, with their numbers.
+    /// - `data`: what helpers look up.
     pub(crate) fn new(
         text: &str,
         dialect: Dialect,
         chance: &Chance,
         names: &[(String, usize)],
+        data: &Arc<DataBuckets>,
     ) -> Result<Self, String> {
         let mut template = Template::compile(text).map_err(|error| error.reason().to_string())?;
         let mut registry = Handlebars::new();
         registry.register_escape_fn(handlebars::no_escape);
         registry.set_prevent_indent(true);
-        helpers::register(&mut registry, dialect, chance);
+        helpers::register(&mut registry, dialect, chance, data);
         check::check(&mut template, dialect)?;
         Ok(Self {
             text: text.to_owned(),
