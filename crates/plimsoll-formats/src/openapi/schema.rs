@@ -341,7 +341,7 @@ fn number(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
             "no number fits its bounds; give an example in the document".to_owned(),
         ));
     }
-    if is_whole && value.abs() < 9e15 {
+    if (is_whole || value.fract() == 0.0) && value.abs() < 9e15 {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "it is small and may be cut"

@@ -122,7 +122,7 @@ fn values_fit_their_schemas() {
             "14",
         ),
         (r#"{"type": "integer", "maximum": -3}"#, "-3"),
-        (r#"{"type": "number", "minimum": -1, "maximum": 0}"#, "-1.0"),
+        (r#"{"type": "number", "minimum": -1, "maximum": 0}"#, "-1"),
         (
             r#"{"type": "array", "minItems": 2, "items": {"const": 1}}"#,
             "[1,1]",

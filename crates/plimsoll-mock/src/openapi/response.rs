@@ -45,7 +45,13 @@ pub(super) fn of_refusal(
     if described.content.is_empty() {
         return None;
     }
-    let wanted = preferences(asked);
+    let mut wanted = preferences(asked);
+    // An example that was asked for may be one of the response that there would have been.
+    if wanted.code != Some(status.as_u16()) {
+        let examples = described.content.iter().flat_map(|it| &it.examples);
+        let mut names = examples.filter_map(|(name, _)| name.clone());
+        wanted.example = wanted.example.filter(|name| names.any(|known| known == *name));
+    }
     let made = made(api, (status, described), asked, &wanted, options).map(|mut said| {
         for (name, value) in &refusal.fields {
             if !said.fields.iter().any(|(known, _)| known == name) {

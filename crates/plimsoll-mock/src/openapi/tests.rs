@@ -316,7 +316,9 @@ fn refusals_have_the_content_that_the_document_gives_them() {
     assert!(problem.contains("query n"), "{problem}");
     let (status, value, _) = get("/own?key=k&n=x", &[("prefer", "example=b")]);
     assert_eq!((status, value), (422, json!("b")));
-    assert_eq!(get("/own?key=k&n=x", &[("prefer", "example=c")]).0, 404);
+    assert_eq!(get("/own?key=k&n=x", &[("prefer", "example=c")]).0, 422);
+    let both = [("prefer", "code=422, example=c")];
+    assert_eq!(get("/own?key=k&n=x", &both).0, 404);
     // Credentials of Basic are a name and a password.
     assert_eq!(get("/own?n=1", &[("authorization", "Basic YTpi")]).0, 200);
     assert_eq!(get("/own?n=1", &[("authorization", "Basic abc123")]).0, 401);
