@@ -14,7 +14,7 @@ use super::{read, walk};
 use crate::{ReadFile, Remark};
 
 /// Where the joined document has its other files.
-const FILES: &str = "x-plimsoll-files";
+pub(super) const FILES: &str = "x-plimsoll-files";
 
 /// A document consists of at most this many files.
 const MOST_FILES: usize = 1000;

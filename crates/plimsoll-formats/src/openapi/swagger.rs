@@ -339,6 +339,13 @@ fn response(response: &Value, produces: &[String]) -> Value {
     }
     let examples = response.get("examples").and_then(Value::as_object);
     for (kind, example) in examples.into_iter().flatten() {
+        // One for every media type is one of each that there is.
+        if kind == "*/*" && !content.is_empty() {
+            for (_, media) in &mut content {
+                media["example"] = example.clone();
+            }
+            continue;
+        }
         let media = content.entry(kind.clone()).or_insert_with(|| json!({}));
         media["example"] = example.clone();
     }

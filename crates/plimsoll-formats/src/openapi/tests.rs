@@ -74,7 +74,7 @@ fn a_request_for_each_operation() {
       cookie: session=string
     POST /pets, paths./pets.post
       content-type: application/json
-      "{\"name\":\"Tom\",\"kind\":\"cat\",\"born\":\"2024-01-31\",\"friends\":[{\"kind\":\"cat\"}]}"
+      "{\"name\":\"Tom\",\"kind\":\"cat\",\"born\":\"2024-01-31\",\"friends\":[{\"name\":\"Tom\",\"kind\":\"cat\",\"born\":\"2024-01-31\",\"friends\":[{\"kind\":\"cat\"}]}]}"
     PUT /pets/7, paths./pets/{id}.put
       content-type: application/x-www-form-urlencoded
       "name=a%20%26%20b&age=0.5"

@@ -5,6 +5,8 @@
 
 mod beside;
 
+mod fit;
+
 mod form;
 
 mod request;
@@ -23,6 +25,8 @@ use serde_json::{Value, json};
 
 use crate::asked::Asked;
 use crate::collection::Said;
+
+pub use self::fit::{Fit, UnfitContent};
 
 use self::request::RequestCheck;
 use self::route::Routes;
