@@ -17,7 +17,7 @@ use crate::{ReadFile, Remark};
 pub(super) const FILES: &str = "x-plimsoll-files";
 
 /// A document consists of at most this many files.
-const MOST_FILES: usize = 1000;
+const MOST_FILES: usize = 5000;
 
 /// The other files of a document have at most this many bytes together.
 const MOST_BYTES: usize = 64 << 20;

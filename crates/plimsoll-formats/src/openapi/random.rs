@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::flat::Flattening;
-use super::schema::{Document, Unmade, is_object, undescribed};
+use super::schema::{Document, Unmade, is_object, is_schema, undescribed};
 
 /// Beyond this depth only what is required is made, and lists are as short as they may be.
 const DEEPEST_OPTIONAL: u32 = 3;
@@ -74,7 +74,8 @@ impl<'d, 'a> Dice<'d, 'a> {
         let is_required =
             |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
         let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
+        let properties = properties.into_iter().flatten();
+        for (name, property) in properties.filter(|(_, property)| is_schema(property)) {
             if self.document.leaves_out(self.document.resolve(property)?) {
                 continue;
             }

@@ -187,7 +187,8 @@ impl<'a> Document<'a> {
             required.is_some_and(|names| names.iter().any(|required| required == name))
         };
         let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
+        let properties = properties.into_iter().flatten();
+        for (name, property) in properties.filter(|(_, property)| is_schema(property)) {
             let resolved = self.resolve(property)?;
             if self.leaves_out(resolved) {
                 continue;
@@ -249,6 +250,11 @@ pub(super) fn is_object(schema: &Value) -> bool {
     let has = |key: &str| schema.get(key).is_some();
     let is_other = kind(schema).is_some_and(|kind| kind != "object");
     !is_other && (has("properties") || kind(schema) == Some("object") || has("additionalProperties"))
+}
+
+/// Whether a value can be a schema.
+pub(super) fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
 }
 
 /// The properties that a schema requires and does not describe.

@@ -11,8 +11,9 @@ use super::OpenApi;
 pub struct UnfitContent {
     /// Method, path, status and media type.
     pub response: String,
-    /// Whether an example of the document is wrong, else the content that was made.
-    pub is_example: bool,
+    /// Whether the document is wrong: an example of it, or alternatives of `oneOf` that accept the same; else the content
+    /// that was made.
+    pub is_documents: bool,
     /// What is wrong.
     pub reason: String,
 }
@@ -39,7 +40,7 @@ impl OpenApi {
                     };
                     fit.judged += 1;
                     let judged = schema.and_then(|schema| self.judge(content, &schema));
-                    let (is_example, reason) = match judged {
+                    let (is_documents, reason) = match judged {
                         Ok(None) => continue,
                         Ok(Some(wrong)) => wrong,
                         Err(reason) => (false, reason),
@@ -47,7 +48,7 @@ impl OpenApi {
                     let (method, path) = (&operation.method, &operation.path);
                     fit.unfit.push(UnfitContent {
                         response: format!("{method} {path} {} {}", response.code, content.kind),
-                        is_example,
+                        is_documents,
                         reason,
                     });
                 }
@@ -56,7 +57,7 @@ impl OpenApi {
         fit
     }
 
-    /// What is wrong with a content, if anything is, and whether an example of the document is.
+    /// What is wrong with a content, if anything is, and whether the document is.
     fn judge(
         &self,
         content: &ResponseContent,
@@ -78,9 +79,10 @@ impl OpenApi {
             let made = self.api.make_without_examples(content);
             made.is_ok_and(|value| validator.is_valid(&value))
         };
-        let is_example = is_given || fits_without();
+        let is_ambiguous = mistake.message.contains("valid under more than one");
+        let is_documents = is_given || is_ambiguous || fits_without();
         let reason = format!("at `{}`: {}", mistake.pointer, mistake.message);
-        Ok(Some((is_example, reason.chars().take(LONGEST_REASON).collect())))
+        Ok(Some((is_documents, reason.chars().take(LONGEST_REASON).collect())))
     }
 }
 

@@ -479,17 +479,19 @@ fn contents_are_judged_by_their_own_schemas() {
       "200": {"content": {"application/json": {"schema": {"type": "object", "required": ["n", "secret"], "properties": {"n": {"type": "integer"}, "secret": {"type": "string", "writeOnly": true}}}}}},
       "201": {"content": {"application/json": {"schema": {"type": "integer"}, "example": "x"}, "text/plain": {"schema": {"type": "integer"}, "example": "x"}}},
       "202": {"content": {"application/json": {"schema": {"type": "object", "properties": {"n": {"type": "integer", "example": "x"}}}}}},
-      "203": {"content": {"application/json": {"schema": {"type": "string", "pattern": "(?=a)"}}}}}}}}}"#;
+      "203": {"content": {"application/json": {"schema": {"type": "string", "pattern": "(?=a)"}}}},
+      "206": {"content": {"application/json": {"schema": {"oneOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}}}}}}}}}"#;
     let (openapi, _) = OpenApi::new(Path::new("a.json"), text, "/", USUAL).unwrap();
     let fit = openapi.fit();
-    assert_eq!(fit.judged, 4);
-    let shown: Vec<_> = fit.unfit.iter().map(|it| (it.response.as_str(), it.is_example)).collect();
+    assert_eq!(fit.judged, 5);
+    let shown: Vec<_> = fit.unfit.iter().map(|it| (it.response.as_str(), it.is_documents)).collect();
     assert_eq!(
         shown,
         [
             ("GET /a 201 application/json", true),
             ("GET /a 202 application/json", true),
             ("GET /a 203 application/json", false),
+            ("GET /a 206 application/json", true),
         ],
         "{fit:?}"
     );

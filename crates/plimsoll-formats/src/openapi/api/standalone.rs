@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Object;
 use crate::openapi::bundle::shown;
+use crate::openapi::schema::is_schema;
 
 /// Schemas are not nested deeper.
 const DEEPEST: usize = 64;
@@ -93,12 +94,15 @@ impl Converter<'_> {
                 continue;
             }
             ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
+            // Extensions are data of other tools.
+            (key, _) if key.starts_with("x-") => continue,
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
                 Value::Object(all),
             ) => {
                 let mut converted_all = Object::new();
-                for (name, schema) in all {
+                // What is no schema, such as a reference among the names, describes nothing.
+                for (name, schema) in all.iter().filter(|(_, schema)| is_schema(schema)) {
                     converted_all.insert(name.clone(), self.converted(schema, levels)?);
                 }
                 Value::Object(converted_all)
