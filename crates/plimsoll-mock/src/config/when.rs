@@ -130,6 +130,11 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
+    if let Some(value) = table.take("peer") {
+        let test = field(value);
+        is_whole &= test.is_some();
+        conditions.extend(test.map(Condition::Peer));
+    }
     if let Some(value) = table.take("number") {
         let number = set::number(value, context);
         is_whole &= number.is_some();

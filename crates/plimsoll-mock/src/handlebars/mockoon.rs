@@ -16,7 +16,7 @@ use crate::dates;
 use crate::fake::Fake;
 use crate::template::{Chance, uuid};
 
-pub(super) const HELPERS: [Entry; 60] = [
+pub(super) const HELPERS: [Entry; 61] = [
     ("method", Block::None, |call| {
         Ok(call.request("method").clone())
     }),
@@ -60,10 +60,11 @@ pub(super) const HELPERS: [Entry; 60] = [
         let now = dates::now();
         Ok(match call.argument(0) {
             Some(format) => dates::formatted(&now, &shown(format))?,
-            None => dates::formatted(&now, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX")?,
+            None => dates::formatted(&now, DATE_FORMAT)?,
         }
         .into())
     }),
+    ("date", Block::None, date_between),
     ("dateFormat", Block::None, |call| {
         let time = dates::parsed(&call.text(0))?;
         Ok(dates::formatted(&time, &call.text(1))?.into())
@@ -323,6 +324,25 @@ fn folded(call: &Call<'_>, join: fn(f64, f64) -> f64) -> Result<Value, String> {
     Ok(of_number(numbers.fold(first, join)))
 }
 
+/// A time by chance between two, by a format.
+fn date_between(call: &Call<'_>) -> Result<Value, String> {
+    // A year alone is its beginning.
+    let of = |text: String| match text.len() {
+        4 => dates::parsed(&format!("{text}-01-01")),
+        _ => dates::parsed(&text),
+    };
+    let (from, to) = (of(call.text(0))?, of(call.text(1))?);
+    let seconds = to.timestamp().as_second() - from.timestamp().as_second();
+    let offset = call.with(|rng| rng.i64(0..=seconds.max(0)));
+    let time = dates::moved(&from, &format!("{offset} seconds"))?;
+    let format = call.argument(2).map(shown);
+    let format = format.unwrap_or_else(|| DATE_FORMAT.to_owned());
+    dates::formatted(&time, &format).map(Value::from)
+}
+
+/// As Mockoon writes dates unless a format is given.
+const DATE_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX";
+
 fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
     let mut time = match call.option_text("date") {
         Some(date) => dates::parsed(&date)?,
@@ -334,7 +354,7 @@ fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
         }
     }
     let format = call.option_text("format");
-    let format = format.unwrap_or_else(|| "yyyy-MM-dd'T'HH:mm:ss.SSSXXX".to_owned());
+    let format = format.unwrap_or_else(|| DATE_FORMAT.to_owned());
     Ok(dates::formatted(&time, &format)?.into())
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Program {
     registry: Arc<Handlebars<'static>>,
     dialect: Dialect,
     names: Vec<(String, usize)>,
+    data: Arc<DataBuckets>,
 }
 
 impl Program {
@@ -60,12 +61,13 @@ impl Program {
             registry: Arc::new(registry),
             dialect,
             names: names.to_vec(),
+            data: Arc::clone(data),
         })
     }
 
     /// The text for one request, or why it cannot be made.
     pub(crate) fn fill(&self, asked: &Asked<'_>) -> Result<String, String> {
-        let model = request::model(asked, self.dialect, &self.names);
+        let model = request::model(asked, self.dialect, &self.names, self.data.parameters());
         let context = Context::wraps(model).map_err(|error| error.to_string())?;
         let mut render = RenderContext::new(None);
         let mut output = StringOutput::new();

@@ -191,6 +191,10 @@ fn templates_of_mockoon_are_filled() {
             "x a+b 5",
         ),
         (
+            "{{date '2026' '2026' 'yyyy-MM-dd'}} {{date '2026-01-31' '2026-01-31' 'd'}}",
+            "2026-01-01 31",
+        ),
+        (
             "{{data 'users' '0.name'}} {{dataRaw 'USER' '$[0].tags'}} {{data 't'}} {{data 'none'}}",
             "Ann [\"x\"] plain ",
         ),

@@ -111,6 +111,10 @@ fn responses_become_ours() {
             json!({"jsonBody": {"a": "{{request.path.id}}"}, "transformers": ["response-template"]}),
             "respond.json = '{\"a\":\"{{request.path.id}}\"}'\nrespond.template = \"wiremock\"",
         ),
+        (
+            json!({"body": "{{parameters.a}}", "transformers": ["response-template"], "transformerParameters": {"a": 1}}),
+            "respond.text = \"{{parameters.a}}\"\nrespond.template = \"wiremock\"\nrespond.parameters = '{\"a\":1}'",
+        ),
         (json!({"base64Body": "AAE="}), "respond.base64 = \"AAE=\""),
         (
             json!({"fault": "CONNECTION_RESET_BY_PEER"}),
@@ -262,7 +266,9 @@ fn patterns_are_met_as_wiremock_has_it() {
         ),
         (json!({"queryParameters": {"n": {"equalTo": 5}}}), "/?n=5", "", true),
         (json!({"queryParameters": {"n": {"greaterThanNumber": 5}}}), "/?n=5.5", "", true),
-        (json!({"queryParameters": {"n": {"greaterThanNumber": 5}}}), "/?n=5", "", false),
+        (json!({"queryParameters": {"n": {"greaterThanNumber": "5"}}}), "/?n=5", "", false),
+        (json!({"clientIp": {"equalTo": "127.0.0.1"}}), "/", "", true),
+        (json!({"clientIp": {"matches": "10[.].*"}}), "/", "", false),
         (
             json!({"bodyPatterns": [{"matchesJsonPath": "$.a.[0]"}]}),
             "/",
