@@ -1,5 +1,7 @@
 //! Actions of other crates in `[[route]]`.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +25,22 @@ pub struct ActionKind {
 /// Compiles the value of an action's key, a table if it is like the others, noting what is wrong in it; yields nothing if anything is.
 pub type CompileAction = fn(Value<'_>, &Mounted<'_>) -> Option<Arc<MakeAction>>;
 
+/// A table at the top of the file that another crate brings, such as `[upstream.NAME]`; compiled before the routes,
+/// whose actions find it by [`Mounted::section`].
+#[derive(Debug, Clone, Copy)]
+pub struct SectionKind {
+    /// The key, such as `upstream`.
+    pub key: &'static str,
+    /// Compiles its value.
+    pub compile: CompileSection,
+}
+
+/// Compiles the value of a section, noting what is wrong in it; called with nothing if the file does not have it.
+pub type CompileSection = fn(Option<Value<'_>>, &Path) -> Arc<dyn Any + Send + Sync>;
+
+/// What the sections of a file were compiled to, by key.
+pub(super) type Sections = HashMap<&'static str, Arc<dyn Any + Send + Sync>>;
+
 /// Where an action has its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Mounted<'a> {
@@ -43,6 +61,14 @@ pub struct Mounted<'a> {
     pub is_measured: bool,
     /// Who is told what happens while it is served.
     pub notices: &'a Notices,
+    pub(super) sections: &'a Sections,
+}
+
+impl Mounted<'_> {
+    /// What the section of that key was compiled to, if it is of this type.
+    pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        Arc::clone(self.sections.get(key)?).downcast().ok()
+    }
 }
 
 /// What a worker makes its own action of.

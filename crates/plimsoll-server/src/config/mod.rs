@@ -40,6 +40,7 @@ use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 use crate::acme::{AcmePlan, Challenges};
 use crate::action::{Action, MakeAction};
 use crate::admin::{AdminApis, AdminPath};
+use crate::config::action::Sections;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::context::WorkerContext;
@@ -50,7 +51,7 @@ use crate::notice::Notices;
 use crate::route::Routes;
 use crate::states::SharedStates;
 
-pub use crate::config::action::{ActionKind, CompileAction, Mounted};
+pub use crate::config::action::{ActionKind, CompileAction, CompileSection, Mounted, SectionKind};
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
@@ -102,6 +103,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// Tables of other crates at the top of the file.
+    pub sections: Vec<SectionKind>,
     /// What other crates answer on the admin port.
     pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
@@ -124,6 +127,7 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            sections: Vec::new(),
             admin_paths: Vec::new(),
             inherited: Arc::default(),
             notices: Notices::default(),
@@ -138,7 +142,12 @@ impl Compiler {
         let mut document = Document::parse(text);
         let counters = &self.counters;
         let mut root = document.root();
+        let sections = self.sections.iter().map(|section| {
+            let compiled = (section.compile)(root.take(section.key), &self.directory);
+            (section.key, compiled)
+        });
         let context = Context {
+            sections: sections.collect(),
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
@@ -200,6 +209,8 @@ impl Compiler {
 /// What compiling needs besides the file.
 struct Context<'c> {
     compiler: &'c Compiler,
+    /// What the sections of other crates were compiled to.
+    sections: Sections,
     /// Somebody may ask for figures.
     is_measured: bool,
     /// Files that were read as certificates and keys.

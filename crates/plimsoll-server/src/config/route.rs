@@ -232,6 +232,7 @@ fn action(
         apis: context.apis.as_ref(),
         is_measured: context.is_measured,
         notices: &context.compiler.notices,
+        sections: &context.sections,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

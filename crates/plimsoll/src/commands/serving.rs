@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
+    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, SectionKind, ServerPlan,
 };
 use plimsoll_server::{
     AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
@@ -42,6 +42,7 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
+    sections: Vec<SectionKind>,
     admin_paths: Vec<AdminPath>,
     /// Has certificates ordered.
     keeper: Option<MakeKeeper>,
@@ -52,6 +53,8 @@ impl Brought {
     pub(crate) fn all() -> Self {
         let mut brought = Self::for_sites();
         brought.actions.push(plimsoll_mock::KIND);
+        brought.actions.push(plimsoll_gateway::PROXY);
+        brought.sections.push(plimsoll_gateway::UPSTREAMS);
         brought.admin_paths.push(profiling::path());
         brought.keeper = Some(keeping::keeper);
         brought
@@ -61,6 +64,7 @@ impl Brought {
     pub(crate) fn for_sites() -> Self {
         Self {
             actions: vec![plimsoll_site::FILES],
+            sections: Vec::new(),
             admin_paths: vec![plimsoll_site::refresh_path()],
             keeper: None,
         }
@@ -146,6 +150,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = brought.actions;
+        compiler.sections = brought.sections;
         compiler.notices = Notices::new(tell);
         compiler.admin_paths = brought.admin_paths;
         Self {
@@ -230,6 +235,14 @@ fn flag_of(key: &str) -> Option<String> {
         ["route", "mock", "dir" | "file"] => "DIR or FILE",
         ["route", "files", "clean_urls"] => "--no-clean-urls",
         ["route", "files", "compress"] => "--no-compress",
+        ["upstream", "servers", "servers", ..] => "--to",
+        ["upstream", "servers", "protocol"] => "--upstream-http2",
+        ["upstream", "servers", "tls", "ca"] => "--cacert",
+        ["upstream", "servers", "tls", "insecure"] => "--insecure",
+        ["upstream", "servers", "retry", ..] => "--retries",
+        ["upstream", "servers", "health", ..] => "--health",
+        ["route", "proxy", "host"] => "--host",
+        ["upstream", "servers", name] => return Some(format!("--{}", name.replace('_', "-"))),
         ["listen", "address"] => "--listen",
         ["listen", "tls", "cert"] => "--cert",
         ["listen", "tls", "key"] => "--key",
