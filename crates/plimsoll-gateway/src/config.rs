@@ -6,11 +6,12 @@ mod upstream;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, SectionKind, Value};
+use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
 
+use crate::admin;
+use crate::figures::GatewayFigures;
 use crate::upstream::UpstreamPlan;
 
 /// The action `proxy`, for routes of a server's configuration.
@@ -29,14 +30,21 @@ pub const UPSTREAMS: SectionKind = SectionKind {
 #[derive(Debug, Default)]
 struct Upstreams(BTreeMap<String, Option<Arc<UpstreamPlan>>>);
 
-fn compile_upstreams(value: Option<Value<'_>>, directory: &Path) -> Arc<dyn Any + Send + Sync> {
+fn compile_upstreams(
+    value: Option<Value<'_>>,
+    context: &SectionContext<'_>,
+) -> Arc<dyn Any + Send + Sync> {
+    let figures = context.counters.figures::<GatewayFigures>();
+    if let Some(apis) = context.apis {
+        apis.add("/upstreams", &[], admin::answer(figures));
+    }
     let Some(mut table) = value.and_then(Value::table) else {
         return Arc::new(Upstreams::default());
     };
     let upstreams = table.rest().into_iter().map(|(name, value)| {
         let plan = value
             .table()
-            .and_then(|table| upstream::compile(&name, table, directory));
+            .and_then(|table| upstream::compile(&name, table, context.directory));
         (name, plan.map(Arc::new))
     });
     Arc::new(Upstreams(upstreams.collect()))

@@ -273,7 +273,7 @@ impl Forwarding {
             && handshake.is_agreed(&head, protocol)
         {
             handshake.complete(&mut fields);
-            let response = Response::new(StatusCode::SWITCHING_PROTOCOLS).with_fields(fields);
+            let response = Response::new(StatusCode::SWITCHING_PROTOCOLS).with_field_map(fields);
             let Some(upgraded) = exchange.upgrade() else {
                 return respond(failure::bad_gateway());
             };
@@ -289,7 +289,7 @@ impl Forwarding {
             && head.status != StatusCode::NOT_MODIFIED
             && head.status != StatusCode::NO_CONTENT;
         fields.remove(CONTENT_LENGTH);
-        let response = Response::new(head.status).with_fields(fields);
+        let response = Response::new(head.status).with_field_map(fields);
         let idle = self.forwarder.upstream.plan.options.timeouts.idle;
         let mut download = Download::new(exchange, server, idle);
         let body = match download.take_ready().await {

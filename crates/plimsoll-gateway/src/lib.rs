@@ -7,6 +7,8 @@
 
 pub mod balance;
 
+mod admin;
+
 mod config;
 
 mod figures;

@@ -36,6 +36,8 @@ mod dates;
 #[path = "dates/none.rs"]
 mod dates;
 
+pub mod data;
+
 pub mod fake;
 
 pub mod delay;

@@ -22,7 +22,7 @@ use crate::journal::AnsweredBy;
 use crate::nearness::{findings, near_misses};
 use crate::pace::Paced;
 use crate::plan::MockPlan;
-use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
+use crate::proxy::{self, Outgoing, Passed, Upstream, UpstreamPool};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::script::{Script, Scripts};
@@ -41,7 +41,7 @@ pub(crate) struct Worker {
     missing: Ready,
     files: Files,
     /// Connections to real servers.
-    pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
+    pools: RefCell<Vec<(Arc<Upstream>, Rc<UpstreamPool>)>>,
     scripts: Scripts,
     /// The WebSocket that was agreed on last, until it is asked what has answered.
     session: RefCell<Option<Arc<Session>>>,
@@ -121,9 +121,7 @@ impl Worker {
         let allowed = self.sharing().allows(asked);
         if let Some((set, number)) = self.plan.find(asked) {
             let rule = &self.plan.sets[set].rules()[number];
-            if let Some((scenario, from, next)) = &rule.next
-                && let Err(error) = scenario.go(from.as_deref(), next, asked)
-            {
+            if let Err(error) = rule.advance(asked) {
                 return (self.no_room(error, &allowed), By::Rule(set, number));
             }
             let chosen = Chosen {
@@ -133,7 +131,7 @@ impl Worker {
             };
             return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
         }
-        if asked.method == "OPTIONS" {
+        if asked.method == "OPTIONS" && !self.has_own_options(asked) {
             return (Answer::now(self.sharing().options(asked)), By::Preflight);
         }
         let mut collections = self.plan.collections.iter().enumerate();
@@ -147,6 +145,13 @@ impl Worker {
             Some((at, said)) => (self.by_collection(said, allowed), By::Document(at)),
             None => (self.by_folder(asked, allowed), By::Folder),
         }
+    }
+
+    /// Whether a document describes OPTIONS for a path; preflight requests (Fetch, section 4.8) are never its own.
+    fn has_own_options(&self, asked: &Asked<'_>) -> bool {
+        let is_preflight = asked.header("access-control-request-method").is_some();
+        let mut documents = self.plan.openapi.iter();
+        !is_preflight && documents.any(|document| document.has_operation(asked))
     }
 
     /// The same for those who look at it later, when there may be another plan.
@@ -433,7 +438,7 @@ impl Worker {
     }
 
     /// Connections to a real server, as long as these rules hold.
-    fn pool(&self, upstream: &Arc<Upstream>) -> Rc<Pool> {
+    fn pool(&self, upstream: &Arc<Upstream>) -> Rc<UpstreamPool> {
         let mut pools = self.pools.borrow_mut();
         let known = pools.iter().find(|(it, _)| Arc::ptr_eq(it, upstream));
         if let Some((_, pool)) = known {

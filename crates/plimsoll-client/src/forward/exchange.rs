@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use super::head::ResponseHead;
 use super::http1::Http1Exchange;
 use super::http2::Http2Exchange;
+use super::http3::Http3Exchange;
 use super::upgraded::Upgraded;
 use crate::{Completed, Incomplete};
 
@@ -23,6 +24,7 @@ pub struct Exchange<B>(Kind<B>);
 enum Kind<B> {
     Http1(Box<Http1Exchange<B>>),
     Http2(Box<Http2Exchange<B>>),
+    Http3(Box<Http3Exchange<B>>),
 }
 
 macro_rules! each {
@@ -30,6 +32,7 @@ macro_rules! each {
         match $exchange {
             Kind::Http1($kind) => $call,
             Kind::Http2($kind) => $call,
+            Kind::Http3($kind) => $call,
         }
     };
 }
@@ -44,6 +47,10 @@ where
 
     pub(super) fn http2(exchange: Http2Exchange<B>) -> Self {
         Self(Kind::Http2(Box::new(exchange)))
+    }
+
+    pub(super) fn http3(exchange: Http3Exchange<B>) -> Self {
+        Self(Kind::Http3(Box::new(exchange)))
     }
 
     /// The next head: interim ones, and then the final one. Not to be called after that.
@@ -103,19 +110,24 @@ where
         each!(&self.0, exchange => exchange.is_received())
     }
 
-    /// Cancels the exchange: HTTP/1 closes the connection, HTTP/2 resets the stream with this code (RFC 9113,
-    /// section 7).
+    /// Cancels the exchange: HTTP/1 closes the connection, HTTP/2 and HTTP/3 reset the stream with this code of theirs
+    /// (RFC 9113, section 7; RFC 9114, section 8.1).
     pub fn reset(self, code: u32) {
         match self.0 {
             Kind::Http1(exchange) => drop(exchange),
             Kind::Http2(exchange) => exchange.reset(code),
+            Kind::Http3(exchange) => exchange.reset(code.into()),
         }
     }
 
     /// The byte stream behind a final head that switched protocols (101, or 2xx to CONNECT and extended CONNECT);
     /// `None` behind any other.
     pub fn upgrade(self) -> Option<Upgraded> {
-        each!(self.0, exchange => exchange.upgrade())
+        match self.0 {
+            Kind::Http1(exchange) => exchange.upgrade(),
+            Kind::Http2(exchange) => exchange.upgrade(),
+            Kind::Http3(_) => None,
+        }
     }
 
     /// The request body of an exchange that failed, if nothing of it was read: it can be sent with another exchange.
@@ -134,6 +146,7 @@ impl<B> fmt::Debug for Exchange<B> {
         f.write_str(match &self.0 {
             Kind::Http1(_) => "Exchange(Http1)",
             Kind::Http2(_) => "Exchange(Http2)",
+            Kind::Http3(_) => "Exchange(Http3)",
         })
     }
 }

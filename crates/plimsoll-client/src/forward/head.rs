@@ -161,6 +161,15 @@ impl Fields {
         }
     }
 
+    /// The same fields out of a map.
+    pub(super) fn of_map(map: &HeaderMap) -> Self {
+        let pairs: Vec<_> = map
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+            .collect();
+        Self::copied(pairs.into_iter())
+    }
+
     /// Number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -136,7 +136,6 @@ pub(super) struct Http1Exchange<B> {
     /// Gone once the connection went back to the pool, or to whoever it was upgraded for.
     place: Option<Place>,
     upload: Upload<B>,
-    is_chunked: bool,
     /// The line end behind a long chunk is due.
     owes_line_end: bool,
     /// The last chunk was staged.
@@ -144,7 +143,6 @@ pub(super) struct Http1Exchange<B> {
     /// The response came while the body waited for `100 Continue`: it is not sent.
     is_withheld: bool,
     inbox: Inbox,
-    has_head: bool,
     progress: Progress,
     outcome: Option<Result<Completed, Incomplete>>,
 }
@@ -236,14 +234,12 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
                 received: 0,
                 write_error: None,
             },
-            is_chunked: upload.length() == BodyLength::Chunked,
             is_ended: false,
             is_withheld: false,
             owes_line_end: false,
             upload,
             place: Some(place),
             inbox: Inbox::default(),
-            has_head: false,
             outcome: None,
         })
     }
@@ -260,7 +256,6 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
                 return Poll::Ready(Ok(head));
             }
             if let Some(head) = self.inbox.head.take() {
-                self.has_head = true;
                 self.is_withheld = self.upload.is_waiting();
                 return Poll::Ready(Ok(head));
             }
@@ -274,8 +269,8 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         loop {
             if !self.inbox.content.is_empty() {
-                let content = std::mem::take(&mut self.inbox.content);
-                return Poll::Ready(Some(Ok(Frame::data(content.into()))));
+                let data = std::mem::take(&mut self.inbox.content);
+                return Poll::Ready(Some(Ok(Frame::data(data.into()))));
             }
             if let Some(Ok(_)) = &self.outcome {
                 let trailers = self.inbox.trailers.take();
@@ -363,7 +358,6 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             let is_body_pending = stage(
                 connection,
                 &mut self.upload,
-                self.is_chunked,
                 &mut self.owes_line_end,
                 &mut self.is_ended,
                 context,
@@ -523,11 +517,11 @@ fn poll_read(
 fn stage<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin>(
     connection: &mut Http1Connection,
     upload: &mut Upload<B>,
-    is_chunked: bool,
     owes_line_end: &mut bool,
     is_ended: &mut bool,
     context: &mut Context<'_>,
 ) -> Result<bool, Failure> {
+    let is_chunked = upload.length() == BodyLength::Chunked;
     while connection.chunk.is_empty() && connection.out.len() < GATHERED_BYTES && !*is_ended {
         if std::mem::take(owes_line_end) {
             connection.out.extend_from_slice(b"\r\n");

@@ -38,6 +38,8 @@ pub(super) struct Http2Connection {
     idle_since: Cell<Instant>,
     is_used: Cell<bool>,
     is_closing: Cell<bool>,
+    /// Leases that wait for the server's SETTINGS.
+    settling: RefCell<Vec<Waker>>,
 }
 
 struct State {
@@ -48,10 +50,8 @@ struct State {
 /// What came for exchanges, by their tokens.
 #[derive(Default)]
 struct Slots {
-    slots: Vec<Slot>,
+    taken: Vec<Slot>,
     free: Vec<u32>,
-    /// Some may be able to send more.
-    is_window_open: bool,
 }
 
 #[derive(Default)]
@@ -84,6 +84,7 @@ impl Http2Connection {
             idle_since: Cell::new(now),
             is_used: Cell::new(false),
             is_closing: Cell::new(false),
+            settling: RefCell::default(),
         });
         let driven = Rc::clone(&connection);
         let (buffer, clock) = (destination.buffer().clone(), destination.clock());
@@ -96,6 +97,21 @@ impl Http2Connection {
     /// Whether another exchange can begin.
     pub(super) fn is_free(&self) -> bool {
         !self.is_closing.get() && self.state.borrow().http.capacity() > self.reserved.get()
+    }
+
+    /// Whether the server's SETTINGS came.
+    pub(super) fn is_established(&self) -> bool {
+        self.state.borrow().http.is_established()
+    }
+
+    /// Ready once the server's SETTINGS came, or never will.
+    pub(super) fn poll_established(&self, context: &mut Context<'_>) -> Poll<()> {
+        let http = &self.state.borrow().http;
+        if http.is_established() || http.is_retired() {
+            return Poll::Ready(());
+        }
+        self.settling.borrow_mut().push(context.waker().clone());
+        Poll::Pending
     }
 
     pub(super) fn is_used(&self) -> bool {
@@ -158,6 +174,11 @@ impl Http2Connection {
                     && !state.http.wants_write());
             let capacity = state.http.capacity();
             let is_retired = is_over || state.http.is_retired();
+            if is_retired || state.http.is_established() {
+                for waker in self.settling.borrow_mut().drain(..) {
+                    waker.wake();
+                }
+            }
             self.report(is_retired, capacity);
             if is_over {
                 return Poll::Ready(());
@@ -171,22 +192,22 @@ impl Http2Connection {
         let Some(destination) = self.destination.upgrade() else {
             return;
         };
-        if !is_retired {
-            destination.call_for(capacity.saturating_sub(self.reserved.get()));
-        } else {
+        if is_retired {
             // Exchanges under way go on, and a new connection may take its place.
             destination.retire(self);
+        } else {
+            destination.call_for(capacity.saturating_sub(self.reserved.get()));
         }
     }
 
     /// Ends an exchange in whatever state it is.
     fn release(&self, token: u32, code: ErrorCode) {
         let state = &mut *self.state.borrow_mut();
-        if let Some(Ok(completed)) = &state.slots.slots[token as usize].outcome {
+        if let Some(Ok(completed)) = &state.slots.slot(token).outcome {
             self.idle_since.set(completed.done);
         }
         state.http.reset(token, code);
-        state.slots.slots[token as usize] = Slot::default();
+        *state.slots.slot(token) = Slot::default();
         state.slots.free.push(token);
         let capacity = state.http.capacity();
         let is_retired = state.http.is_retired();
@@ -203,16 +224,16 @@ impl Http2Connection {
     /// Takes content of `token`, and returns credit for it.
     fn take_content(&self, token: u32) -> Option<Bytes> {
         let state = &mut *self.state.borrow_mut();
-        let content = &mut state.slots.slots[token as usize].content;
+        let content = &mut state.slots.slot(token).content;
         if content.is_empty() {
             return None;
         }
-        let taken = content.split().freeze();
-        state.http.consume(token, taken.len());
+        let bytes = content.split().freeze();
+        state.http.consume(token, bytes.len());
         if state.http.wants_write() {
             self.wake_driver();
         }
-        Some(taken)
+        Some(bytes)
     }
 
     /// For tunnels: the next bytes, `None` at the end.
@@ -224,7 +245,8 @@ impl Http2Connection {
         if let Some(bytes) = self.take_content(token) {
             return Poll::Ready(Ok(Some(bytes)));
         }
-        let slot = &mut self.state.borrow_mut().slots.slots[token as usize];
+        let mut state = self.state.borrow_mut();
+        let slot = state.slots.slot(token);
         match &slot.outcome {
             Some(Ok(_)) => Poll::Ready(Ok(None)),
             Some(Err(incomplete)) => Poll::Ready(Err(incomplete.failure.clone())),
@@ -239,22 +261,22 @@ impl Http2Connection {
     pub(super) fn poll_send(
         &self,
         token: u32,
-        content: &[u8],
+        bytes: &[u8],
         is_last: bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, Failure>> {
         let state = &mut *self.state.borrow_mut();
-        let slot = &mut state.slots.slots[token as usize];
+        let slot = state.slots.slot(token);
         if let Some(Err(incomplete)) = &slot.outcome {
             return Poll::Ready(Err(incomplete.failure.clone()));
         }
-        let taken = state.http.send_data(token, content, is_last);
-        if taken < content.len() {
+        let count = state.http.send_data(token, bytes, is_last);
+        if count < bytes.len() {
             register(&mut slot.sender, context);
         }
-        if taken > 0 || content.is_empty() {
+        if count > 0 || bytes.is_empty() {
             self.wake_driver();
-            return Poll::Ready(Ok(taken));
+            return Poll::Ready(Ok(count));
         }
         Poll::Pending
     }
@@ -267,7 +289,7 @@ impl Http2Connection {
 impl State {
     /// Wakes the exchanges that wait for room and have some.
     fn wake_senders(&mut self) {
-        for (token, slot) in (0_u32..).zip(&mut self.slots.slots) {
+        for (token, slot) in (0_u32..).zip(&mut self.slots.taken) {
             let is_over = slot.outcome.as_ref().is_some_and(Result::is_err);
             if slot.sender.is_some()
                 && (is_over || self.http.send_room(token) > 0)
@@ -276,20 +298,19 @@ impl State {
                 sender.wake();
             }
         }
-        self.slots.is_window_open = false;
     }
 }
 
 impl Slots {
     fn enter(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            u32::try_from(self.slots.len() - 1).expect("connections have fewer streams")
+            self.taken.push(Slot::default());
+            u32::try_from(self.taken.len() - 1).expect("connections have fewer streams")
         })
     }
 
     fn slot(&mut self, token: u32) -> &mut Slot {
-        &mut self.slots[token as usize]
+        &mut self.taken[token as usize]
     }
 }
 
@@ -328,10 +349,6 @@ impl Responses for Slots {
     fn trailers(&mut self, token: u32, fields: &hpack::Fields) {
         let trailers = Fields::copied(fields.iter()).to_trailers();
         self.slot(token).trailers = Some(trailers);
-    }
-
-    fn window_opened(&mut self, _token: Option<u32>) {
-        self.is_window_open = true;
     }
 
     fn completed(&mut self, token: u32, completed: Completed) {
@@ -405,19 +422,24 @@ pub(super) struct Http2Exchange<B> {
     upload: Upload<B>,
     /// Content that no window allowed yet.
     chunk: Bytes,
-    /// The end of the request was sent.
-    is_sent: bool,
-    /// The response came while the body waited for `100 Continue`: it is not sent.
-    is_withheld: bool,
+    sending: Sending,
+    request: StreamedRequest,
     is_reused: bool,
-    is_tunnel: bool,
-    is_head: bool,
     /// Bytes of content that were returned.
     taken: u64,
     /// The final status.
     status: Option<StatusCode>,
     failed: Option<Incomplete>,
     begun: Instant,
+}
+
+/// Whether there is more of a request to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    UnderWay,
+    Done,
+    /// The response came while the body waited for `100 Continue`: it is not sent.
+    Withheld,
 }
 
 /// Releases the stream of an exchange when it is dropped.
@@ -485,11 +507,13 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             },
             upload,
             chunk: Bytes::new(),
-            is_sent: is_whole || is_tunnel,
-            is_withheld: false,
+            sending: if is_whole || is_tunnel {
+                Sending::Done
+            } else {
+                Sending::UnderWay
+            },
+            request,
             is_reused,
-            is_tunnel,
-            is_head: request.is_head,
             taken: 0,
             status: None,
             failed: None,
@@ -515,7 +539,9 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             }
             if let Some(head) = slot.head.take() {
                 self.status = Some(head.status);
-                self.is_withheld = self.upload.is_waiting();
+                if self.upload.is_waiting() {
+                    self.sending = Sending::Withheld;
+                }
                 return Poll::Ready(Ok(head));
             }
             if let Some(Err(incomplete)) = &slot.outcome {
@@ -563,9 +589,9 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Incomplete>> {
         self.poll_send(context)?;
-        let state = self.stream.connection.state.borrow();
-        let slot = &state.slots.slots[self.stream.token as usize];
-        if self.is_sent || self.is_withheld || slot.outcome.is_some() {
+        let mut state = self.stream.connection.state.borrow_mut();
+        let slot = &state.slots.slot(self.stream.token);
+        if self.sending != Sending::UnderWay || slot.outcome.is_some() {
             Poll::Ready(Ok(()))
         } else {
             Poll::Pending
@@ -573,23 +599,23 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
     }
 
     pub(super) fn completed(&self) -> Option<Completed> {
-        let state = self.stream.connection.state.borrow();
-        let slot = &state.slots.slots[self.stream.token as usize];
+        let mut state = self.stream.connection.state.borrow_mut();
+        let slot = &state.slots.slot(self.stream.token);
         slot.outcome.as_ref()?.as_ref().ok().copied()
     }
 
     pub(super) fn is_received(&self) -> bool {
-        let state = self.stream.connection.state.borrow();
-        let slot = &state.slots.slots[self.stream.token as usize];
+        let mut state = self.stream.connection.state.borrow_mut();
+        let slot = &state.slots.slot(self.stream.token);
         matches!(slot.outcome, Some(Ok(_))) && slot.content.is_empty() && slot.trailers.is_none()
     }
 
     pub(super) fn content_left(&self) -> Option<u64> {
-        let state = self.stream.connection.state.borrow();
-        let slot = &state.slots.slots[self.stream.token as usize];
+        let mut state = self.stream.connection.state.borrow_mut();
+        let slot = &state.slots.slot(self.stream.token);
         match slot.outcome {
             Some(Ok(_)) => Some(slot.content.len() as u64),
-            _ if self.is_head => Some(0),
+            _ if self.request.is_head => Some(0),
             _ => slot.content_length?.checked_sub(self.taken),
         }
     }
@@ -603,7 +629,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
     }
 
     pub(super) fn upgrade(mut self) -> Option<Upgraded> {
-        if !self.is_tunnel || !self.status?.is_success() {
+        if !self.request.is_tunnel || !self.status?.is_success() {
             return None;
         }
         self.stream.is_released = true;
@@ -620,7 +646,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             return Err(incomplete.clone());
         }
         let (connection, token) = (&self.stream.connection, self.stream.token);
-        while !self.is_sent && !self.is_withheld {
+        while self.sending == Sending::UnderWay {
             if self.chunk.is_empty() {
                 match self.upload.poll_piece(context) {
                     Poll::Pending => return Ok(()),
@@ -634,7 +660,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
                             }
                         });
                         connection.wake_driver();
-                        self.is_sent = true;
+                        self.sending = Sending::Done;
                         return Ok(());
                     }
                     Poll::Ready(Err(failure)) => {
@@ -657,9 +683,11 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             }
             let is_last = self.upload.is_done();
             match connection.poll_send(token, &self.chunk, is_last, context) {
-                Poll::Ready(Ok(taken)) => {
-                    self.chunk.advance(taken);
-                    self.is_sent = is_last && self.chunk.is_empty();
+                Poll::Ready(Ok(count)) => {
+                    self.chunk.advance(count);
+                    if is_last && self.chunk.is_empty() {
+                        self.sending = Sending::Done;
+                    }
                 }
                 // The response says why.
                 Poll::Ready(Err(_)) | Poll::Pending => return Ok(()),

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use super::exchange::Exchange;
 use super::head::Head;
 use super::http1::Http1Exchange;
 use super::http2::{Http2Connection, Http2Exchange, Reservation};
+use super::http3::{Http3Exchange, QuicPlace};
 use super::pool::{Destination, Place};
 use crate::Stream;
 
@@ -28,6 +30,7 @@ pub struct Lease {
 enum Kind {
     Http1(Place),
     Http2(Reservation),
+    Http3(QuicPlace),
 }
 
 impl Lease {
@@ -46,6 +49,14 @@ impl Lease {
     ) -> Self {
         Self {
             kind: Kind::Http2(Reservation::new(connection, destination)),
+            phases: Phases::default(),
+            at,
+        }
+    }
+
+    pub(super) fn http3(place: QuicPlace, at: Instant) -> Self {
+        Self {
+            kind: Kind::Http3(place),
             phases: Phases::default(),
             at,
         }
@@ -74,6 +85,7 @@ impl Lease {
         match &self.kind {
             Kind::Http1(place) => place.connection().is_some_and(|it| it.is_used),
             Kind::Http2(reservation) => reservation.connection().is_used(),
+            Kind::Http3(place) => place.connection.http.has_carried(),
         }
     }
 
@@ -82,23 +94,39 @@ impl Lease {
         match &self.kind {
             Kind::Http1(_) => Protocol::Http1,
             Kind::Http2(_) => Protocol::Http2,
+            Kind::Http3(_) => Protocol::Http3,
         }
     }
 
     /// The address of the server or the proxy; a unix socket has none.
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.with_stream(Stream::peer_addr)
+        match &self.kind {
+            Kind::Http3(place) => Some(place.connection.http.peer()),
+            _ => self.with_stream(Stream::peer_addr),
+        }
     }
 
     /// What the TLS handshake agreed on. Reads the certificate, so it is not for every exchange.
     pub fn tls_session(&self) -> Option<TlsSession> {
-        self.with_stream(Stream::tls_session)
+        match &self.kind {
+            Kind::Http3(place) => Some(place.connection.http.tls_session()),
+            _ => self.with_stream(Stream::tls_session),
+        }
     }
 
     fn with_stream<T>(&self, read: impl FnOnce(&Stream) -> Option<T>) -> Option<T> {
         match &self.kind {
             Kind::Http1(place) => read(&place.connection()?.stream),
             Kind::Http2(reservation) => reservation.connection().with_stream(read),
+            Kind::Http3(_) => None,
+        }
+    }
+
+    /// Waits until it is known which upgrades the connection allows: over HTTP/2, for the server's SETTINGS.
+    pub async fn settled(&self) {
+        if let Kind::Http2(reservation) = &self.kind {
+            let connection = reservation.connection();
+            poll_fn(|context| connection.poll_established(context)).await;
         }
     }
 
@@ -108,7 +136,7 @@ impl Lease {
     ///   with an upgrade over HTTP/2 it is not read.
     ///
     /// Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
-    /// (`upgrade-refused`), or, with a retry that is safe, if the server is closing the connection.
+    /// (`upgrade-refused`; see [`settled`](Self::settled)), or, with a retry that is safe, if the server is closing the connection.
     pub fn begin<B>(self, head: &Head<'_>, body: B) -> Result<Exchange<B>, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
@@ -119,6 +147,9 @@ impl Lease {
             }
             Kind::Http2(reservation) => {
                 Http2Exchange::begin(reservation, head, body, self.at).map(Exchange::http2)
+            }
+            Kind::Http3(place) => {
+                Http3Exchange::begin(place, head, body, self.at).map(Exchange::http3)
             }
         }
     }

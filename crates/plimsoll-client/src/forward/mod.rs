@@ -31,6 +31,8 @@
 //!
 //! Deadlines are the caller's: it drops the exchange. HTTP/2 needs a runtime with local tasks
 //! ([`tokio::runtime::LocalRuntime`], or a `LocalSet`), since each of its connections has one task; HTTP/1 needs none.
+//! HTTP/3 is quinn's and the `h3` crate's; its window is [`QuicOptions::stream_window`](crate::QuicOptions), it has no
+//! upgrades, and 0-RTT should be off, since a rejected early request fails without a retry that is safe.
 //! Nothing here retries, follows redirects or decodes content.
 
 mod head;
@@ -47,6 +49,8 @@ mod http1;
 
 mod http2;
 
+mod http3;
+
 mod upgraded;
 
 pub use self::exchange::{Exchange, ResponseBody};
@@ -56,7 +60,7 @@ pub use self::pool::{Destination, Pool, PoolOptions, PoolStatus, Speaks};
 pub use self::upgraded::Upgraded;
 
 use http::HeaderMap;
-use plimsoll_model::{Failure, Retry};
+use plimsoll_model::{Failure, Phase, Retry};
 use plimsoll_wire::http::FieldClass;
 
 /// Whether a request that failed may be sent again: if the server cannot have seen it, or, for an idempotent one
@@ -71,7 +75,9 @@ pub fn may_retry(failure: &Failure, is_idempotent: bool) -> bool {
 
 /// The failure with the verdict that follows from what the connection carried before.
 fn resolved(failure: Failure, is_reused: bool) -> Failure {
-    if failure.retry == Retry::IfReused && !is_reused {
+    // Who has sent part of a response has acted on the request, whatever the code of its reset says.
+    let is_answered = failure.phase == Phase::Receive;
+    if is_answered || (failure.retry == Retry::IfReused && !is_reused) {
         return failure.retry(Retry::Never);
     }
     failure

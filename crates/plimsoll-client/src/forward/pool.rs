@@ -14,8 +14,11 @@ use plimsoll_wire::{SystemClock, h2};
 
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
+use super::http3::{QuicConnection, QuicPlace};
 use super::lease::Lease;
-use crate::{ConnectFailure, Connection, Connector, Endpoint, ReadBuffer, RequestForm};
+use crate::{
+    ConnectFailure, Connection, Connector, Endpoint, Http3Connection, ReadBuffer, RequestForm,
+};
 
 /// The version of HTTP that connections of a pool speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub enum Speaks {
     /// What the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
     #[default]
     Negotiated,
+    /// HTTP/3, which needs settings of QUIC in the plan of the connector; no upgrades.
+    Http3,
 }
 
 /// Bounds on the connections of a pool.
@@ -91,8 +96,13 @@ pub struct Destination {
     /// For an HTTP proxy without a tunnel: what stands before the path, and the credentials of the proxy.
     absolute: Option<(String, Option<Secret>)>,
     /// The last one that became idle is used first.
+    #[expect(
+        clippy::vec_box,
+        reason = "connections move between here and their exchanges"
+    )]
     idle: RefCell<Vec<Box<Http1Connection>>>,
     multiplexed: RefCell<Vec<Rc<Http2Connection>>>,
+    quic: RefCell<Vec<Rc<QuicConnection>>>,
     /// Connections that are open or being opened.
     open: Cell<usize>,
     connecting: Cell<usize>,
@@ -190,7 +200,7 @@ impl Destination {
         Self {
             is_multiplexed: Cell::new(match core.options.speaks {
                 Speaks::Http1 => Some(false),
-                Speaks::Http2 => Some(true),
+                Speaks::Http2 | Speaks::Http3 => Some(true),
                 Speaks::Negotiated => (!endpoint.is_tls()).then_some(false),
             }),
             core,
@@ -198,6 +208,7 @@ impl Destination {
             absolute,
             idle: RefCell::default(),
             multiplexed: RefCell::default(),
+            quic: RefCell::default(),
             open: Cell::new(0),
             connecting: Cell::new(0),
             waiters: RefCell::default(),
@@ -229,6 +240,31 @@ impl Destination {
             return Ok(lease);
         }
         Box::pin(self.acquire_later(begun)).await
+    }
+
+    /// Waits for an HTTP/1 connection that has not carried an exchange, so that the server cannot be closing it: for
+    /// requests that may not be sent twice, and for the second attempt of those that may. HTTP/2 and HTTP/3 servers
+    /// announce that they close connections, so theirs are shared all the same.
+    pub async fn acquire_unused(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
+        if self.is_multiplexed.get() != Some(false) {
+            return self.acquire().await;
+        }
+        let begun = self.now();
+        if self.open.get() >= self.core.options.connections {
+            // An idle connection makes room for the new one.
+            let oldest = {
+                let mut idle = self.idle.borrow_mut();
+                (!idle.is_empty()).then(|| idle.remove(0))
+            };
+            if oldest.is_none() {
+                return Box::pin(self.acquire_later(begun)).await;
+            }
+            self.open.set(self.open.get() - 1);
+        }
+        match Box::pin(self.connect()).await? {
+            Some(lease) => Ok(lease),
+            None => Box::pin(self.acquire_later(begun)).await,
+        }
     }
 
     async fn acquire_later(self: &Rc<Self>, begun: Instant) -> Result<Lease, ConnectFailure> {
@@ -269,6 +305,15 @@ impl Destination {
             }
             self.leave();
         }
+        if options.speaks == Speaks::Http3 {
+            self.retire_quic(|connection| {
+                connection.is_retired() || connection.is_old(options.lifetime, now)
+            });
+            let quic = self.quic.borrow();
+            let free = quic.iter().find(|connection| connection.is_free())?;
+            let place = QuicPlace::new(Rc::clone(free), Rc::clone(self));
+            return Some(Lease::http3(place, now));
+        }
         let multiplexed = self.multiplexed.borrow();
         let is_old = |it: &&Rc<Http2Connection>| it.is_old(now);
         if let Some(old) = multiplexed.iter().find(is_old).cloned() {
@@ -282,15 +327,22 @@ impl Destination {
     }
 
     fn may_connect(&self) -> bool {
+        // The streams of a new HTTP/2 connection may be enough for all; how many it has is known with its SETTINGS.
         let is_one_enough = self.is_multiplexed.get() != Some(false);
-        self.open.get() < self.core.options.connections
-            && (!is_one_enough || self.connecting.get() == 0)
+        let is_settling = || {
+            let multiplexed = self.multiplexed.borrow();
+            self.connecting.get() > 0 || multiplexed.iter().any(|it| !it.is_established())
+        };
+        self.open.get() < self.core.options.connections && !(is_one_enough && is_settling())
     }
 
     /// Opens a connection; `None` if others took all its streams meanwhile.
     async fn connect(self: &Rc<Self>) -> Result<Option<Lease>, ConnectFailure> {
         let attempt = Attempt::begin(self);
         let clock = SharedClock(Rc::clone(&self.core.clock));
+        if self.core.options.speaks == Speaks::Http3 {
+            return self.connect_quic(attempt, &clock).await.map(Some);
+        }
         let connection = self.core.connector.connect(&self.endpoint, &clock).await?;
         let is_multiplexed = self.judge(&connection)?;
         let now = self.now();
@@ -314,6 +366,37 @@ impl Destination {
         Ok(lease.map(|lease| lease.connected(phases)))
     }
 
+    async fn connect_quic(
+        self: &Rc<Self>,
+        attempt: Attempt<'_>,
+        clock: &SharedClock,
+    ) -> Result<Lease, ConnectFailure> {
+        let options = &self.core.options;
+        let connector = &self.core.connector;
+        let connecting = connector.connect_http3(&self.endpoint, options.limits, clock);
+        let Http3Connection { http, phases } = connecting.await?;
+        let now = self.now();
+        let connection = Rc::new(QuicConnection::new(http, options.streams, now));
+        attempt.succeed();
+        self.quic.borrow_mut().push(Rc::clone(&connection));
+        let place = QuicPlace::new(connection, Rc::clone(self));
+        // The streams of the connection may be enough for those that waited for it.
+        self.call_for(options.streams as usize);
+        Ok(Lease::http3(place, now).connected(phases))
+    }
+
+    /// Takes out HTTP/3 connections, which close when their last exchange has ended.
+    fn retire_quic(&self, is_over: impl Fn(&QuicConnection) -> bool) {
+        let before = self.quic.borrow().len();
+        self.quic
+            .borrow_mut()
+            .retain(|connection| !is_over(connection));
+        let after = self.quic.borrow().len();
+        for _ in after..before {
+            self.leave();
+        }
+    }
+
     /// Whether `connection` speaks HTTP/2. Fails if it should and does not.
     fn judge(&self, connection: &Connection) -> Result<bool, ConnectFailure> {
         match self.core.options.speaks {
@@ -325,7 +408,7 @@ impl Destination {
                     phases: connection.phases,
                 }),
             },
-            Speaks::Negotiated => Ok(connection.alpn.as_deref() == Some(b"h2")),
+            Speaks::Negotiated | Speaks::Http3 => Ok(connection.alpn.as_deref() == Some(b"h2")),
         }
     }
 
@@ -384,7 +467,8 @@ impl Destination {
 
     /// An HTTP/2 connection has free streams, or has none any more.
     pub(super) fn call_for(&self, streams: usize) {
-        for _ in 0..streams.min(self.waiters.borrow().len()) {
+        let waiting = self.waiters.borrow().len();
+        for _ in 0..streams.min(waiting) {
             self.call();
         }
     }
@@ -429,6 +513,9 @@ impl Destination {
         for _ in 0..closed {
             self.leave();
         }
+        self.retire_quic(|connection| {
+            connection.is_retired() || connection.is_unused_since(options.idle_timeout, now)
+        });
         let multiplexed: Vec<_> = self.multiplexed.borrow().clone();
         for connection in multiplexed {
             if connection.is_unused_since(options.idle_timeout, now) {

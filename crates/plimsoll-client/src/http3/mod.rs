@@ -111,6 +111,21 @@ impl Http3 {
         self.shared.is_leaving.get() || self.shared.quic.close_reason().is_some()
     }
 
+    /// Begins requests; for exchanges that are forwarded.
+    pub(crate) fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
+        self.sender.clone()
+    }
+
+    /// An exchange was completed.
+    pub(crate) fn carried(&self) {
+        self.shared.has_carried.set(true);
+    }
+
+    /// The failure that an error of a stream means.
+    pub(crate) fn failed(&self, phase: Phase, error: h3::error::StreamError) -> Failure {
+        self.shared.failed(phase, error)
+    }
+
     /// Whether an exchange was completed on it.
     pub fn has_carried(&self) -> bool {
         self.shared.has_carried.get()
@@ -229,13 +244,8 @@ impl Http3 {
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<u16, Failure> {
-        let failed = |shared: &Shared, progress: &Timing, error| {
-            let failure = stream_failure(progress.phase(), error, shared.quic.close_reason());
-            if failure.kind == FailureKind::Closed {
-                shared.is_leaving.set(true);
-            }
-            failure
-        };
+        let failed =
+            |shared: &Shared, progress: &Timing, error| shared.failed(progress.phase(), error);
         let shared = &*self.shared;
         let opened = self.sender.send_request(request.head()).await;
         let stream = stream.insert(opened.map_err(|error| failed(shared, progress, error))?);
@@ -301,6 +311,16 @@ impl Http3 {
     }
 }
 
+impl Shared {
+    fn failed(&self, phase: Phase, error: h3::error::StreamError) -> Failure {
+        let failure = stream_failure(phase, error, self.quic.close_reason());
+        if failure.kind == FailureKind::Closed {
+            self.is_leaving.set(true);
+        }
+        failure
+    }
+}
+
 impl fmt::Debug for Http3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http3")
@@ -312,13 +332,13 @@ impl fmt::Debug for Http3 {
 
 /// Content against what was announced (RFC 9114, section 4.1.2).
 #[derive(Debug)]
-struct Length {
+pub(crate) struct Length {
     announced: Option<u64>,
     seen: u64,
 }
 
 impl Length {
-    fn announced(head: &http::Response<()>, is_head: bool) -> Result<Self, Failure> {
+    pub(crate) fn announced(head: &http::Response<()>, is_head: bool) -> Result<Self, Failure> {
         let mut announced = None;
         for value in head.headers().get_all(http::header::CONTENT_LENGTH) {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
@@ -334,7 +354,12 @@ impl Length {
         Ok(Self { announced, seen: 0 })
     }
 
-    fn take(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
+    /// Bytes that are still to come, if they were announced.
+    pub(crate) fn left(&self) -> Option<u64> {
+        Some(self.announced?.saturating_sub(self.seen))
+    }
+
+    pub(crate) fn take(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
         self.seen += bytes as u64;
         if self
             .announced
@@ -349,7 +374,7 @@ impl Length {
         Ok(())
     }
 
-    fn end(&self) -> Result<(), Failure> {
+    pub(crate) fn end(&self) -> Result<(), Failure> {
         match self.announced {
             Some(announced) if self.seen < announced => {
                 Err(malformed("less content than announced"))

@@ -222,6 +222,20 @@ impl Api {
         made.map_err(|Unmade(reason)| reason)
     }
 
+    /// A value of some content that takes no examples, neither of the content nor of its schema.
+    pub fn make_without_examples(&self, content: &ResponseContent) -> Result<Value, String> {
+        let schema = self.schema_of(content).ok_or("there is no schema")??;
+        let made = Document::of_responses(&schema).make(&schema);
+        made.map_err(|Unmade(reason)| reason)
+    }
+
+    /// JSON Schema 2020-12 of some content, with all that it refers to; nothing if it has none, or fails with why it cannot
+    /// stand alone.
+    pub fn schema_of(&self, content: &ResponseContent) -> Option<Result<Value, String>> {
+        let schema = content.schema.as_ref()?;
+        Some(standalone(&self.root, schema, "writeOnly"))
+    }
+
     /// A value of some content as XML, with the names and attributes that its schema gives.
     pub fn xml(&self, content: &ResponseContent, value: &Value) -> String {
         let document = Document::of_responses(&self.root);
@@ -318,7 +332,7 @@ impl Reader<'_> {
     /// The schema of a parameter or a media type, to be validated by.
     fn schema(&mut self, at: &str, of: &Value) -> Option<Value> {
         let schema = of.get("schema")?;
-        match standalone(self.root, schema) {
+        match standalone(self.root, schema, "readOnly") {
             Ok(schema) => Some(schema),
             Err(reason) => {
                 let place = Place::Key(format!("{at}.schema"));

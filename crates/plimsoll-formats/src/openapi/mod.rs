@@ -13,6 +13,8 @@ mod random;
 
 mod schema;
 
+mod flat;
+
 mod swagger;
 
 mod walk;

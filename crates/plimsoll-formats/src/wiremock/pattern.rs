@@ -265,7 +265,11 @@ fn number(name: &str, operand: &Value) -> Option<Pattern> {
         "lessThanEqualNumber" => NumberOrder::LessOrEqual,
         _ => return None,
     };
-    Some(Pattern::Number(order, operand.as_f64()?))
+    let number = match operand {
+        Value::String(text) => text.trim().parse().ok(),
+        operand => operand.as_f64(),
+    };
+    Some(Pattern::Number(order, number?))
 }
 
 /// Options of `equalToXml` that make documents equal which are not.

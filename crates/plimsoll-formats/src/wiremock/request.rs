@@ -38,6 +38,8 @@ pub enum FieldPlace {
     Form,
     /// In the place of that name in the path.
     Path,
+    /// It is the address of the client.
+    Client,
 }
 
 /// What a field must be.
@@ -136,6 +138,14 @@ pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec
                 pattern,
             }));
         }
+    }
+    if let Some(value) = request.remove("clientIp") {
+        let found = pattern(value, "request.clientIp", notes);
+        fields.extend(found.map(|pattern| MappingField {
+            place: FieldPlace::Client,
+            name: String::new(),
+            pattern,
+        }));
     }
     for key in ["basicAuth", "basicAuthCredentials"] {
         if !request.contains_key(key) {

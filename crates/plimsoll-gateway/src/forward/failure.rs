@@ -1,7 +1,7 @@
 //! What a client gets where no response of a server can be forwarded (RFC 9110, section 15.6).
 
 use http::StatusCode;
-use plimsoll_model::{Failure, FailureKind, Side};
+use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_server::Response;
 
 /// Whether a status says that the server could not do its work, rather than that the request was wrong.
@@ -20,6 +20,10 @@ pub(super) fn response(failure: &Failure) -> Response {
         (_, FailureKind::Timeout) => Response::text(
             StatusCode::GATEWAY_TIMEOUT,
             "the upstream server did not respond in time\n",
+        ),
+        _ if failure.phase < Phase::Send => Response::text(
+            StatusCode::BAD_GATEWAY,
+            "the upstream server cannot be reached\n",
         ),
         _ => bad_gateway(),
     }

@@ -18,6 +18,8 @@ pub mod part;
 
 pub mod pattern;
 
+pub mod template;
+
 pub mod text;
 
 pub mod time;
@@ -48,6 +50,7 @@ use self::jayway::JaywayPath;
 use self::json::{DottedPath, JsonTest};
 use self::part::PartTest;
 use self::pattern::PathPattern;
+use self::template::TemplateTest;
 use self::text::TextTest;
 use self::xpath::XPath;
 
@@ -99,6 +102,12 @@ pub enum Condition {
     Call(Box<CallTest>),
     /// A scenario is in a state.
     State(Scenario, String),
+    /// Of the address of the client.
+    Peer(FieldTest),
+    /// Of the number of the request in a scenario that counts.
+    Number(Scenario, FieldTest),
+    /// Of what a template comes to.
+    Template(Box<TemplateTest>),
     /// All of them.
     All(Vec<Self>),
     /// At least one of them.
@@ -186,6 +195,15 @@ impl Condition {
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
             Self::Call(test) => return test.judge(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
+            Self::Peer(test) => {
+                let address = asked.peer.ip().to_canonical().to_string();
+                test.is_met_by_any([address.as_str()].into_iter())
+            }
+            Self::Number(scenario, test) => {
+                let number = scenario.number(asked).to_string();
+                test.is_met_by_any([number.as_str()].into_iter())
+            }
+            Self::Template(test) => test.is_met_by(asked),
             Self::Method(methods) => methods
                 .iter()
                 .any(|method| method == ANY || method.eq_ignore_ascii_case(asked.method)),
@@ -253,6 +271,9 @@ impl Condition {
             Self::Part(test) => cut(&test.found(asked)),
             Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
+            Self::Peer(_) => asked.peer.ip().to_string(),
+            Self::Number(scenario, _) => scenario.number(asked).to_string(),
+            Self::Template(test) => cut(&test.found(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
             Self::Body(_) => joined(body(asked).into_iter().map(text).collect()),
@@ -309,6 +330,9 @@ impl fmt::Display for Condition {
             Self::GraphQl(test) => write!(f, "graphql {test}"),
             Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
+            Self::Peer(test) => write!(f, "peer {test}"),
+            Self::Number(scenario, test) => write!(f, "scenario {scenario} number {test}"),
+            Self::Template(test) => write!(f, "template {test}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),
             Self::Query(name, test) => write!(f, "query {name} {test}"),

@@ -29,6 +29,8 @@ mod set;
 
 mod source;
 
+mod template;
+
 mod websocket;
 
 mod when;

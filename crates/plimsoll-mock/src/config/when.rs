@@ -7,8 +7,8 @@ use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_schema::JsonSchema;
 use serde_json_path::JsonPath;
 
-use super::set::Context;
-use super::{graphql, grpc, part, source, xpath};
+use super::set::{self, Context};
+use super::{graphql, grpc, part, source, template, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
@@ -130,6 +130,21 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
+    if let Some(value) = table.take("peer") {
+        let test = field(value);
+        is_whole &= test.is_some();
+        conditions.extend(test.map(Condition::Peer));
+    }
+    if let Some(value) = table.take("number") {
+        let number = set::number(value, context);
+        is_whole &= number.is_some();
+        conditions.extend(number);
+    }
+    if let Some(value) = table.take("template") {
+        let of_templates = template::tests(value, context);
+        is_whole &= of_templates.is_some();
+        conditions.extend(of_templates.into_iter().flatten());
+    }
     if let Some(value) = table.take("multipart") {
         let of_parts = part::tests(value, context);
         is_whole &= of_parts.is_some();
@@ -197,16 +212,15 @@ type Parts<'i> = (Option<Value<'i>>, Option<Value<'i>>);
 
 /// Value and operator, where a text alone is to be equal.
 fn parts(value: Value<'_>) -> Option<Parts<'_>> {
-    parts_and(value, &mut |_| ())
-}
-
-/// The same where the table may have more.
-fn parts_and<'i>(value: Value<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> Option<Parts<'i>> {
     if !value.is_table() {
         as_text(&value)?;
         return Some((Some(value), None));
     }
-    let mut table = value.table()?;
+    parts_of(value.table()?, &mut |_| ())
+}
+
+/// Value and operator of a table that may have more.
+fn parts_of<'i>(mut table: Table<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> Option<Parts<'i>> {
     let parts = (table.take("value"), table.take("op"));
     if parts.0.is_none() && parts.1.is_none() && !table.is_empty() {
         let hint = "a path with dots is one key, in quotes: \"user.name\" = { value = \"a\" }";
@@ -375,8 +389,18 @@ fn text(value: Value<'_>) -> Option<TextTest> {
 }
 
 pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
+    if value.is_table() {
+        return field_of(value.table()?);
+    }
+    let text = as_text(&value)?;
+    let compiled = TextTest::new(TextOperator::Equal, text).map_err(|error| regex_message(&error));
+    value.check(compiled).map(FieldTest::Text)
+}
+
+/// The same of a table of its own.
+pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
     let mut options = [None, None, None];
-    let (value, op) = parts_and(value, &mut |table| {
+    let (value, op) = parts_of(table, &mut |table| {
         options = ["format", "truncate", "truncate_value"].map(|key| table.take(key));
     })?;
     let others: Vec<&str> = ["exists", "absent", "count"]

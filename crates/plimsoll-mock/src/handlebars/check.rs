@@ -61,7 +61,7 @@ impl Checker {
         }
         let name = name.unwrap_or_default();
         if name == "faker" {
-            super::mockoon::is_fake(helper)?;
+            super::faker::check(helper)?;
         }
         self.assign(&name, helper);
         let takes_lists = helpers::takes_lists(&name);
@@ -163,6 +163,10 @@ fn of_request(segments: &mut Vec<PathSeg>, takes_lists: bool) -> Result<(), ()> 
         }
     };
     match (kind.as_str(), segments.len()) {
+        ("parts", 5..) if named(3, segments).as_deref() == Some("headers") => {
+            let name = named(4, segments).unwrap_or_default().to_ascii_lowercase();
+            set(segments, 4, &name);
+        }
         ("path", 2) => set(segments, 1, "pathText"),
         ("query" | "headers" | "cookies" | "formData", length) if length >= 3 => {
             if kind == "headers" {

@@ -1,5 +1,7 @@
 //! The helpers that templates may call: those that both dialects have, and how all of them are called.
 
+use std::sync::Arc;
+
 use handlebars::JsonTruthy as _;
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
@@ -9,6 +11,7 @@ use serde_json::Value;
 
 use super::call::{Call, Run, number};
 use super::{mockoon, wiremock};
+use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
 /// What a block of a helper is for.
@@ -116,13 +119,19 @@ pub(super) fn takes_lists(name: &str) -> bool {
     .contains(&name)
 }
 
-pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, chance: &Chance) {
+pub(super) fn register(
+    registry: &mut Handlebars<'static>,
+    dialect: Dialect,
+    chance: &Chance,
+    data: &Arc<DataBuckets>,
+) {
     for (name, block, run) in all(dialect) {
         let helper = Function {
             block: *block,
             run: *run,
             name_at: name_at(name, dialect),
             chance: chance.clone(),
+            data: Arc::clone(data),
         };
         registry.register_helper(name, Box::new(helper));
     }
@@ -150,6 +159,7 @@ struct Function {
     /// Which argument is the name of a variable that takes the value.
     name_at: Option<usize>,
     chance: Chance,
+    data: Arc<DataBuckets>,
 }
 
 impl Function {
@@ -166,6 +176,7 @@ impl Function {
             options: options.collect(),
             model: context.data(),
             chance: &self.chance,
+            data: &self.data,
         };
         (self.run)(&call).map_err(|reason| failed(helper.name(), &reason))
     }

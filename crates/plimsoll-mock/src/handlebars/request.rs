@@ -8,7 +8,14 @@ use crate::asked::{Asked, Pairs, RequestPart};
 use crate::template::Dialect;
 
 /// The model: `request` of WireMock, and for Mockoon's helpers what they look up.
-pub(super) fn model(asked: &Asked<'_>, dialect: Dialect, names: &[(String, usize)]) -> Value {
+///
+/// - `parameters`: those of the response.
+pub(super) fn model(
+    asked: &Asked<'_>,
+    dialect: Dialect,
+    names: &[(String, usize)],
+    parameters: &Value,
+) -> Value {
     let path = asked.target_path;
     let segments: Vec<&str> = asked.path.split('/').skip(1).collect();
     let mut places = Map::new();
@@ -68,7 +75,7 @@ pub(super) fn model(asked: &Asked<'_>, dialect: Dialect, names: &[(String, usize
         put("json", asked.json().cloned().unwrap_or_default());
     }
     put("body", body.into());
-    json!({ "request": request, "parameters": {} })
+    json!({ "request": request, "parameters": parameters })
 }
 
 /// The parts of multipart content by their names.

@@ -14,7 +14,7 @@ use crate::condition::xpath::{self, RequestBudget, XPath};
 use crate::dates::{self, Truncation};
 use crate::template::uuid;
 
-pub(super) const HELPERS: [Entry; 40] = [
+pub(super) const HELPERS: [Entry; 41] = [
     ("now", Block::None, |call| date(call, None)),
     ("date", Block::None, |call| date(call, call.argument(0))),
     ("parseDate", Block::None, parse_date),
@@ -131,6 +131,10 @@ pub(super) const HELPERS: [Entry; 40] = [
     }),
     ("isEven", Block::Condition, |call| {
         Ok((call.number(0)? % 2.0 == 0.0).into())
+    }),
+    ("stripes", Block::None, |call| {
+        let at = if call.number(0)? % 2.0 == 0.0 { 1 } else { 2 };
+        Ok(call.text(at).into())
     }),
     ("stringFormat", Block::None, string_format),
     ("slugify", Block::Text, |call| {

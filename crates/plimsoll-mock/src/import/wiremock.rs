@@ -112,12 +112,14 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             FieldPlace::Cookie => ("cookies", "cookies"),
             FieldPlace::Form => ("form", "formParameters"),
             FieldPlace::Path => ("path", "pathParameters"),
+            FieldPlace::Client => ("peer", "clientIp"),
         };
         let condition = match (field.place, &mapping.url) {
             (FieldPlace::Path, MappingUrl::PathTemplate(template)) => {
                 path_parameter(template, &field.name, &field.pattern)
             }
             (FieldPlace::Path, _) => Err("there is no `urlPathTemplate`".to_owned()),
+            (FieldPlace::Client, _) => condition(Site::Client, &field.pattern),
             _ => condition(Site::Field(key, &field.name), &field.pattern),
         };
         let condition = condition.map_err(|reason| {
@@ -240,6 +242,8 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
 enum Site<'s> {
     /// A field: where, and its name.
     Field(&'s str, &'s str),
+    /// The address of the client.
+    Client,
     /// The content.
     Body,
     /// The values of a path in the content.
@@ -252,6 +256,7 @@ impl Site<'_> {
     fn ask(self, value: impl Into<Entry>) -> When {
         match self {
             Self::Field(place, name) => When::of(&[place, name], value),
+            Self::Client => When::of(&["peer"], value),
             Self::Body => When::of(&["body", "text"], value),
             Self::JsonPath(path) if path.contains("[?") || path.contains(".[") => {
                 When::of(&["body", "jayway", path], value)
@@ -526,6 +531,9 @@ fn respond(
     }
     if texts.are_used {
         respond.push("template", "wiremock");
+        if let Some(parameters) = &response.parameters {
+            respond.push("parameters", parameters.to_string());
+        }
     }
     delay(response, &mut respond, notes);
     if let Some((chunks, over)) = response.dribble {

@@ -1,5 +1,7 @@
 //! Whether a request is one that an operation allows.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use plimsoll_formats::openapi::{
     Credential, ListStyle, ObjectStyle, Operation, Parameter, ParameterPlace, RequestBody,
@@ -76,8 +78,13 @@ impl RequestCheck {
                 }
             }
         }
-        if let Some(body) = &operation.body {
-            self.check_body(body, asked, &mut errors)?;
+        match &operation.body {
+            Some(body) => self.check_body(body, asked, &mut errors)?,
+            None if asked.body.is_empty() => {}
+            None => {
+                let detail = format!("{} {} takes no content", operation.method, operation.path);
+                return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+            }
         }
         if errors.is_empty() {
             return Ok(());
@@ -154,8 +161,9 @@ fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
     let has = |credential: &Credential| match credential {
         Credential::Authorization(scheme) => {
             let given = asked.header_text("authorization").unwrap_or_default();
-            let given = given.split(' ').next().unwrap_or_default();
-            !given.is_empty() && (scheme.is_empty() || given.eq_ignore_ascii_case(scheme))
+            let (given, rest) = given.split_once(' ').unwrap_or((given, ""));
+            let is_scheme = scheme.is_empty() || given.eq_ignore_ascii_case(scheme);
+            !given.is_empty() && is_scheme && are_formed(given, rest)
         }
         Credential::Key(ParameterPlace::Header, name) => asked.header(name).is_some(),
         Credential::Key(ParameterPlace::Cookie, name) => {
@@ -174,11 +182,22 @@ fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
     let ways = ways.iter();
     let ways = ways.map(|all| all.iter().map(shown).collect::<Vec<_>>().join(" and "));
     let detail = format!("needs {}", ways.collect::<Vec<_>>().join(", or "));
-    let scheme = operation.security.iter().flatten().find_map(|it| match it {
+    let schemes = operation.security.iter().flatten();
+    let schemes = schemes.filter_map(|it| match it {
         Credential::Authorization(scheme) => Some(scheme.as_str()),
         Credential::Key(..) => None,
     });
-    Err(Refusal::unauthorized(detail, scheme.unwrap_or("key")))
+    let mut schemes: Vec<&str> = schemes.collect();
+    if schemes.is_empty() {
+        schemes.push("key");
+    }
+    Err(Refusal::unauthorized(detail, &schemes))
+}
+
+/// Whether credentials have the form of their scheme; those of Basic are a name and a password (RFC 7617, section 2).
+fn are_formed(scheme: &str, credentials: &str) -> bool {
+    let decoded = || STANDARD.decode(credentials.trim()).ok();
+    !scheme.eq_ignore_ascii_case("basic") || decoded().is_some_and(|it| it.contains(&b':'))
 }
 
 /// The value of a parameter, if it is there.

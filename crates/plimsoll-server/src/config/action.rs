@@ -36,7 +36,18 @@ pub struct SectionKind {
 }
 
 /// Compiles the value of a section, noting what is wrong in it; called with nothing if the file does not have it.
-pub type CompileSection = fn(Option<Value<'_>>, &Path) -> Arc<dyn Any + Send + Sync>;
+pub type CompileSection = fn(Option<Value<'_>>, &SectionContext<'_>) -> Arc<dyn Any + Send + Sync>;
+
+/// What compiling a section needs besides its value.
+#[derive(Debug, Clone, Copy)]
+pub struct SectionContext<'a> {
+    /// What paths in the file are relative to.
+    pub directory: &'a Path,
+    /// What the server counts in.
+    pub counters: &'a Arc<Counters>,
+    /// Takes what the section answers on the admin port; absent if there is none.
+    pub apis: Option<&'a AdminApis>,
+}
 
 /// What the sections of a file were compiled to, by key.
 pub(super) type Sections = HashMap<&'static str, Arc<dyn Any + Send + Sync>>;

@@ -51,7 +51,9 @@ use crate::route::Routes;
 use crate::worker::context::WorkerContext;
 use crate::worker::states::SharedStates;
 
-pub use crate::config::action::{ActionKind, CompileAction, CompileSection, Mounted, SectionKind};
+pub use crate::config::action::{
+    ActionKind, CompileAction, CompileSection, Mounted, SectionContext, SectionKind,
+};
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
@@ -142,18 +144,25 @@ impl Compiler {
         let mut document = Document::parse(text);
         let counters = &self.counters;
         let mut root = document.root();
+        let apis = root.has("admin").then(AdminApis::default);
+        let place = SectionContext {
+            directory: &self.directory,
+            counters,
+            apis: apis.as_ref(),
+        };
         let sections = self.sections.iter().map(|section| {
-            let compiled = (section.compile)(root.take(section.key), &self.directory);
+            let compiled = (section.compile)(root.take(section.key), &place);
             (section.key, compiled)
         });
+        let sections = sections.collect();
         let context = Context {
-            sections: sections.collect(),
+            sections,
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
             ocsp: RefCell::default(),
-            apis: root.has("admin").then(AdminApis::default),
+            apis,
             identities: RefCell::default(),
         };
         let threads = root.count("threads", 1..=1024);

@@ -217,12 +217,22 @@ impl Response {
         self
     }
 
+    /// The same with these fields in place of all it has; those that are the connection's are left out.
+    #[must_use]
+    pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
+        if fields.keys().any(is_set_by_server) {
+            remove_connection_fields(&mut fields);
+        }
+        self.built().fields = fields;
+        self
+    }
+
     /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
     ///
     /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
     /// layers may change or remove some.
     #[must_use]
-    pub fn with_field_list(mut self, fields: FieldList) -> Self {
+    pub fn with_fields(mut self, fields: FieldList) -> Self {
         for (name, value) in fields.iter() {
             let name = HeaderName::from_bytes(name.as_bytes());
             if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
@@ -230,16 +240,6 @@ impl Response {
             }
         }
         self.built().order = Some(Box::new(fields));
-        self
-    }
-
-    /// The same with these fields in place of all it has; those that are the connection's are left out.
-    #[must_use]
-    pub fn with_fields(mut self, mut fields: HeaderMap) -> Self {
-        if fields.keys().any(is_set_by_server) {
-            remove_connection_fields(&mut fields);
-        }
-        self.built().fields = fields;
         self
     }
 

@@ -578,7 +578,7 @@ impl Action for Forwarding {
             ("set-cookie", b"b"),
             ("X-Gone", b"2"),
         ];
-        let response = Response::new(StatusCode::OK).with_field_list(fields.into_iter().collect());
+        let response = Response::new(StatusCode::OK).with_fields(fields.into_iter().collect());
         let content = if self.is_streamed {
             ResponseBody::Stream(Box::pin(Trailed(0)))
         } else {

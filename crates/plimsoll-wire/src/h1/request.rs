@@ -108,11 +108,9 @@ pub fn put_field(bytes: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), H
     if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
         return Err(HeadError::Name(text(name)));
     }
-    // Without an early exit, so that the compiler looks at many bytes at a time.
-    let has_control = value.iter().fold(false, |found, byte| {
-        found | ((*byte < b' ' && *byte != b'\t') || *byte == 0x7f)
-    });
-    if has_control {
+    let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    // Counted rather than searched, so that the compiler looks at many bytes at a time.
+    if value.iter().filter(|byte| is_control(byte)).count() > 0 {
         return Err(HeadError::Value(text(name)));
     }
     bytes.extend_from_slice(name);

@@ -170,9 +170,12 @@ impl Connection {
     #[inline]
     pub fn is_sent(&mut self, id: StreamId) -> bool {
         let stream = self.streams.find_open(id.0);
-        stream.is_none_or(|stream| match stream.is_streamed {
-            true => stream.is_sent,
-            false => stream.unsent.is_none(),
+        stream.is_none_or(|stream| {
+            if stream.is_streamed {
+                stream.is_sent
+            } else {
+                stream.unsent.is_none()
+            }
         })
     }
 

@@ -181,3 +181,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

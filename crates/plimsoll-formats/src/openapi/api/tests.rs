@@ -195,3 +195,32 @@ fn fields_of_forms_are_written_as_their_encodings_say() {
     assert!(parts[1].parameter.object.is_none());
     assert!(content[2].fields.is_empty());
 }
+
+#[test]
+fn extensions_of_schemas_are_data() {
+    let text = json!({"openapi": "3.1.0", "paths": {"/": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object", "x-policy": {"$ref": "#/none"}, "properties": {"x-a": {"type": "integer"}}}}}},
+        "x-other": [{"$ref": "none.yml"}], "responses": {}}}}});
+    let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
+    assert_eq!(api.left_out, []);
+    let schema = api.operations[0].body.as_ref().unwrap().content[0]
+        .schema
+        .clone();
+    assert_eq!(
+        schema,
+        Some(json!({"type": "object", "properties": {"x-a": {"type": "integer"}}}))
+    );
+}
+
+#[test]
+fn a_reference_among_the_names_of_properties_describes_nothing() {
+    let text = json!({"openapi": "3.1.0", "paths": {"/": {"get": {"responses": {"200": {"content": {"application/json": {"schema": {
+        "properties": {"$ref": "#/components/schemas/A", "a": {"type": "integer"}}}}}}}}}}, "components": {"schemas": {"A": {}}}});
+    let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
+    let content = &api.operations[0].responses[0].content[0];
+    assert_eq!(api.make(content, None), Ok(json!({"a": 1})));
+    assert_eq!(
+        api.schema_of(content),
+        Some(Ok(json!({"properties": {"a": {"type": "integer"}}})))
+    );
+}

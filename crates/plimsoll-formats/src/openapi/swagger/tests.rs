@@ -101,10 +101,10 @@ fn swagger_documents_are_requests_too() {
     GET /pets?tags=a&limit=10, paths./pets.get (listPets)
     POST /pets?limit=10, paths./pets.post
       content-type: application/json
-      "{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\"}}}}}"
+      "{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\"}}}}}"
     POST /upload, paths./upload.post
       content-type: multipart/form-data; boundary=------------------------0000000000000000
-      "--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\ntext\r\n--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"picture\"\r\n\r\ntext\r\n--------------------------0000000000000000--\r\n"
+      "--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nstring\r\n--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"picture\"\r\n\r\nstring\r\n--------------------------0000000000000000--\r\n"
      authentication, which the document asks for
        hint: give it by `-H` or `-a`
     "#);
@@ -119,7 +119,7 @@ fn swagger_in_several_files_is_read() {
     };
     let api = parse_api(root, "api.yml", &mut read_file).unwrap();
     let made = api.make(&api.operations[0].responses[0].content[0], None);
-    assert_eq!(made, Ok(json!("te")));
+    assert_eq!(made, Ok(json!("st")));
 }
 
 #[test]
@@ -133,4 +133,18 @@ fn versions_are_numbers_or_texts() {
         let read = parse_api(text, "a.yml", &mut no_file);
         assert_eq!(read.is_ok(), is_known, "{text}");
     }
+}
+
+#[test]
+fn an_example_for_every_media_type_is_one_of_each() {
+    let text = r#"{"swagger": "2.0", "produces": ["text/plain", "text/html"], "paths": {"/a": {"get": {"responses": {
+        "200": {"schema": {"type": "string"}, "examples": {"*/*": "hello"}}}}}}}"#;
+    let api = parse_api(text, "a.json", &mut no_file).unwrap();
+    let content = &api.operations[0].responses[0].content;
+    let shown: Vec<_> = content
+        .iter()
+        .map(|it| (it.kind.as_str(), &it.examples[0].1))
+        .collect();
+    let hello = json!("hello");
+    assert_eq!(shown, [("text/plain", &hello), ("text/html", &hello)]);
 }
