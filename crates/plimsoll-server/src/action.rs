@@ -45,7 +45,8 @@ pub struct Refusal {
 pub enum Answer {
     /// It can be sent now.
     Now(Outcome),
-    /// It has to be waited for; dropped if the client goes away first.
+    /// It has to be waited for; dropped if the client goes away first. Over HTTP/1 a departure shows by reading, so it is
+    /// not noticed while the action has taken the content and lets 64 KiB of it lie.
     Later(LocalFuture<Outcome>),
 }
 
