@@ -48,7 +48,10 @@ mod fixture;
 
 pub use crate::format::{Format, UnknownFormat, parse};
 pub use crate::json5::{Json5Error, json5_to_json};
-pub use crate::multipart::{FormError, MultipartForm};
+pub use crate::multipart::{
+    BodyPart, FormError, LONGEST_PART_HEADER, MOST_PARTS, MultipartError, MultipartForm,
+    is_multipart, parse_multipart,
+};
 pub use crate::records::csv_to_json;
 pub use crate::remark::{Place, Remark};
 pub use crate::request::{FileRequest, ReadFile, RequestFile};

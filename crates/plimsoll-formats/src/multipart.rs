@@ -1,6 +1,12 @@
-//! Forms of several parts (RFC 7578), from fields written as curl's `-F` takes them.
+//! Forms of several parts (RFC 7578): written from fields as curl's `-F` takes them, and read.
+
+mod parse;
 
 use crate::ReadFile;
+
+pub use self::parse::{
+    BodyPart, LONGEST_PART_HEADER, MOST_PARTS, MultipartError, is_multipart, parse_multipart,
+};
 
 /// A form under construction.
 #[derive(Debug, Clone, Default)]

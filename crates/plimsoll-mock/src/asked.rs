@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use percent_encoding::percent_decode;
+use plimsoll_formats::{BodyPart, MultipartError, parse_multipart};
 use plimsoll_server::{Request, Scheme};
 use plimsoll_wire::http::below;
 use roxmltree::Document;
@@ -38,14 +40,32 @@ pub struct Asked<'a> {
     /// What of the path as it was sent is below the prefix.
     own_path: &'a str,
     fields: Fields<'a>,
+    parsed: Parsed<'a>,
+}
+
+/// The parts of a request that are parsed when they are first needed.
+#[derive(Debug, Default)]
+struct Parsed<'a> {
     json: OnceCell<Option<Value>>,
     xml: OnceCell<Result<Document<'a>, XmlError>>,
     xml_sums: Sums,
-    xml_budget: RequestBudget,
+    xml_budget: OnceCell<Rc<RequestBudget>>,
     operation: OnceCell<Option<Operation>>,
     parameters: OnceCell<Pairs>,
     form: OnceCell<Pairs>,
     cookies: OnceCell<Pairs>,
+    parts: OnceCell<Result<Vec<RequestPart<'a>>, MultipartError>>,
+}
+
+/// One part of multipart content.
+#[derive(Debug)]
+pub struct RequestPart<'a> {
+    /// Its name in the form.
+    pub name: Option<String>,
+    /// The name of the file that it was made of.
+    pub file_name: Option<String>,
+    /// The request with the header and content of this part in place of its own, without path and query.
+    pub asked: Asked<'a>,
 }
 
 /// Names with their values, in the order they came.
@@ -55,6 +75,7 @@ pub type Pairs = Vec<(String, String)>;
 enum Fields<'a> {
     Borrowed(&'a Request<'a>),
     Kept(&'a [(String, Vec<u8>)]),
+    Part(BodyPart<'a>),
 }
 
 impl<'a> Asked<'a> {
@@ -71,14 +92,7 @@ impl<'a> Asked<'a> {
             body: &[],
             own_path: request.path,
             fields: Fields::Borrowed(request),
-            json: OnceCell::new(),
-            xml: OnceCell::new(),
-            xml_sums: Sums::default(),
-            xml_budget: RequestBudget::default(),
-            operation: OnceCell::new(),
-            parameters: OnceCell::new(),
-            form: OnceCell::new(),
-            cookies: OnceCell::new(),
+            parsed: Parsed::default(),
         }
     }
 
@@ -133,7 +147,14 @@ impl<'a> Asked<'a> {
                 .iter()
                 .find(|(field, _)| field.eq_ignore_ascii_case(name))
                 .map(|(_, value)| value.as_slice()),
+            Fields::Part(part) => part.field(name),
         }
+    }
+
+    /// The values of all fields of that name, whatever its case, in the order they came.
+    pub fn header_values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'n, 'a> {
+        let fields = self.each_field();
+        fields.filter_map(move |(known, value)| known.eq_ignore_ascii_case(name).then_some(value))
     }
 
     /// The same as text, if it is UTF-8.
@@ -143,18 +164,24 @@ impl<'a> Asked<'a> {
 
     /// Every field with its value, in the order they came.
     pub fn headers(&self) -> Vec<(&'a str, &'a [u8])> {
-        match self.fields {
-            Fields::Borrowed(request) => request.headers().collect(),
-            Fields::Kept(fields) => fields
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_slice()))
-                .collect(),
-        }
+        self.each_field().collect()
+    }
+
+    fn each_field(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        let (borrowed, kept, part) = match self.fields {
+            Fields::Borrowed(request) => (Some(request.headers()), None, None),
+            Fields::Kept(fields) => (None, Some(fields), None),
+            Fields::Part(part) => (None, None, Some(part.fields())),
+        };
+        let kept = kept.into_iter().flatten();
+        let kept = kept.map(|(name, value)| (name.as_str(), value.as_slice()));
+        let borrowed = borrowed.into_iter().flatten();
+        borrowed.chain(kept).chain(part.into_iter().flatten())
     }
 
     /// The content, if it is JSON.
     pub fn json(&self) -> Option<&Value> {
-        let json = self.json.get_or_init(|| {
+        let json = self.parsed.json.get_or_init(|| {
             if self.body.is_empty() {
                 None
             } else {
@@ -166,35 +193,39 @@ impl<'a> Asked<'a> {
 
     /// The content as XML, or why it is none within bounds.
     pub(crate) fn xml(&self) -> Result<&Document<'a>, &XmlError> {
-        let xml = self.xml.get_or_init(|| xpath::document(self.body));
+        let xml = self.parsed.xml.get_or_init(|| xpath::document(self.body));
         xml.as_ref()
     }
 
     /// What conditions compare the XML by.
     pub(crate) fn xml_sums(&self) -> &Sums {
-        &self.xml_sums
+        &self.parsed.xml_sums
     }
 
     /// What conditions on XML may still cost for this request.
-    pub(crate) fn xml_budget(&self) -> &RequestBudget {
-        &self.xml_budget
+    pub(crate) fn xml_budget(&self) -> &Rc<RequestBudget> {
+        self.parsed.xml_budget.get_or_init(Rc::default)
     }
 
     /// The operation of GraphQL that it asks for, if it does.
     pub(crate) fn operation(&self) -> Option<&Operation> {
-        let operation = self.operation.get_or_init(|| graphql::operation(self));
+        let operation = self
+            .parsed
+            .operation
+            .get_or_init(|| graphql::operation(self));
         operation.as_ref()
     }
 
     /// The parameters of the query, decoded.
     pub fn parameters(&self) -> &Pairs {
-        self.parameters
+        self.parsed
+            .parameters
             .get_or_init(|| pairs(self.query.unwrap_or_default().as_bytes()))
     }
 
     /// The fields of a form (`application/x-www-form-urlencoded`), decoded; none of anything else.
     pub fn form(&self) -> &Pairs {
-        self.form.get_or_init(|| {
+        self.parsed.form.get_or_init(|| {
             let kind = self.header_text("content-type").unwrap_or_default();
             let kind = kind.split(';').next().unwrap_or_default().trim();
             if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
@@ -205,9 +236,43 @@ impl<'a> Asked<'a> {
         })
     }
 
+    /// The parts of multipart content, or why it has none within bounds.
+    pub fn parts(&self) -> Result<&[RequestPart<'a>], MultipartError> {
+        let parts = self.parsed.parts.get_or_init(|| {
+            let kind = self.header("content-type").unwrap_or_default();
+            let parts = parse_multipart(&String::from_utf8_lossy(kind), self.body)?;
+            Ok(parts.into_iter().map(|part| self.part(part)).collect())
+        });
+        parts.as_deref().map_err(|error| *error)
+    }
+
+    fn part(&self, part: BodyPart<'a>) -> RequestPart<'a> {
+        RequestPart {
+            name: part.name(),
+            file_name: part.file_name(),
+            asked: Asked {
+                method: self.method,
+                target_path: "",
+                path: Cow::Borrowed(""),
+                query: None,
+                authority: self.authority,
+                is_tls: self.is_tls,
+                peer: self.peer,
+                body: part.content(),
+                own_path: "",
+                fields: Fields::Part(part),
+                // All parts together may cost no more than one request.
+                parsed: Parsed {
+                    xml_budget: OnceCell::from(Rc::clone(self.xml_budget())),
+                    ..Parsed::default()
+                },
+            },
+        }
+    }
+
     /// The cookies (RFC 6265, section 4.2).
     pub fn cookies(&self) -> &Pairs {
-        self.cookies.get_or_init(|| {
+        self.parsed.cookies.get_or_init(|| {
             let fields = self.headers().into_iter();
             let cookies = fields.filter(|(name, _)| name.eq_ignore_ascii_case("cookie"));
             let pair = |text: &str| {
@@ -294,14 +359,7 @@ impl KeptRequest {
             body: &self.body,
             own_path: &self.target_path,
             fields: Fields::Kept(&self.fields),
-            json: OnceCell::new(),
-            xml: OnceCell::new(),
-            xml_sums: Sums::default(),
-            xml_budget: RequestBudget::default(),
-            operation: OnceCell::new(),
-            parameters: OnceCell::new(),
-            form: OnceCell::new(),
-            cookies: OnceCell::new(),
+            parsed: Parsed::default(),
         }
     }
 }

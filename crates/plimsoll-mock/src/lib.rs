@@ -29,6 +29,15 @@ mod handlebars;
 #[path = "handlebars/none.rs"]
 mod handlebars;
 
+#[cfg(feature = "mock-import")]
+mod dates;
+
+#[cfg(not(feature = "mock-import"))]
+#[path = "dates/none.rs"]
+mod dates;
+
+pub mod data;
+
 pub mod fake;
 
 pub mod delay;

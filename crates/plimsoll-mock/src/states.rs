@@ -134,6 +134,21 @@ impl Scenario {
         state.map_or(STARTED, String::as_str).to_owned()
     }
 
+    /// Which request this is of the client that asks, counted from 1, in a scenario that counts.
+    pub fn number(&self, asked: &Asked<'_>) -> u64 {
+        counted(&self.state(asked)).saturating_add(1)
+    }
+
+    /// Counts a request of the client that asks; fails if there is no room.
+    pub fn count(&self, asked: &Asked<'_>) -> Result<(), SessionsFull> {
+        let mut all = self.states.lock();
+        let session = self.session.of(asked);
+        let sessions = all.by_name.get(&self.name);
+        let state = sessions.and_then(|it| it.get(&session));
+        let next = state.map_or(0, |state| counted(state)).saturating_add(1);
+        all.put(&self.name, session, &next.to_string())
+    }
+
     /// Which client a request is from, by what tells them apart.
     pub(crate) fn client(&self, asked: &Asked<'_>) -> String {
         self.session.of(asked)
@@ -237,6 +252,11 @@ impl Scenarios {
     }
 }
 
+/// The count that a state is; none in the beginning.
+fn counted(state: &str) -> u64 {
+    state.parse().unwrap_or(0)
+}
+
 fn weight(client: &str, state: &str) -> u64 {
     (client.len() + state.len()) as u64 + OVERHEAD
 }
@@ -267,6 +287,25 @@ mod tests {
         let together = scenario(Session::All);
         together.go(None, "full", &one).unwrap();
         assert!(together.is_in("full", &other));
+    }
+
+    #[test]
+    fn requests_are_counted_for_each_client() {
+        let scenario = Scenario {
+            states: States::default(),
+            name: "visits".to_owned(),
+            session: Session::Cookie("sid".to_owned()),
+        };
+        let mut one = KeptRequest::made("GET", "/");
+        one.fields.push(("cookie".to_owned(), b"sid=1".to_vec()));
+        let other = KeptRequest::made("GET", "/");
+        let (one, other) = (one.asked(), other.asked());
+        assert_eq!(scenario.number(&one), 1);
+        scenario.count(&one).unwrap();
+        scenario.count(&one).unwrap();
+        assert_eq!((scenario.number(&one), scenario.number(&other)), (3, 1));
+        scenario.states.reset();
+        assert_eq!(scenario.number(&one), 1);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::asked::{Asked, values};
 use crate::condition::json::DottedPath;
+use crate::data::DataBuckets;
 use crate::fake::Fake;
 use crate::handlebars::Program;
 
@@ -163,14 +164,17 @@ impl Written {
     }
 
     /// The same of a template of another mock server.
+    ///
+    /// - `data`: what its helpers look up.
     pub fn foreign(
         text: &str,
         dialect: Dialect,
         form: Form,
         chance: &Chance,
         names: &[(String, usize)],
+        data: &Arc<DataBuckets>,
     ) -> Result<Self, PlaceError> {
-        let program = Program::new(text, dialect, chance, names).map_err(PlaceError)?;
+        let program = Program::new(text, dialect, chance, names, data).map_err(PlaceError)?;
         Ok(Self(Filler::Foreign(Box::new(program), form)))
     }
 

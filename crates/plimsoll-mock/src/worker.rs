@@ -121,9 +121,7 @@ impl Worker {
         let allowed = self.sharing().allows(asked);
         if let Some((set, number)) = self.plan.find(asked) {
             let rule = &self.plan.sets[set].rules()[number];
-            if let Some((scenario, from, next)) = &rule.next
-                && let Err(error) = scenario.go(from.as_deref(), next, asked)
-            {
+            if let Err(error) = rule.advance(asked) {
                 return (self.no_room(error, &allowed), By::Rule(set, number));
             }
             let chosen = Chosen {
@@ -133,7 +131,7 @@ impl Worker {
             };
             return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
         }
-        if asked.method == "OPTIONS" {
+        if asked.method == "OPTIONS" && !self.has_own_options(asked) {
             return (Answer::now(self.sharing().options(asked)), By::Preflight);
         }
         let mut collections = self.plan.collections.iter().enumerate();
@@ -147,6 +145,13 @@ impl Worker {
             Some((at, said)) => (self.by_collection(said, allowed), By::Document(at)),
             None => (self.by_folder(asked, allowed), By::Folder),
         }
+    }
+
+    /// Whether a document describes OPTIONS for a path; preflight requests (Fetch, section 4.8) are never its own.
+    fn has_own_options(&self, asked: &Asked<'_>) -> bool {
+        let is_preflight = asked.header("access-control-request-method").is_some();
+        let mut documents = self.plan.openapi.iter();
+        !is_preflight && documents.any(|document| document.has_operation(asked))
     }
 
     /// The same for those who look at it later, when there may be another plan.
@@ -364,7 +369,7 @@ impl Worker {
         });
         let (conversation, request) = (Arc::clone(conversation), asked.keep());
         self.after(delay, async move {
-            let talk = move |stream| {
+            let talk = move |stream, _drain| {
                 let talk = websocket::talk(stream, conversation, request, session);
                 Box::pin(talk) as LocalFuture<()>
             };

@@ -6,6 +6,8 @@
 
 mod contracts;
 
+mod documents;
+
 mod exchange;
 
 mod http11probe;
@@ -60,7 +62,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 9] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -75,6 +77,26 @@ const SUITES: [Suite; 5] = [
         name: "prism",
         about: "OpenAPI documents served by `plimsoll mock`",
         run: prism::run,
+    },
+    Suite {
+        name: "discord-api-spec",
+        about: "contents made by `plimsoll mock` for Discord's OpenAPI document",
+        run: documents::run,
+    },
+    Suite {
+        name: "openapi",
+        about: "contents made for DigitalOcean's, of more than 1,000 files",
+        run: documents::run,
+    },
+    Suite {
+        name: "octokit-openapi",
+        about: "contents made for GitHub's",
+        run: documents::run,
+    },
+    Suite {
+        name: "spotify-web-api",
+        about: "contents made for Spotify's",
+        run: documents::run,
     },
     Suite {
         name: "stubr",

@@ -498,7 +498,8 @@ impl Destination {
         }
     }
 
-    fn sweep(&self) {
+    /// Closes connections that were idle for too long or that the server has closed.
+    pub fn sweep(&self) {
         let now = self.now();
         let options = &self.core.options;
         let mut closed = 0;

@@ -59,6 +59,8 @@ pub enum ParameterPlace {
     Header,
     /// Among the cookies.
     Cookie,
+    /// A field of a form in the content.
+    Form,
 }
 
 impl ParameterPlace {
@@ -69,6 +71,7 @@ impl ParameterPlace {
             Self::Query => "query",
             Self::Header => "header",
             Self::Cookie => "cookie",
+            Self::Form => "body",
         }
     }
 }
@@ -118,8 +121,28 @@ pub enum ListStyle {
 pub struct RequestBody {
     /// Whether a request must have it.
     pub is_required: bool,
-    /// Media types, which may be ranges such as `image/*`, with the JSON Schema of values.
-    pub content: Vec<(String, Option<Value>)>,
+    /// By media types.
+    pub content: Vec<RequestContent>,
+}
+
+/// The content of requests in one media type.
+#[derive(Debug, Clone)]
+pub struct RequestContent {
+    /// Its media type, in lower case without parameters, which may be a range such as `image/*`.
+    pub kind: String,
+    /// JSON Schema of its value; absent for any.
+    pub schema: Option<Value>,
+    /// Of a form: the fields that the schema names, which it judges as properties of one object.
+    pub fields: Vec<FormField>,
+}
+
+/// A field of a form.
+#[derive(Debug, Clone)]
+pub struct FormField {
+    /// How it is written.
+    pub parameter: Parameter,
+    /// In multipart content: the media types that its part may have, in lower case; empty for any.
+    pub kinds: Vec<String>,
 }
 
 /// What an operation may answer.
@@ -197,6 +220,20 @@ impl Api {
             Some(random) => Dice::new(&document, random).make(schema),
         };
         made.map_err(|Unmade(reason)| reason)
+    }
+
+    /// A value of some content that takes no examples, neither of the content nor of its schema.
+    pub fn make_without_examples(&self, content: &ResponseContent) -> Result<Value, String> {
+        let schema = self.schema_of(content).ok_or("there is no schema")??;
+        let made = Document::of_responses(&schema).make(&schema);
+        made.map_err(|Unmade(reason)| reason)
+    }
+
+    /// JSON Schema 2020-12 of some content, with all that it refers to; nothing if it has none, or fails with why it cannot
+    /// stand alone.
+    pub fn schema_of(&self, content: &ResponseContent) -> Option<Result<Value, String>> {
+        let schema = content.schema.as_ref()?;
+        Some(standalone(&self.root, schema, "writeOnly"))
     }
 
     /// A value of some content as XML, with the names and attributes that its schema gives.
@@ -295,7 +332,7 @@ impl Reader<'_> {
     /// The schema of a parameter or a media type, to be validated by.
     fn schema(&mut self, at: &str, of: &Value) -> Option<Value> {
         let schema = of.get("schema")?;
-        match standalone(self.root, schema) {
+        match standalone(self.root, schema, "readOnly") {
             Ok(schema) => Some(schema),
             Err(reason) => {
                 let place = Place::Key(format!("{at}.schema"));
@@ -347,13 +384,26 @@ impl Reader<'_> {
         if place == ParameterPlace::Header && is_elsewhere {
             return None;
         }
+        Some(self.parameter_of(at, place, name, parameter))
+    }
+
+    fn parameter_of(
+        &mut self,
+        at: &str,
+        place: ParameterPlace,
+        name: String,
+        parameter: &Value,
+    ) -> Parameter {
+        let text = |key: &str| parameter.get(key).and_then(Value::as_str);
         let schema = self.schema(at, parameter);
         let kind = schema.as_ref().and_then(|schema| kind(schema, schema));
         let explodes = parameter.get("explode").and_then(Value::as_bool);
         let list = (kind.as_deref() == Some("array")).then(|| match (text("style"), place) {
             (Some("spaceDelimited"), _) => ListStyle::Joined(' '),
             (Some("pipeDelimited"), _) => ListStyle::Joined('|'),
-            (_, ParameterPlace::Query | ParameterPlace::Cookie) if explodes != Some(false) => {
+            (_, ParameterPlace::Query | ParameterPlace::Cookie | ParameterPlace::Form)
+                if explodes != Some(false) =>
+            {
                 ListStyle::Repeated
             }
             _ => ListStyle::Joined(','),
@@ -364,7 +414,9 @@ impl Reader<'_> {
         });
         let is_form = matches!(text("style"), None | Some("form" | "simple"));
         let of_query = matches!(place, ParameterPlace::Query | ParameterPlace::Cookie);
-        let is_object = kind.as_deref() == Some("object") && is_form;
+        // Fields of forms are JSON unless their style says otherwise (OpenAPI 3.1, section 4.8.15.1.1).
+        let has_style = place != ParameterPlace::Form || text("style").is_some();
+        let is_object = kind.as_deref() == Some("object") && is_form && has_style;
         let object = schema.as_ref().filter(|_| is_object).map(|schema| {
             let properties = resolved(schema, schema).and_then(|it| it.get("properties"));
             let properties = properties.and_then(Value::as_object).into_iter().flatten();
@@ -375,7 +427,7 @@ impl Reader<'_> {
                     .collect(),
             }
         });
-        Some(Parameter {
+        Parameter {
             place,
             name,
             kind: if list.is_some() { items } else { kind },
@@ -385,7 +437,7 @@ impl Reader<'_> {
             list,
             is_deep: text("style") == Some("deepObject"),
             object,
-        })
+        }
     }
 
     fn body(&mut self, at: &str, operation: &Value) -> Option<RequestBody> {
@@ -394,12 +446,67 @@ impl Reader<'_> {
         let content = body.get("content").and_then(Value::as_object);
         let content = content.into_iter().flatten().map(|(kind, media)| {
             let at = format!("{at}.content.{kind}");
-            (bare(kind), self.schema(&at, media))
+            let kind = bare(kind);
+            RequestContent {
+                schema: self.schema(&at, media),
+                fields: if is_form(&kind) {
+                    self.form_fields(&at, media)
+                } else {
+                    Vec::new()
+                },
+                kind,
+            }
         });
         Some(RequestBody {
             content: content.collect(),
             is_required: body.get("required") == Some(&Value::Bool(true)),
         })
+    }
+
+    /// The properties of a form's schema with their encodings.
+    fn form_fields(&mut self, at: &str, media: &Value) -> Vec<FormField> {
+        let mut properties = Object::new();
+        if let Some(schema) = media.get("schema") {
+            self.properties(schema, &mut properties, DEEPEST_PARTS);
+        }
+        let encodings = media.get("encoding").and_then(Value::as_object);
+        let fields = properties.into_iter().map(|(name, schema)| {
+            let encoding = encodings.and_then(|it| it.get(&name));
+            let mut parameter = encoding.and_then(Value::as_object).cloned();
+            let parameter = parameter.get_or_insert_default();
+            let kinds = parameter.get("contentType").and_then(Value::as_str);
+            let kinds = kinds
+                .into_iter()
+                .flat_map(|kinds| kinds.split(','))
+                .map(bare);
+            let kinds = kinds.collect();
+            parameter.insert("schema".to_owned(), schema);
+            let parameter = Value::Object(std::mem::take(parameter));
+            let at = format!("{at}.{name}");
+            FormField {
+                parameter: self.parameter_of(&at, ParameterPlace::Form, name, &parameter),
+                kinds,
+            }
+        });
+        fields.collect()
+    }
+
+    /// The properties of a schema, and of those that it is made of.
+    fn properties(&self, schema: &Value, properties: &mut Object, levels: u32) {
+        let (Ok(schema), Some(levels)) = (self.document.resolve(schema), levels.checked_sub(1))
+        else {
+            return;
+        };
+        let own = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in own.into_iter().flatten() {
+            properties.entry(name).or_insert_with(|| property.clone());
+        }
+        for key in ["allOf", "oneOf", "anyOf"] {
+            let parts = schema.get(key).and_then(Value::as_array);
+            for part in parts.into_iter().flatten() {
+                self.properties(part, properties, levels);
+            }
+        }
     }
 
     fn responses(&mut self, at: &str, operation: &Value) -> Vec<ApiResponse> {
@@ -502,6 +609,14 @@ fn credential(scheme: &Value) -> Option<Credential> {
     })
 }
 
+/// Schemas of forms are looked for in others so deep.
+const DEEPEST_PARTS: u32 = 8;
+
+/// Whether content of a media type consists of fields.
+fn is_form(kind: &str) -> bool {
+    kind == "application/x-www-form-urlencoded" || kind.starts_with("multipart/")
+}
+
 /// A media type without its parameters, in lower case.
 fn bare(kind: &str) -> String {
     let bare = kind.split(';').next().unwrap_or(kind);
@@ -514,14 +629,6 @@ fn resolved<'s>(schema: &'s Value, whole: &'s Value) -> Option<&'s Value> {
         Some(reference) => whole.pointer(reference.strip_prefix('#')?),
         None => Some(schema),
     }
-}
-
-/// The type that a schema gives a property, if it gives one.
-///
-/// - `schema`: as [`RequestBody`] has it.
-pub fn property_kind(schema: &Value, name: &str) -> Option<String> {
-    let property = resolved(schema, schema)?.get("properties")?.get(name)?;
-    kind(property, schema)
 }
 
 /// The type that a schema gives, through one reference.

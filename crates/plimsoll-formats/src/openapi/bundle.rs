@@ -14,10 +14,10 @@ use super::{read, walk};
 use crate::{ReadFile, Remark};
 
 /// Where the joined document has its other files.
-const FILES: &str = "x-plimsoll-files";
+pub(super) const FILES: &str = "x-plimsoll-files";
 
 /// A document consists of at most this many files.
-const MOST_FILES: usize = 1000;
+const MOST_FILES: usize = 5000;
 
 /// The other files of a document have at most this many bytes together.
 const MOST_BYTES: usize = 64 << 20;

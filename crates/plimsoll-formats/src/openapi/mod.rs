@@ -13,6 +13,8 @@ mod random;
 
 mod schema;
 
+mod flat;
+
 mod swagger;
 
 mod walk;
@@ -25,8 +27,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 pub use self::api::{
-    Api, ApiResponse, Credential, ListStyle, ObjectStyle, Operation, Parameter, ParameterPlace,
-    RequestBody, ResponseContent, parse_api, property_kind,
+    Api, ApiResponse, Credential, FormField, ListStyle, ObjectStyle, Operation, Parameter,
+    ParameterPlace, RequestBody, RequestContent, ResponseContent, parse_api,
 };
 
 use self::schema::{Document, Unmade};

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{Document, Unmade};
+use super::flat::Flattening;
+use super::schema::{Document, Unmade, is_object, is_schema, undescribed};
 
 /// Beyond this depth only what is required is made, and lists are as short as they may be.
 const DEEPEST_OPTIONAL: u32 = 3;
@@ -35,36 +36,23 @@ impl<'d, 'a> Dice<'d, 'a> {
             return Err(Unmade("the schema requires itself".to_owned()));
         }
         let document = self.document;
-        let schema = document.resolve(schema)?;
+        let below = &mut *self.below;
+        let mut flattening = Flattening {
+            document,
+            takes_examples: false,
+            pick: &mut |alternatives| chosen(below, alternatives.len()),
+        };
+        let flat = flattening.flat(schema)?;
+        let schema = flat.as_ref();
         if let Some(value) = schema.get("const") {
             return Ok(value.clone());
         }
-        let list = |key: &str| schema.get(key).and_then(Value::as_array);
-        if let Some(values) = list("enum") {
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
             return Ok(self.one_of(values).cloned().unwrap_or_default());
         }
-        for key in ["oneOf", "anyOf"] {
-            if let Some(alternative) = list(key).and_then(|all| self.one_of(all)) {
-                return self.make_within(alternative, depth + 1);
-            }
-        }
-        let mut whole = Map::new();
-        let mut is_object = false;
-        for part in list("allOf").into_iter().flatten() {
-            if !super::schema::says_what(document.resolve(part)?) {
-                continue;
-            }
-            match self.make_within(part, depth + 1)? {
-                Value::Object(fields) => {
-                    is_object = true;
-                    whole.extend(fields);
-                }
-                value => return Ok(value),
-            }
-        }
         let kind = super::schema::kind(schema);
-        if is_object || schema.get("properties").is_some() || kind == Some("object") {
-            return self.object(schema, depth, whole);
+        if is_object(schema) {
+            return self.object(schema, depth);
         }
         match kind {
             Some("array") => self.array(schema, depth),
@@ -77,22 +65,17 @@ impl<'d, 'a> Dice<'d, 'a> {
     }
 
     fn one_of<'v>(&mut self, all: &'v [Value]) -> Option<&'v Value> {
-        let count = u64::try_from(all.len()).ok().filter(|count| *count > 0)?;
-        let chosen = usize::try_from((self.below)(count)).unwrap_or_default();
-        all.get(chosen).or(all.first())
+        all.get(chosen(self.below, all.len()))
     }
 
-    fn object(
-        &mut self,
-        schema: &Value,
-        depth: u32,
-        mut whole: Map<String, Value>,
-    ) -> Result<Value, Unmade> {
+    fn object(&mut self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+        let mut whole = Map::new();
         let required = schema.get("required").and_then(Value::as_array);
         let is_required =
             |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
         let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
+        let properties = properties.into_iter().flatten();
+        for (name, property) in properties.filter(|(_, property)| is_schema(property)) {
             if self.document.leaves_out(self.document.resolve(property)?) {
                 continue;
             }
@@ -106,6 +89,13 @@ impl<'d, 'a> Dice<'d, 'a> {
             {
                 whole.insert(name.clone(), value);
             }
+        }
+        for name in undescribed(schema) {
+            let value = match schema.get("additionalProperties") {
+                Some(more @ Value::Object(_)) => self.make_within(more, depth + 1)?,
+                _ => self.string(&json!({}))?,
+            };
+            whole.insert(name.to_owned(), value);
         }
         Ok(Value::Object(whole))
     }
@@ -235,4 +225,11 @@ impl<'d, 'a> Dice<'d, 'a> {
         let step = (self.below)(steps) as f64;
         json!((least + step / 100.0).min(most))
     }
+}
+
+/// A number below a count by chance; 0 if there is nothing to choose from.
+fn chosen(below: &mut dyn FnMut(u64) -> u64, count: usize) -> usize {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    let chosen = if count == 0 { 0 } else { below(count) };
+    usize::try_from(chosen).unwrap_or_default()
 }

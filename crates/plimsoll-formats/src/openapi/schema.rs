@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::flat::Flattening;
 use super::pattern;
 
 /// How far references and nested schemas are followed.
@@ -12,6 +13,9 @@ const DEEPEST_OPTIONAL: u32 = 4;
 
 /// Strings and lists of more are not made.
 const LONGEST: u64 = 4096;
+
+/// What stands in place of a text about which nothing is said, as other tools have it.
+const TEXT: &str = "string";
 
 /// Why a value cannot be made, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,58 +124,71 @@ impl<'a> Document<'a> {
         if let Some(value) = schema.get("const").or_else(|| list("enum")?.first()) {
             return Ok(value.clone());
         }
-        for key in ["oneOf", "anyOf"] {
-            if let Some(alternatives) = list(key) {
-                let mut made = alternatives
-                    .iter()
-                    .map(|alternative| self.make_within(alternative, depth - 1));
-                // The first that can be made, else why the first cannot.
-                let first = made.next().unwrap_or(Ok(Value::Null));
-                return first.or_else(|reason| made.find_map(Result::ok).ok_or(reason));
+        // The first alternative that can be made, else why the first cannot.
+        let mut first = None;
+        let mut alternatives = 1;
+        let mut number = 0;
+        while number < alternatives {
+            let made = self.alternative(schema, depth, number, &mut alternatives);
+            match (made, &first) {
+                (Ok(value), _) => return Ok(value),
+                (Err(reason), None) => first = Some(reason),
+                (Err(_), Some(_)) => {}
             }
+            number += 1;
         }
-        let mut whole = Map::new();
-        let mut is_object = false;
-        for part in list("allOf").into_iter().flatten() {
-            if !says_what(self.resolve(part)?) {
-                continue;
-            }
-            match self.make_within(part, depth - 1)? {
-                Value::Object(fields) => {
-                    is_object = true;
-                    whole.extend(fields);
-                }
-                value => return Ok(value),
-            }
-        }
-        match kind(schema) {
-            _ if schema.get("properties").is_some() => self.object(schema, depth, whole),
-            // One of nothing but what it need not have is an object all the same.
-            _ if is_object => self.object(schema, depth, whole),
-            Some("object") => self.object(schema, depth, whole),
-            Some("array") => self.array(schema, depth),
-            Some("string") => string(schema),
-            Some("integer") => number(schema, true),
-            Some("number") => number(schema, false),
-            Some("boolean") => Ok(Value::Bool(true)),
-            Some("null") => Ok(Value::Null),
-            Some(other) => Err(Unmade(format!("there is no type `{other}`"))),
-            None => Ok(json!("text")),
-        }
+        Err(first.unwrap_or_else(|| Unmade("there is no alternative".to_owned())))
     }
 
-    fn object(
+    /// A value of a schema by its alternative of a number, or the last one.
+    ///
+    /// - `alternatives`: becomes how many there are.
+    fn alternative(
         &self,
         schema: &Value,
         depth: u32,
-        mut whole: Map<String, Value>,
+        number: usize,
+        alternatives: &mut usize,
     ) -> Result<Value, Unmade> {
+        let mut flattening = Flattening {
+            document: self,
+            takes_examples: true,
+            pick: &mut |all| {
+                *alternatives = all.len().max(*alternatives);
+                number.min(all.len() - 1)
+            },
+        };
+        let flat = flattening.flat(schema)?;
+        let schema = flat.as_ref();
+        if let Some(value) = given(schema) {
+            return Ok(value);
+        }
+        let list = |key: &str| schema.get(key).and_then(Value::as_array);
+        if let Some(value) = schema.get("const").or_else(|| list("enum")?.first()) {
+            return Ok(value.clone());
+        }
+        match kind(schema) {
+            _ if is_object(schema) => self.object(schema, depth),
+            Some("array") => self.array(schema, depth),
+            Some("string") => string(schema),
+            Some("integer") => number_of(schema, true),
+            Some("number") => number_of(schema, false),
+            Some("boolean") => Ok(Value::Bool(true)),
+            Some("null") => Ok(Value::Null),
+            Some(other) => Err(Unmade(format!("there is no type `{other}`"))),
+            None => Ok(json!(TEXT)),
+        }
+    }
+
+    fn object(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+        let mut whole = Map::new();
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |name: &str| {
             required.is_some_and(|names| names.iter().any(|required| required == name))
         };
         let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten() {
+        let properties = properties.into_iter().flatten();
+        for (name, property) in properties.filter(|(_, property)| is_schema(property)) {
             let resolved = self.resolve(property)?;
             if self.leaves_out(resolved) {
                 continue;
@@ -187,6 +204,13 @@ impl<'a> Document<'a> {
                 whole.insert(name.clone(), value);
             }
         }
+        for name in undescribed(schema) {
+            let value = match schema.get("additionalProperties") {
+                Some(more @ Value::Object(_)) => self.make_within(more, depth - 1)?,
+                _ => json!(TEXT),
+            };
+            whole.insert(name.to_owned(), value);
+        }
         Ok(Value::Object(whole))
     }
 
@@ -195,7 +219,7 @@ impl<'a> Document<'a> {
         if least > LONGEST {
             return Err(Unmade(format!("a list of {least} items is too long")));
         }
-        let Some(items) = schema.get("items") else {
+        let Some(items) = schema.get("contains").or(schema.get("items")) else {
             return Ok(Value::Array(Vec::new()));
         };
         match self.make_within(items, depth - 1) {
@@ -221,25 +245,28 @@ fn schema_of(of: &Value) -> Result<&Value, Unmade> {
         .ok_or_else(|| Unmade("has neither an example nor a schema".to_owned()))
 }
 
-/// Whether a part of `allOf` says of what type values are; one with a description alone does not.
-pub(super) fn says_what(schema: &Value) -> bool {
-    const KEYS: [&str; 10] = [
-        "type",
-        "properties",
-        "items",
-        "allOf",
-        "oneOf",
-        "anyOf",
-        "enum",
-        "const",
-        "example",
-        "$ref",
-    ];
-    KEYS.iter().any(|key| schema.get(*key).is_some())
+/// Whether values of a schema are objects, which it says by a type or by properties.
+pub(super) fn is_object(schema: &Value) -> bool {
+    let has = |key: &str| schema.get(key).is_some();
+    let is_other = kind(schema).is_some_and(|kind| kind != "object");
+    !is_other && (has("properties") || kind(schema) == Some("object") || has("additionalProperties"))
+}
+
+/// Whether a value can be a schema.
+pub(super) fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
+}
+
+/// The properties that a schema requires and does not describe.
+pub(super) fn undescribed(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    names.filter(move |name| properties.is_none_or(|it| !it.contains_key(*name)))
 }
 
 /// What the schema itself gives as a value.
-fn given(schema: &Value) -> Option<Value> {
+pub(super) fn given(schema: &Value) -> Option<Value> {
     let examples = || schema.get("examples")?.as_array()?.first();
     let value = schema.get("example").or_else(examples);
     value.or_else(|| schema.get("default")).cloned()
@@ -298,12 +325,13 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
     if least > LONGEST {
         return Err(Unmade(format!("a text of {least} characters is too long")));
     }
-    let length = usize::try_from(4.min(most).max(least)).unwrap_or_default();
-    let text: String = "text".chars().cycle().take(length).collect();
+    let usual = TEXT.len() as u64;
+    let length = usize::try_from(usual.min(most).max(least)).unwrap_or_default();
+    let text: String = TEXT.chars().cycle().take(length).collect();
     Ok(json!(text))
 }
 
-fn number(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
+fn number_of(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     // In 3.0 `exclusiveMinimum` says of `minimum` that it is not reached, in 3.1 it is a bound.
     let excludes = |key: &str| schema.get(key) == Some(&Value::Bool(true));
@@ -337,7 +365,7 @@ fn number(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
             "no number fits its bounds; give an example in the document".to_owned(),
         ));
     }
-    if is_whole && value.abs() < 9e15 {
+    if (is_whole || value.fract() == 0.0) && value.abs() < 9e15 {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "it is small and may be cut"

@@ -244,8 +244,11 @@ fn form(fields: &[&Value], consumes: &[String]) -> Value {
     let name = |field: &Value| field.get("name").and_then(Value::as_str).map(str::to_owned);
     let properties = fields
         .iter()
-        .filter_map(|field| Some((name(field)?, schema_of(field))));
+        .filter_map(|field| Some((name(field)?, field_schema(field))));
     let properties: Object = properties.collect();
+    let encoding = fields.iter();
+    let encoding = encoding.filter_map(|field| Some((name(field)?, Value::Object(list_style(field)?))));
+    let encoding: Object = encoding.collect();
     let required = fields.iter().filter(|field| is_required(field));
     let required: Vec<String> = required.filter_map(|field| name(field)).collect();
     let mut schema = json!({ "type": "object", "properties": properties });
@@ -264,7 +267,35 @@ fn form(fields: &[&Value], consumes: &[String]) -> Value {
     if kinds.is_empty() {
         kinds.push(if has_file { MULTIPART } else { FORM }.to_owned());
     }
-    json!({ "required": !required.is_empty(), "content": content_of(&kinds, &json!({ "schema": schema })) })
+    json!({ "required": !required.is_empty(), "content": content_of(&kinds, &json!({ "schema": schema, "encoding": encoding })) })
+}
+
+/// The schema of a field of a form, which may be empty unless the document says otherwise.
+fn field_schema(field: &Value) -> Value {
+    let mut schema = schema_of(field);
+    let is_text = field.get("type") == Some(&json!("string"));
+    let needs_value = field.get("allowEmptyValue") == Some(&json!(false));
+    if is_text && needs_value && schema.get("minLength").is_none() {
+        schema["minLength"] = json!(1);
+    }
+    schema
+}
+
+/// How the elements of a list are written, if it is one.
+fn list_style(parameter: &Value) -> Option<Object> {
+    if parameter.get("type") != Some(&json!("array")) {
+        return None;
+    }
+    let format = parameter.get("collectionFormat").and_then(Value::as_str);
+    let (style, explodes) = match format {
+        Some("multi") => (None, true),
+        Some("ssv") => (Some("spaceDelimited"), false),
+        Some("pipes") => (Some("pipeDelimited"), false),
+        _ => (None, false),
+    };
+    let mut made = Object::from_iter([("explode".to_owned(), json!(explodes))]);
+    made.extend(style.map(|style| ("style".to_owned(), json!(style))));
+    Some(made)
 }
 
 /// A parameter in the path, the query or the header.
@@ -277,17 +308,7 @@ fn simple_parameter(parameter: &Value) -> Value {
     let example = parameter.get("x-example").cloned();
     made.extend(example.map(|example| ("example".to_owned(), example)));
     made.insert("schema".to_owned(), schema_of(parameter));
-    if parameter.get("type") == Some(&json!("array")) {
-        let format = parameter.get("collectionFormat").and_then(Value::as_str);
-        let (style, explodes) = match format {
-            Some("multi") => (None, true),
-            Some("ssv") => (Some("spaceDelimited"), false),
-            Some("pipes") => (Some("pipeDelimited"), false),
-            _ => (None, false),
-        };
-        made.insert("explode".to_owned(), json!(explodes));
-        made.extend(style.map(|style| ("style".to_owned(), json!(style))));
-    }
+    made.extend(list_style(parameter).into_iter().flatten());
     Value::Object(made)
 }
 
@@ -318,6 +339,13 @@ fn response(response: &Value, produces: &[String]) -> Value {
     }
     let examples = response.get("examples").and_then(Value::as_object);
     for (kind, example) in examples.into_iter().flatten() {
+        // One for every media type is one of each that there is.
+        if kind == "*/*" && !content.is_empty() {
+            for (_, media) in &mut content {
+                media["example"] = example.clone();
+            }
+            continue;
+        }
         let media = content.entry(kind.clone()).or_insert_with(|| json!({}));
         media["example"] = example.clone();
     }

@@ -51,6 +51,11 @@ fn within(value: &mut Value, is_map: bool, visit: &mut dyn FnMut(&mut Object)) {
                     continue;
                 }
                 let is_list_of_data = key == "examples" && value.is_array();
+                // Extensions are data of other tools, which may look like references.
+                let is_extension = key.starts_with("x-") && key != super::bundle::FILES;
+                if is_extension {
+                    continue;
+                }
                 if !DATA.contains(&key.as_str()) && !is_list_of_data {
                     let is_map = MAPS.contains(&key.as_str()) && value.is_object();
                     within(value, is_map, visit);

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::{Place, Remark};
 
-pub use self::pattern::{NumberOrder, Pattern, TimeOrder};
-pub use self::request::{FieldPlace, MappingField, MappingUrl};
+pub use self::pattern::{NumberOrder, Pattern, TimeOptions, TimeOrder};
+pub use self::request::{FieldPlace, MappingField, MappingPart, MappingUrl};
 pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 
 /// What a file of mappings holds.
@@ -45,6 +45,8 @@ pub struct Mapping {
     pub fields: Vec<MappingField>,
     /// What the content must be.
     pub bodies: Vec<Pattern>,
+    /// What the parts of multipart content must be.
+    pub parts: Vec<MappingPart>,
     /// A scenario with the state that it must be in and the one that it goes to.
     pub scenario: Option<(String, Option<String>, Option<String>)>,
     /// What is answered.
@@ -195,7 +197,8 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
     let (methods, methods_not) = request::methods(&mut request, notes);
     let url = request::url(&mut request, notes);
     let fields = request::fields(&mut request, notes);
-    let bodies = request::bodies(&mut request, notes);
+    let bodies = request::bodies(&mut request, "request.bodyPatterns", notes);
+    let parts = request::parts(&mut request, notes);
     for key in request.keys() {
         notes.wrong::<()>(
             &format!("request.{key}"),
@@ -216,6 +219,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
         url,
         fields,
         bodies,
+        parts,
         // Without a state it says nothing.
         scenario: scenario
             .filter(|_| state.is_some() || next.is_some())

@@ -39,7 +39,7 @@ pub enum Pattern {
     /// It is XML in which an XPath finds something, which must meet a pattern if there is one; prefixes with their namespaces.
     XPath(String, Vec<(String, String)>, Option<Box<Self>>),
     /// A time that stands so to this one, which may be relative to now.
-    Time(TimeOrder, String),
+    Time(TimeOrder, String, TimeOptions),
     /// As many values as these, each of which one of them meets.
     Exactly(Vec<Self>),
     /// All of them.
@@ -59,6 +59,17 @@ pub enum TimeOrder {
     After,
     /// `equalToDateTime`
     Equal,
+}
+
+/// How times are read and changed before they are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TimeOptions {
+    /// `actualFormat`: the format of times in requests.
+    pub format: Option<String>,
+    /// `truncateActual`, such as `first day of month`
+    pub truncate: Option<String>,
+    /// `truncateExpected`
+    pub truncate_value: Option<String>,
 }
 
 /// How numbers stand to each other.
@@ -97,6 +108,7 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
     let ignores_extra = flag_of(&mut table, "ignoreExtraElements");
     table.remove("schemaVersion");
     let namespaces = table.remove("xPathNamespaces");
+    let times = time_options(&mut table, at, notes);
     let ignores_order_of_same = flag_of(&mut table, "ignoreOrderOfSameNode");
     let of_xml = XML_OPTIONS.iter().filter(|option| {
         let value = table.remove(**option);
@@ -111,6 +123,8 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
     for key in keys {
         let operand = table.remove(&key).unwrap_or_default();
         let found = match (key.as_str(), operand) {
+            ("equalTo", Value::Number(number)) => Pattern::Equal(number.to_string(), false),
+            ("equalTo", Value::Bool(flag)) => Pattern::Equal(flag.to_string(), false),
             ("equalTo", Value::String(text)) => Pattern::Equal(text, ignores_case),
             ("contains", Value::String(text)) => Pattern::Contains(text),
             ("doesNotContain", Value::String(text)) => not(Pattern::Contains(text)),
@@ -154,9 +168,21 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
                 Pattern::XPath(path, prefixes(namespaces.as_ref()), Some(Box::new(inner)))
             }
             ("not", value) => not(pattern_within(value, at, notes, levels)?),
-            ("before", Value::String(text)) => Pattern::Time(TimeOrder::Before, text),
-            ("after", Value::String(text)) => Pattern::Time(TimeOrder::After, text),
-            ("equalToDateTime", Value::String(text)) => Pattern::Time(TimeOrder::Equal, text),
+            ("before", Value::String(text)) => Pattern::Time(
+                TimeOrder::Before,
+                offset(text, &times),
+                times.options.clone(),
+            ),
+            ("after", Value::String(text)) => Pattern::Time(
+                TimeOrder::After,
+                offset(text, &times),
+                times.options.clone(),
+            ),
+            ("equalToDateTime", Value::String(text)) => Pattern::Time(
+                TimeOrder::Equal,
+                offset(text, &times),
+                times.options.clone(),
+            ),
             ("and" | "or" | "includes" | "hasExactly", Value::Array(all)) => {
                 let patterns = all
                     .into_iter()
@@ -191,6 +217,45 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
     })
 }
 
+/// Options of `before`, `after` and `equalToDateTime`.
+#[derive(Default)]
+struct Times {
+    options: TimeOptions,
+    /// Such as `3 days`.
+    offset: Option<String>,
+}
+
+fn time_options(table: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> Times {
+    let at = format!("{at}.");
+    let mut of = |key: &str| text(table, key, &at, notes).filter(|text| !text.is_empty());
+    let options = TimeOptions {
+        format: of("actualFormat"),
+        truncate: of("truncateActual"),
+        truncate_value: of("truncateExpected"),
+    };
+    let unit = of("expectedOffsetUnit");
+    let count = table.remove("expectedOffset");
+    let count = count.and_then(|it| it.as_i64()).filter(|it| *it != 0);
+    // The other order is that of truncating first.
+    if flag_of(table, "applyTruncationLast") && count.is_some() && options.truncate_value.is_some()
+    {
+        notes.wrong::<()>(&format!("{at}applyTruncationLast"), "is not known here");
+    }
+    let unit = unit.unwrap_or_else(|| "days".to_owned());
+    Times {
+        options,
+        offset: count.map(|count| format!("{count:+} {}", unit.to_lowercase())),
+    }
+}
+
+/// A time relative to now with the offset that stands beside it.
+fn offset(text: String, times: &Times) -> String {
+    match &times.offset {
+        Some(offset) if text == "now" => format!("now {offset}"),
+        _ => text,
+    }
+}
+
 fn number(name: &str, operand: &Value) -> Option<Pattern> {
     let order = match name {
         "equalToNumber" => NumberOrder::Equal,
@@ -200,7 +265,11 @@ fn number(name: &str, operand: &Value) -> Option<Pattern> {
         "lessThanEqualNumber" => NumberOrder::LessOrEqual,
         _ => return None,
     };
-    Some(Pattern::Number(order, operand.as_f64()?))
+    let number = match operand {
+        Value::String(text) => text.trim().parse().ok(),
+        operand => operand.as_f64(),
+    };
+    Some(Pattern::Number(order, number?))
 }
 
 /// Options of `equalToXml` that make documents equal which are not.

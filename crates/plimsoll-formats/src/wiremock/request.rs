@@ -38,6 +38,8 @@ pub enum FieldPlace {
     Form,
     /// In the place of that name in the path.
     Path,
+    /// It is the address of the client.
+    Client,
 }
 
 /// What a field must be.
@@ -49,6 +51,21 @@ pub struct MappingField {
     pub name: String,
     /// What its value must be.
     pub pattern: Pattern,
+}
+
+/// What a part of multipart content must be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MappingPart {
+    /// Its name in the form.
+    pub name: Option<String>,
+    /// The name of its file.
+    pub file_name: Option<String>,
+    /// Whether every part must be so, else one.
+    pub is_every: bool,
+    /// Fields of its header.
+    pub headers: Vec<MappingField>,
+    /// Its content.
+    pub bodies: Vec<Pattern>,
 }
 
 /// The methods that it is for, and those that it is not for.
@@ -122,6 +139,14 @@ pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec
             }));
         }
     }
+    if let Some(value) = request.remove("clientIp") {
+        let found = pattern(value, "request.clientIp", notes);
+        fields.extend(found.map(|pattern| MappingField {
+            place: FieldPlace::Client,
+            name: String::new(),
+            pattern,
+        }));
+    }
     for key in ["basicAuth", "basicAuthCredentials"] {
         if !request.contains_key(key) {
             continue;
@@ -140,17 +165,77 @@ pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec
     fields
 }
 
-pub(super) fn bodies(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec<Pattern> {
+/// - `at`: the place of the list, whose last key is the list's.
+pub(super) fn bodies(
+    request: &mut Map<String, Value>,
+    at: &str,
+    notes: &mut Notes,
+) -> Vec<Pattern> {
     match request.remove("bodyPatterns") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(all)) => (1..)
             .zip(all)
-            .filter_map(|(number, value)| {
-                pattern(value, &format!("request.bodyPatterns[{number}]"), notes)
-            })
+            .filter_map(|(number, value)| pattern(value, &format!("{at}[{number}]"), notes))
             .collect(),
-        Some(_) => notes
-            .wrong("request.bodyPatterns", "must be an array")
-            .unwrap_or_default(),
+        Some(_) => notes.wrong(at, "must be an array").unwrap_or_default(),
     }
+}
+
+pub(super) fn parts(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec<MappingPart> {
+    let all = match request.remove("multipartPatterns") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(all)) => all,
+        Some(_) => notes
+            .wrong("request.multipartPatterns", "must be an array")
+            .unwrap_or_default(),
+    };
+    let all = (1..).zip(all).filter_map(|(number, value)| {
+        let at = format!("request.multipartPatterns[{number}]");
+        match value {
+            Value::Object(part) => part_of(part, &at, notes),
+            _ => notes.wrong(&at, "must be an object"),
+        }
+    });
+    // One that says nothing is met by everything.
+    let says = |part: &MappingPart| {
+        *part
+            != MappingPart {
+                is_every: part.is_every,
+                ..MappingPart::default()
+            }
+    };
+    all.filter(says).collect()
+}
+
+fn part_of(mut part: Map<String, Value>, at: &str, notes: &mut Notes) -> Option<MappingPart> {
+    let before = format!("{at}.");
+    let name = text(&mut part, "name", &before, notes);
+    let file_name = text(&mut part, "fileName", &before, notes);
+    let kind = text(&mut part, "matchingType", &before, notes);
+    let is_every = match kind.as_deref().map(str::to_ascii_uppercase).as_deref() {
+        None | Some("ANY") => false,
+        Some("ALL") => true,
+        _ => notes.wrong(&format!("{at}.matchingType"), "must be ANY or ALL")?,
+    };
+    let mut headers = Vec::new();
+    for (name, value) in table(&mut part, "headers", &before, notes) {
+        let found = pattern(value, &format!("{at}.headers.{name}"), notes);
+        headers.extend(found.map(|pattern| MappingField {
+            place: FieldPlace::Header,
+            name,
+            pattern,
+        }));
+    }
+    let bodies = bodies(&mut part, &format!("{at}.bodyPatterns"), notes);
+    for key in part.keys() {
+        let message = "this condition is not known here, so the mapping is left out";
+        notes.wrong::<()>(&format!("{at}.{key}"), message);
+    }
+    Some(MappingPart {
+        name,
+        file_name,
+        is_every,
+        headers,
+        bodies,
+    })
 }

@@ -23,6 +23,8 @@ pub struct MappingResponse {
     pub fault: Option<String>,
     /// The server that answers instead.
     pub proxy: Option<MappingProxy>,
+    /// What templates find under `parameters`.
+    pub parameters: Option<Value>,
     /// Whether texts have places (Handlebars).
     pub has_places: bool,
 }
@@ -103,6 +105,8 @@ pub(super) fn response(
         Some(Value::Array(names)) => names,
         _ => Vec::new(),
     };
+    let parameters = table(&mut response, "transformerParameters", "response.", notes);
+    let parameters = (!parameters.is_empty()).then_some(Value::Object(parameters));
     let mut has_places = false;
     for name in transformers {
         match name.as_str() {
@@ -122,6 +126,7 @@ pub(super) fn response(
         }
     }
     Some(MappingResponse {
+        parameters,
         status: status?,
         fields,
         body: body?,

@@ -20,7 +20,13 @@ fn a_mapping_is_taken_apart() {
             "bodyPatterns": [
                 { "equalToJson": "{\"a\": [1, 2]}", "ignoreArrayOrder": true },
                 { "matchesJsonPath": { "expression": "$.n", "greaterThanNumber": 3 } },
-                { "not": { "matches": "x.*" } }
+                { "not": { "matches": "x.*" } },
+                { "before": "now", "expectedOffset": 3, "expectedOffsetUnit": "DAYS", "actualFormat": "unix", "truncateActual": "first day of month" },
+                { "equalTo": 5 }
+            ],
+            "multipartPatterns": [
+                { "name": "file", "fileName": "a.txt", "matchingType": "ALL", "headers": { "X-A": { "contains": "b" } }, "bodyPatterns": [{ "equalTo": "c" }] },
+                { "matchingType": "ANY" }
             ]
         },
         "response": {
@@ -58,6 +64,28 @@ fn a_mapping_is_taken_apart() {
             Some(Box::new(Pattern::Number(NumberOrder::Greater, 3.0)))
         )
     );
+    let times = TimeOptions {
+        format: Some("unix".to_owned()),
+        truncate: Some("first day of month".to_owned()),
+        truncate_value: None,
+    };
+    assert_eq!(
+        mapping.bodies[3],
+        Pattern::Time(TimeOrder::Before, "now +3 days".to_owned(), times)
+    );
+    assert_eq!(mapping.bodies[4], Pattern::Equal("5".to_owned(), false));
+    let [part] = mapping.parts.as_slice() else {
+        panic!("{:?}", mapping.parts);
+    };
+    assert_eq!(
+        (
+            part.name.as_deref(),
+            part.file_name.as_deref(),
+            part.is_every
+        ),
+        (Some("file"), Some("a.txt"), true)
+    );
+    assert_eq!((part.headers.len(), part.bodies.len()), (1, 1));
     let response = &mapping.response;
     assert_eq!((response.status, response.fields.len()), (201, 2));
     assert_eq!(response.body, MappingBody::Json(json!({"id": 1})));
@@ -81,8 +109,8 @@ fn a_mapping_is_taken_apart() {
 #[test]
 fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
     let text = r#"{ "mappings": [
-        { "request": { "url": "/a", "multipartPatterns": [] }, "response": {} },
-        { "request": { "headers": { "x": { "hasSome": [] }, "y": { "equalTo": 1 } } }, "response": { "status": 99 } },
+        { "request": { "url": "/a", "multipartPatterns": [{ "matchingType": "SOME" }], "customMatcher": {} }, "response": {} },
+        { "request": { "headers": { "x": { "hasSome": [] }, "y": { "equalTo": {} } } }, "response": { "status": 99 } },
         { "request": { "url": "/b" } },
         3
     ]}"#;
@@ -91,7 +119,8 @@ fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
     assert_eq!(parsed.mappings[0].0, 3);
     let told = told(&parsed.left_out).join("\n");
     for expected in [
-        ", mappings[1].request.multipartPatterns: this condition is not known",
+        ", mappings[1].request.multipartPatterns[1].matchingType: must be ANY or ALL",
+        ", mappings[1].request.customMatcher: this condition is not known",
         ", mappings[2].request.headers.x: `hasSome` is not known",
         ", mappings[2].request.headers.y: `equalTo` is not known here with that value",
         ", mappings[2].response.status: must be from 200 to 599",

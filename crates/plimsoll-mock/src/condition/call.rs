@@ -22,13 +22,13 @@ pub struct CallTest {
 }
 
 impl CallTest {
-    /// Whether a request, of the path of the method, meets it.
-    pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
+    /// Whether a request, of the path of the method, meets it; absent if that takes more than its limits.
+    pub(super) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
         let Some(call) = request(&self.method, asked) else {
-            return false;
+            return Some(false);
         };
         let call = call.asked();
-        self.conditions.iter().all(|it| it.is_met_by(&call))
+        super::all(self.conditions.iter().map(|it| it.judge(&call)))
     }
 
     /// What a request has where it looks, for people.

@@ -77,14 +77,16 @@ impl EqualJson {
         })
     }
 
-    /// Whether it is equal to that value; false if a comparison in any order takes more than its limit of steps.
-    pub fn is_met_by(&self, found: &Value) -> bool {
+    /// Whether it is equal to that value; absent if a comparison in any order takes more than its limit of steps.
+    pub fn judge(&self, found: &Value) -> Option<bool> {
         let comparison = Comparison {
             ignores_order: self.ignores_order,
             ignores_extra: self.ignores_extra,
             steps: Cell::new(MOST_STEPS),
+            is_exceeded: Cell::new(false),
         };
-        comparison.is_equal(&self.expected, found)
+        let is_equal = comparison.is_equal(&self.expected, found);
+        (is_equal || !comparison.is_exceeded.get()).then_some(is_equal)
     }
 }
 
@@ -94,6 +96,7 @@ struct Comparison {
     ignores_extra: bool,
     /// How many steps the search for elements may still take.
     steps: Cell<u64>,
+    is_exceeded: Cell<bool>,
 }
 
 impl Comparison {
@@ -178,6 +181,9 @@ impl Comparison {
     fn step(&self, cost: usize) -> bool {
         let left = self.steps.get().checked_sub(1 + cost as u64);
         self.steps.set(left.unwrap_or(0));
+        if left.is_none() {
+            self.is_exceeded.set(true);
+        }
         left.is_some()
     }
 }
@@ -201,6 +207,7 @@ impl Search<'_> {
     /// - `round`: the number of the expected element that is placed, whatever has to move for it.
     fn find_place(&mut self, at: usize, round: usize, depth: usize) -> bool {
         if depth > DEEPEST_SEARCH {
+            self.comparison.is_exceeded.set(true);
             return false;
         }
         // A free element first, which spares moving others.
@@ -321,7 +328,7 @@ mod tests {
 
     fn is_met(expected: &str, order: bool, extra: bool, found: &str) -> bool {
         let test = EqualJson::new(expected, order, extra).unwrap();
-        test.is_met_by(&serde_json::from_str(found).unwrap())
+        test.judge(&serde_json::from_str(found).unwrap()) == Some(true)
     }
 
     #[test]
@@ -432,6 +439,7 @@ mod tests {
             ignores_order: true,
             ignores_extra: false,
             steps: Cell::new(MOST_STEPS),
+            is_exceeded: Cell::new(false),
         };
         let found = serde_json::from_str(found).unwrap();
         let is_met = comparison.is_equal(&test.expected, &found);

@@ -1,7 +1,7 @@
 //! JSONPath as Jayway reads it, which WireMock uses: a filter on an object looks at the object itself.
 //!
 //! RFC 9535 has filters select among the members of an object, so a path is cut before each filter, and an object that a
-//! filter follows is taken as the only element of an array.
+//! filter follows is taken as the only element of an array. A dot before a bracket says nothing.
 
 use std::fmt;
 
@@ -19,12 +19,13 @@ pub struct JaywayPath {
 impl JaywayPath {
     /// Compiles a path.
     pub fn new(text: &str) -> Result<Self, ParseError> {
-        let cut = pieces(text);
+        let plain = without_dots(text);
+        let cut = pieces(&plain);
         let pieces = cut.iter().map(|piece| JsonPath::parse(piece));
         let pieces = match pieces.collect::<Result<Vec<_>, _>>() {
             Ok(pieces) => pieces,
             // What cannot be cut, such as `$..[?…]`, is a path as it stands.
-            Err(_) => vec![JsonPath::parse(text)?],
+            Err(_) => vec![JsonPath::parse(&plain)?],
         };
         Ok(Self {
             text: text.to_owned(),
@@ -59,6 +60,29 @@ impl fmt::Display for JaywayPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// A path without the dots that stand before brackets, outside of quotes.
+fn without_dots(text: &str) -> String {
+    let mut plain = String::new();
+    let mut quote = None;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), character) if character == open => quote = None,
+            (Some(_), '\\') => {
+                plain.push(character);
+                plain.extend(characters.next());
+                continue;
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            // Two dots are those of descendants.
+            (None, '.') if characters.peek() == Some(&'[') && !plain.ends_with('.') => continue,
+            _ => {}
+        }
+        plain.push(character);
+    }
+    plain
 }
 
 /// A path cut before each filter that is in no other one; each piece begins at a root of its own.
@@ -110,6 +134,10 @@ mod tests {
             ("$.one[?(@.n == 1)]", 0),
             ("$..[?(@.n == 2)]", 2),
             ("$.type", 1),
+            ("$.all.[0].n", 1),
+            ("$.[?(@.type == 'a.[')]", 0),
+            ("$.[?(@.type == 'a')]", 1),
+            ("$..[0]", 1),
             ("$['type']", 1),
         ] {
             let found = JaywayPath::new(path).unwrap().query(&json);

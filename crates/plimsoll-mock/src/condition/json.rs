@@ -108,11 +108,6 @@ impl JsonTest {
             "regex" => return text(TextOperator::Regex),
             "not_regex" => return text(TextOperator::NotRegex),
             "equal_typed" => Self::EqualTyped(owned, serde_json::from_str(value).ok()),
-            "equal_number" => number(NumberOperator::Equal),
-            "greater_than" => number(NumberOperator::Greater),
-            "less_than" => number(NumberOperator::Less),
-            "greater_or_equal" => number(NumberOperator::GreaterOrEqual),
-            "less_or_equal" => number(NumberOperator::LessOrEqual),
             "equal_integer" => Self::EqualInteger(owned, value.parse().ok()),
             "exists" => Self::Exists,
             "absent" => Self::Absent,
@@ -122,7 +117,10 @@ impl JsonTest {
             "map_has_key" => Self::Key(owned, true),
             "map_does_not_have_key" => Self::Key(owned, false),
             "structural_contains" => Self::StructuralContains(owned, json_or_text(value)),
-            _ => return None,
+            name => {
+                let mut numbers = NumberOperator::ALL.into_iter();
+                number(numbers.find(|it| it.name() == name)?)
+            }
         }))
     }
 
@@ -194,7 +192,27 @@ impl JsonTest {
 }
 
 impl NumberOperator {
-    fn is_met_by(self, number: f64, wanted: f64) -> bool {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Equal,
+        Self::Greater,
+        Self::Less,
+        Self::GreaterOrEqual,
+        Self::LessOrEqual,
+    ];
+
+    /// As files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal_number",
+            Self::Greater => "greater_than",
+            Self::Less => "less_than",
+            Self::GreaterOrEqual => "greater_or_equal",
+            Self::LessOrEqual => "less_or_equal",
+        }
+    }
+
+    pub(super) fn is_met_by(self, number: f64, wanted: f64) -> bool {
         match self {
             Self::Equal => (number - wanted).abs() < f64::EPSILON,
             Self::Greater => number > wanted,
@@ -212,16 +230,7 @@ impl fmt::Display for JsonTest {
             Self::Absent => return f.write_str("absent"),
             Self::Text(test, _) => return test.fmt(f),
             Self::EqualTyped(value, _) => ("equal_typed", value),
-            Self::Number(operator, value, _) => {
-                let name = match operator {
-                    NumberOperator::Equal => "equal_number",
-                    NumberOperator::Greater => "greater_than",
-                    NumberOperator::Less => "less_than",
-                    NumberOperator::GreaterOrEqual => "greater_or_equal",
-                    NumberOperator::LessOrEqual => "less_or_equal",
-                };
-                (name, value)
-            }
+            Self::Number(operator, value, _) => (operator.name(), value),
             Self::EqualInteger(value, _) => ("equal_integer", value),
             Self::Length(LengthOperator::Equal, value, _) => ("array_length_equal", value),
             Self::Length(LengthOperator::AtLeast, value, _) => ("array_length_at_least", value),

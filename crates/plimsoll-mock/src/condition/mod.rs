@@ -14,7 +14,11 @@ pub mod jayway;
 
 pub mod json;
 
+pub mod part;
+
 pub mod pattern;
+
+pub mod template;
 
 pub mod text;
 
@@ -28,6 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_schema::JsonSchema;
+use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::asked::{Asked, values};
@@ -43,7 +48,9 @@ use crate::states::Scenario;
 
 use self::jayway::JaywayPath;
 use self::json::{DottedPath, JsonTest};
+use self::part::PartTest;
 use self::pattern::PathPattern;
+use self::template::TemplateTest;
 use self::text::TextTest;
 use self::xpath::XPath;
 
@@ -63,7 +70,7 @@ pub enum Condition {
     Url(TextTest),
     /// One of these methods, whatever the case; none of them if negated.
     Method(Vec<String>),
-    /// Of the first field of that name.
+    /// Of the fields of that name.
     Header(String, FieldTest),
     /// Of the parameters of that name.
     Query(String, FieldTest),
@@ -87,12 +94,20 @@ pub enum Condition {
     XPath(Box<XPath>, FieldTest),
     /// The content is XML equal to this.
     EqualXml(Box<EqualXml>),
+    /// Of the parts of multipart content.
+    Part(Box<PartTest>),
     /// Of an operation of GraphQL.
     GraphQl(Box<OperationTest>),
     /// Of a call of gRPC.
     Call(Box<CallTest>),
     /// A scenario is in a state.
     State(Scenario, String),
+    /// Of the address of the client.
+    Peer(FieldTest),
+    /// Of the number of the request in a scenario that counts.
+    Number(Scenario, FieldTest),
+    /// Of what a template comes to.
+    Template(Box<TemplateTest>),
     /// All of them.
     All(Vec<Self>),
     /// At least one of them.
@@ -130,6 +145,7 @@ impl Condition {
     pub fn reads_text(&self) -> bool {
         match self {
             Self::Body(_) => true,
+            Self::Part(test) => test.conditions.iter().any(Self::reads_text),
             Self::All(conditions) | Self::Any(conditions) => {
                 conditions.iter().any(Self::reads_text)
             }
@@ -138,15 +154,23 @@ impl Condition {
         }
     }
 
-    /// Whether a request meets it.
+    /// Whether a request meets it; not if that takes more than its limits.
+    #[inline]
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
-        match self {
+        self.judge(asked) == Some(true)
+    }
+
+    /// Whether a request meets it; absent if that takes more than its limits, so that its negation is not met either.
+    pub(crate) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
+        let with_json =
+            |judge: &dyn Fn(&Value) -> Option<bool>| asked.json().map_or(Some(false), judge);
+        Some(match self {
             Self::Path(test) => test.is_met_by(&asked.path),
             Self::Pattern(pattern) => pattern.matches(&asked.path),
             Self::RawPath(test) => test.is_met_by(asked.own_path()),
             Self::Url(test) => test.is_met_by(&asked.own_url()),
-            Self::Body(test) => test.is_met_by_bytes(body(asked)),
-            Self::EqualJson(test) => asked.json().is_some_and(|json| test.is_met_by(json)),
+            Self::Body(test) => test.is_met_by_bytes(body(asked).into_iter()),
+            Self::EqualJson(test) => return with_json(&|json| test.judge(json)),
             Self::JsonPath(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
@@ -155,70 +179,72 @@ impl Condition {
                 test.is_met_by_all(&found.iter().collect::<Vec<_>>())
             }),
             Self::Schema(_, schema) => asked.json().is_some_and(|json| schema.is_valid(json)),
-            Self::XPath(path, test) => asked.xml().is_ok_and(|xml| {
-                let found = path.values(xml, asked.xml_budget());
-                found.is_ok_and(|found| test.is_met_by_any(found.iter().map(String::as_str)))
-            }),
-            Self::EqualXml(test) => asked
-                .xml()
-                .is_ok_and(|xml| test.is_met_by(xml, asked.xml_sums())),
+            Self::XPath(path, test) => {
+                let xml = match asked.xml() {
+                    Ok(xml) => xml,
+                    Err(error) => return (!error.is_limit()).then_some(false),
+                };
+                let found = path.values(xml, asked.xml_budget()).ok()?;
+                test.is_met_by_any(found.iter().map(String::as_str))
+            }
+            Self::EqualXml(test) => match asked.xml() {
+                Ok(xml) => test.is_met_by(xml, asked.xml_sums()),
+                Err(error) => return (!error.is_limit()).then_some(false),
+            },
+            Self::Part(test) => return test.judge(asked),
             Self::GraphQl(test) => asked.operation().is_some_and(|it| test.is_met_by(it)),
-            Self::Call(test) => test.is_met_by(asked),
+            Self::Call(test) => return test.judge(asked),
             Self::State(scenario, state) => scenario.is_in(state, asked),
+            Self::Peer(test) => {
+                let address = asked.peer.ip().to_canonical().to_string();
+                test.is_met_by_any([address.as_str()].into_iter())
+            }
+            Self::Number(scenario, test) => {
+                let number = scenario.number(asked).to_string();
+                test.is_met_by_any([number.as_str()].into_iter())
+            }
+            Self::Template(test) => test.is_met_by(asked),
             Self::Method(methods) => methods
                 .iter()
                 .any(|method| method == ANY || method.eq_ignore_ascii_case(asked.method)),
-            Self::Header(name, test) => test.is_met_by_bytes(asked.header(name)),
+            Self::Header(name, test) => test.is_met_by_bytes(asked.header_values(name)),
             Self::Query(name, test) => test.is_met_by_any(values(asked.parameters(), name)),
             Self::Cookie(name, test) => test.is_met_by_any(values(asked.cookies(), name)),
             Self::Form(name, test) => test.is_met_by_any(values(asked.form(), name)),
             Self::Json(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by(path.find(json))),
-            Self::All(conditions) => conditions.iter().all(|it| it.is_met_by(asked)),
-            Self::Any(conditions) => conditions.iter().any(|it| it.is_met_by(asked)),
-            Self::Not(condition) => !condition.is_met_by(asked),
-        }
+            Self::All(conditions) => return all(conditions.iter().map(|it| it.judge(asked))),
+            Self::Any(conditions) => return any(conditions.iter().map(|it| it.judge(asked))),
+            Self::Not(condition) => return condition.judge(asked).map(|is_met| !is_met),
+        })
     }
 
     /// What a request has where the condition looks, for people.
     pub fn found(&self, asked: &Asked<'_>) -> String {
-        let text = |value: Option<&[u8]>| match value {
-            None => "nothing".to_owned(),
-            Some(value) => shown(&String::from_utf8_lossy(value)),
-        };
-        let of = |pairs, name: &str| {
-            let values: Vec<_> = values(pairs, name).map(shown).collect();
+        let joined = |values: Vec<String>| {
             if values.is_empty() {
                 "nothing".to_owned()
             } else {
                 values.join(", ")
             }
         };
+        let text = |value: &[u8]| shown(&String::from_utf8_lossy(value));
+        let of = |pairs, name: &str| joined(values(pairs, name).map(shown).collect());
         match self {
             Self::Path(_) | Self::Pattern(_) => shown(&asked.path),
             Self::JsonPath(path, _) => match asked.json() {
                 None => no_json(asked),
                 Some(json) => {
                     let values = path.query(json).all();
-                    let shown: Vec<_> = values.iter().map(ToString::to_string).collect();
-                    if shown.is_empty() {
-                        "nothing".to_owned()
-                    } else {
-                        cut(&shown.join(", "))
-                    }
+                    cut(&joined(values.iter().map(ToString::to_string).collect()))
                 }
             },
             Self::Jayway(path, _) => match asked.json() {
                 None => no_json(asked),
-                Some(json) => {
-                    let shown: Vec<_> = path.query(json).iter().map(ToString::to_string).collect();
-                    if shown.is_empty() {
-                        "nothing".to_owned()
-                    } else {
-                        cut(&shown.join(", "))
-                    }
-                }
+                Some(json) => cut(&joined(
+                    path.query(json).iter().map(ToString::to_string).collect(),
+                )),
             },
             Self::Schema(_, schema) => match asked.json() {
                 None => no_json(asked),
@@ -231,11 +257,7 @@ impl Condition {
                 Err(error) => format!("content that is {error}"),
                 Ok(xml) => match path.values(xml, asked.xml_budget()) {
                     Err(error) => error.to_string(),
-                    Ok(values) if values.is_empty() => "nothing".to_owned(),
-                    Ok(values) => {
-                        let values: Vec<_> = values.iter().map(|it| shown(it)).collect();
-                        cut(&values.join(", "))
-                    }
+                    Ok(values) => cut(&joined(values.iter().map(|it| shown(it)).collect())),
                 },
             },
             Self::EqualXml(_) => match asked.xml() {
@@ -246,16 +268,20 @@ impl Condition {
                 || "no operation of GraphQL".to_owned(),
                 |operation| cut(&operation.to_string()),
             ),
+            Self::Part(test) => cut(&test.found(asked)),
             Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
+            Self::Peer(_) => asked.peer.ip().to_string(),
+            Self::Number(scenario, _) => scenario.number(asked).to_string(),
+            Self::Template(test) => cut(&test.found(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
-            Self::Body(_) => text(body(asked)),
+            Self::Body(_) => joined(body(asked).into_iter().map(text).collect()),
             Self::EqualJson(_) => asked
                 .json()
                 .map_or_else(|| no_json(asked), |json| cut(&json.to_string())),
             Self::Method(_) => asked.method.to_owned(),
-            Self::Header(name, _) => text(asked.header(name)),
+            Self::Header(name, _) => joined(asked.header_values(name).map(text).collect()),
             Self::Query(name, _) => of(asked.parameters(), name),
             Self::Cookie(name, _) => of(asked.cookies(), name),
             Self::Form(name, _) => of(asked.form(), name),
@@ -300,9 +326,13 @@ impl fmt::Display for Condition {
             Self::Schema(file, _) => write!(f, "body.schema {file}"),
             Self::XPath(path, test) => write!(f, "body.xpath {path} {test}"),
             Self::EqualXml(test) => write!(f, "body.equal_xml {test}"),
+            Self::Part(test) => write!(f, "multipart {test}"),
             Self::GraphQl(test) => write!(f, "graphql {test}"),
             Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
+            Self::Peer(test) => write!(f, "peer {test}"),
+            Self::Number(scenario, test) => write!(f, "scenario {scenario} number {test}"),
+            Self::Template(test) => write!(f, "template {test}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),
             Self::Header(name, test) => write!(f, "header {name} {test}"),
             Self::Query(name, test) => write!(f, "query {name} {test}"),
@@ -316,6 +346,24 @@ impl fmt::Display for Condition {
     }
 }
 
+/// Whether all hold; if none fails but one is unknown, that is unknown.
+fn all(judgements: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    any(judgements.map(|it| it.map(|holds| !holds))).map(|fails| !fails)
+}
+
+/// Whether one holds; if none does but one is unknown, that is unknown.
+fn any(judgements: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut found = Some(false);
+    for judgement in judgements {
+        match judgement {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => found = None,
+        }
+    }
+    found
+}
+
 /// The content, if there is any.
 fn body<'a>(asked: &Asked<'a>) -> Option<&'a [u8]> {
     Some(asked.body).filter(|body| !body.is_empty())
@@ -326,7 +374,7 @@ fn no_json(asked: &Asked<'_>) -> String {
     if asked.body.is_empty() {
         return "no content".to_owned();
     }
-    let error = serde_json::from_slice::<serde_json::Value>(asked.body).err();
+    let error = serde_json::from_slice::<Value>(asked.body).err();
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     format!("content that is no JSON{error}")
 }

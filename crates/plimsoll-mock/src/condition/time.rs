@@ -6,12 +6,67 @@ use std::time::{Duration, SystemTime};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
-/// A test of a time (RFC 3339).
+use crate::dates::{self, Truncation};
+
+/// A test of a time (RFC 3339, or as a pattern says).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeTest {
     order: TimeOrder,
     text: String,
     reference: Reference,
+    options: TimeOptions,
+}
+
+/// How a test reads and changes times before it compares them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TimeOptions {
+    /// The pattern (of Java) of times in requests.
+    format: Option<String>,
+    /// Moves times of requests.
+    truncate: Option<(String, Truncation)>,
+    /// Moves the time that they are compared with.
+    truncate_value: Option<(String, Truncation)>,
+}
+
+impl TimeOptions {
+    /// - `format`: a pattern of Java's `DateTimeFormatter`, `epoch` (milliseconds) or `unix` (seconds).
+    /// - `truncate`: where times of requests are moved, such as `first day of month`; `truncate_value`: the same for the
+    ///   time that they are compared with.
+    ///
+    /// Fails with what is not known.
+    pub fn new(
+        format: Option<&str>,
+        truncate: Option<&str>,
+        truncate_value: Option<&str>,
+    ) -> Result<Self, String> {
+        let truncation = |name: Option<&str>| match name {
+            Some(name) => Truncation::named(name).map(|it| Some((name.to_owned(), it))),
+            None => Ok(None),
+        };
+        if let Some(unknown) = format.filter(|format| !dates::is_pattern(format)) {
+            return Err(format!("`{unknown}` is no date format that is known here"));
+        }
+        Ok(Self {
+            format: format.map(str::to_owned),
+            truncate: truncation(truncate)?,
+            truncate_value: truncation(truncate_value)?,
+        })
+    }
+
+    fn parsed(&self, text: &str) -> Option<SystemTime> {
+        let time = match &self.format {
+            None => parsed(text)?,
+            Some(format) => dates::system_time(&dates::parsed_by(text, format)?),
+        };
+        moved(time, self.truncate.as_ref())
+    }
+}
+
+fn moved(time: SystemTime, truncation: Option<&(String, Truncation)>) -> Option<SystemTime> {
+    match truncation {
+        None => Some(time),
+        Some((_, truncation)) => truncation.of_system_time(time),
+    }
 }
 
 /// How times are compared.
@@ -60,7 +115,14 @@ impl TimeTest {
             order,
             text: text.to_owned(),
             reference: reference(text.trim()).ok_or(TimeError)?,
+            options: TimeOptions::default(),
         })
+    }
+
+    /// The same with options.
+    #[must_use]
+    pub fn with(self, options: TimeOptions) -> Self {
+        Self { options, ..self }
     }
 
     /// Whether a text is a time in that order; one that is no time is not.
@@ -71,7 +133,8 @@ impl TimeTest {
             Reference::Ahead(offset) => now.checked_add(offset),
             Reference::Ago(offset) => now.checked_sub(offset),
         };
-        let (Some(wanted), Some(found)) = (wanted, parsed(text.trim())) else {
+        let wanted = wanted.and_then(|time| moved(time, self.options.truncate_value.as_ref()));
+        let (Some(wanted), Some(found)) = (wanted, self.options.parsed(text.trim())) else {
             return false;
         };
         match self.order {
@@ -84,7 +147,19 @@ impl TimeTest {
 
 impl fmt::Display for TimeTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.order.name(), self.text)
+        write!(f, "{} {:?}", self.order.name(), self.text)?;
+        let truncate = self.options.truncate.as_ref().map(|(name, _)| name);
+        let truncate_value = self.options.truncate_value.as_ref().map(|(name, _)| name);
+        for (key, value) in [
+            ("format", self.options.format.as_ref()),
+            ("truncate", truncate),
+            ("truncate_value", truncate_value),
+        ] {
+            if let Some(value) = value {
+                write!(f, ", {key} {value:?}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -175,6 +250,43 @@ mod tests {
             let test = TimeTest::new(order, wanted).unwrap();
             assert_eq!(test.is_met_by(found), expected, "{test} {found}");
         }
+        #[cfg(feature = "mock-import")]
+        for (order, wanted, options, found, expected) in [
+            (
+                TimeOrder::Equal,
+                "2026-01-31",
+                (Some("dd/MM/yyyy"), None, None),
+                "31/01/2026",
+                true,
+            ),
+            (
+                TimeOrder::Equal,
+                "2026-01-31",
+                (Some("dd/MM/yyyy"), None, None),
+                "2026-01-31",
+                false,
+            ),
+            (
+                TimeOrder::Equal,
+                "2026-01-01",
+                (None, Some("first day of month"), None),
+                "2026-01-20T10:00:00Z",
+                true,
+            ),
+            (
+                TimeOrder::After,
+                "2026-01-20",
+                (None, None, Some("last day of month")),
+                "2026-01-25",
+                false,
+            ),
+        ] {
+            let options = TimeOptions::new(options.0, options.1, options.2).unwrap();
+            let test = TimeTest::new(order, wanted).unwrap().with(options);
+            assert_eq!(test.is_met_by(found), expected, "{test} {found}");
+        }
+        assert!(TimeOptions::new(Some("q"), None, None).is_err());
+        assert!(TimeOptions::new(None, Some("now"), None).is_err());
         for wrong in ["", "soon", "now 3", "now +3 moons"] {
             assert!(TimeTest::new(TimeOrder::After, wrong).is_err(), "{wrong}");
         }

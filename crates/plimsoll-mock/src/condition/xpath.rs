@@ -22,7 +22,7 @@ pub(crate) use self::content::document;
 pub use self::content::XmlError;
 
 use self::budget::Budget;
-use self::node::XmlNode;
+use self::node::Scope;
 
 /// Longer expressions are refused, as are those that are nested deeper: their parser calls itself.
 const LONGEST_EXPRESSION: usize = 1024;
@@ -113,7 +113,8 @@ impl XPath {
             let (_, uri) = known.find(|(known, _)| known == prefix)?;
             Some(uri.clone())
         };
-        let mut context = EvaluationContext::new(XmlNode::root(document, budget));
+        let scope = Scope::new(document, budget);
+        let mut context = EvaluationContext::new(scope.root());
         context.namespaces = Some(&namespace);
         let found = evaluate(&self.expression, &context).map_err(|error| error.to_string())?;
         Ok(match found {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_model::document::{ConfigProblem, Document, Value};
 use serde_json::Value as Json;
@@ -52,6 +53,7 @@ impl Place {
             delay: self.origin.delay,
             states: self.states.clone(),
             grpc: self.origin.grpc.clone(),
+            data: Arc::clone(&self.origin.data),
             files: RefCell::default(),
         }
     }

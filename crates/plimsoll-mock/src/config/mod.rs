@@ -17,6 +17,8 @@ mod javascript;
 
 mod openapi;
 
+mod part;
+
 mod proxy;
 
 mod respond;
@@ -26,6 +28,8 @@ mod root;
 mod set;
 
 mod source;
+
+mod template;
 
 mod websocket;
 

@@ -19,6 +19,7 @@ use super::proxy;
 use super::set::Context;
 use super::source;
 use super::websocket;
+use crate::data::DataBuckets;
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::folder::contents;
@@ -36,6 +37,8 @@ pub(super) struct Making<'c> {
     /// Whose places texts have.
     places: Places,
     chance: Chance,
+    /// What templates look up.
+    data: Arc<DataBuckets>,
     /// What the rule asks for, of gRPC.
     pub(super) called: Option<Arc<Method>>,
 }
@@ -63,6 +66,15 @@ fn template(value: &Value<'_>) -> Places {
         }
         None => Places::None,
     }
+}
+
+/// What templates of WireMock find under `parameters`: JSON, as text or as a table.
+fn parameters(value: &Value<'_>) -> Option<serde_json::Value> {
+    if value.is_table() {
+        return Some(source::of(value));
+    }
+    let json = serde_json::from_str(as_text(value)?);
+    value.check(json.map_err(|error| format!("is not JSON: {error}")))
 }
 
 impl Making<'_> {
@@ -115,7 +127,12 @@ fn one(
     let places = table.take("template");
     let places = places.as_ref().map_or(Places::None, template);
     let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
+    let parameters = table.take("parameters").and_then(|value| parameters(&value));
     let making = Making {
+        data: match parameters {
+            Some(parameters) => Arc::new(context.data.with_parameters(parameters)),
+            None => Arc::clone(&context.data),
+        },
         context,
         names,
         places,
@@ -405,7 +422,7 @@ fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
 fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
     value.check(match making.places {
         Places::Foreign(dialect) => {
-            Written::foreign(text, dialect, form, &making.chance, making.names)
+            Written::foreign(text, dialect, form, &making.chance, making.names, &making.data)
         }
         _ => Written::new(text, form, making.chance.clone(), making.names),
     })

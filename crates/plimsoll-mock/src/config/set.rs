@@ -12,6 +12,7 @@ use plimsoll_model::document::{Document, Table, Value, as_text};
 use super::{FileProblem, collection, grpc, openapi, respond, source, when};
 use crate::collection::Collection;
 use crate::condition::Condition;
+use crate::data::DataBuckets;
 use crate::openapi::OpenApi;
 use crate::path::normalized;
 use crate::reply::{Content, Reply};
@@ -58,6 +59,8 @@ pub(super) struct Context {
     pub(super) states: States,
     /// What services there are of gRPC.
     pub(super) grpc: Option<Arc<Descriptors>>,
+    /// Data of templates.
+    pub(super) data: Arc<DataBuckets>,
     /// Files of scripts and descriptor sets that were read.
     pub(super) files: RefCell<BTreeSet<PathBuf>>,
 }
@@ -123,6 +126,7 @@ pub(super) fn compile(
         delay,
         states: gathered.states.clone(),
         grpc: None,
+        data: Arc::new(data(root.tables("data"))),
         files: RefCell::default(),
     };
     if let Some(table) = root.table("grpc") {
@@ -167,9 +171,31 @@ pub(super) fn compile(
         root: context.root,
         delay,
         grpc: context.grpc,
+        data: context.data,
     };
     let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
     (Some(set), problems)
+}
+
+/// `[[data]]`: what templates of Mockoon look up.
+fn data(tables: Vec<Table<'_>>) -> DataBuckets {
+    let mut buckets = DataBuckets::default();
+    for mut table in tables {
+        let id = table.text("id");
+        if id.is_none() && !table.was_given("id") {
+            table.missing("id", "what templates call it");
+        }
+        let name = table.text("name").unwrap_or_default();
+        let value = table.text("value");
+        if value.is_none() && !table.was_given("value") {
+            table.missing("value", "JSON, or any text");
+        }
+        table.finish();
+        if let (Some(id), Some(value)) = (id, value) {
+            buckets.push(id, name, value);
+        }
+    }
+    buckets
 }
 
 /// One rule.
@@ -230,12 +256,17 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
     let (replies, repeats) = replies?;
     let mut conditions = conditions?;
     let (mut next, mut its_own) = (None, None);
-    if let Some((scenario, state, to)) = scenario? {
+    let mut counts = false;
+    if let Some(step) = scenario? {
+        let Step {
+            scenario, state, ..
+        } = step;
         its_own = Some(scenario.clone());
+        counts = step.counts;
         if let Some(state) = &state {
             conditions.push(Condition::State(scenario.clone(), state.clone()));
         }
-        next = to.map(|to| (scenario, state, to));
+        next = step.next.map(|to| (scenario, state, to));
     }
     let mut rule = Rule::new(conditions, Reply::default());
     rule.id = id;
@@ -248,13 +279,22 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
         replies,
         repeats,
         next,
+        counts,
         scenario: its_own,
         ..rule
     })
 }
 
-/// A scenario, the state that it must be in, and the one that it goes to.
-type Step = (Scenario, Option<String>, Option<String>);
+/// What a rule has to do with a scenario.
+struct Step {
+    scenario: Scenario,
+    /// It must be in this state.
+    state: Option<String>,
+    /// It goes to this one.
+    next: Option<String>,
+    /// It counts the requests that the rule answers.
+    counts: bool,
+}
 
 /// - `is_scripted`: whether a script may change it.
 fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Option<Step> {
@@ -264,7 +304,12 @@ fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Optio
     }
     let state = table.text("state");
     let next = table.text("next");
-    let has_any = table.was_given("state") || table.was_given("next");
+    let counts = table.boolean("count").unwrap_or(false);
+    let keys = ["state", "next", "count"];
+    let has_any = keys.iter().any(|key| table.was_given(key));
+    if counts && (state.is_some() || next.is_some()) {
+        table.wrong("`count` cannot be given beside `state` and `next`", None);
+    }
     let session = match table.take("session") {
         None => Some(Session::All),
         Some(value) => session(&value),
@@ -281,7 +326,32 @@ fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Optio
         name: name?,
         session: session?,
     };
-    Some((scenario, state, next))
+    Some(Step {
+        scenario,
+        state,
+        next,
+        counts,
+    })
+}
+
+/// `request.number`: a test of the number of the request in a scenario that counts.
+pub(super) fn number(value: Value<'_>, context: &Context) -> Option<Condition> {
+    let mut table = value.table()?;
+    let name = table.text("scenario");
+    if name.is_none() && !table.was_given("scenario") {
+        table.missing("scenario", "what the scenario that counts is called");
+    }
+    let session = match table.take("session") {
+        None => Some(Session::All),
+        Some(value) => session(&value),
+    };
+    let test = when::field_of(table);
+    let scenario = Scenario {
+        states: context.states.clone(),
+        name: name?,
+        session: session?,
+    };
+    test.map(|test| Condition::Number(scenario, test))
 }
 
 fn session(value: &Value<'_>) -> Option<Session> {

@@ -222,6 +222,60 @@ respond.status = 200
 }
 
 #[test]
+fn parts_numbers_and_templates_are_conditions() {
+    let rules = r#"
+[[rules]]
+when.request.multipart = [
+    { name = "file", file_name = { op = "ends_with", value = ".txt" }, request.body.text = "x" },
+    { every = true, request.headers.content-type = { op = "absent" } },
+]
+respond.status = 200
+
+[[rules]]
+when.request.headers.x-n = { op = "greater_than", value = "5" }
+respond.status = 200
+
+[[rules]]
+when.request.template = [{ text = "{{request.method}}{{request.query.a}}", value = "GET1" }, { text = "{{request.query.b}}", same = "{{request.header.c}}" }]
+respond.status = 200
+
+[[rules]]
+when.request.number = { scenario = "visits", op = "less_or_equal", value = "1" }
+respond.status = 200
+scenario = { name = "visits", count = true }
+"#;
+    let mut request = KeptRequest::made("POST", "/");
+    let form = b"multipart/form-data; boundary=b".to_vec();
+    request.fields.push(("content-type".to_owned(), form));
+    let part = "--b\r\ncontent-disposition: form-data; name=file; filename=a.txt\r\n\r\nx\r\n--b--";
+    request.body = part.into();
+    assert_eq!(answers(rules, &request), Some(0));
+    request.body = part.replace("a.txt", "a.png").into();
+    assert_eq!(answers(rules, &request), Some(3));
+    let mut request = KeptRequest::made("GET", "/?a=1&b=2");
+    request.fields = vec![("x-n".to_owned(), b"6".to_vec())];
+    assert_eq!(answers(rules, &request), Some(1));
+    request.fields = vec![("x-n".to_owned(), b"5".to_vec()), ("c".to_owned(), b"2".to_vec())];
+    assert_eq!(answers(rules, &request), Some(2));
+    request.fields.clear();
+    assert_eq!(answers(rules, &request), Some(3));
+    for (wrong, expected) in [
+        ("request.multipart = [{}]", "no condition"),
+        ("request.multipart = { nam = \"x\" }", "nam"),
+        ("request.number = { value = \"1\" }", "scenario"),
+        ("request.template = { value = \"1\" }", "text"),
+        ("request.template = { text = \"{{x}}\", value = \"1\" }", "x"),
+        ("request.headers.x = { op = \"less_than\", value = \"a\" }", "must be a number"),
+        ("request.headers.x = { value = \"a\", format = \"unix\" }", "only"),
+    ] {
+        let rules = format!("[[rules]]\nwhen.{wrong}\nrespond.status = 200\n");
+        let problems = parse(&rules, Path::new("/nonexistent")).unwrap_err();
+        let told = format!("{problems:?}");
+        assert!(told.contains(expected), "no {expected} in {told}");
+    }
+}
+
+#[test]
 fn every_mistake_is_told_with_its_place() {
     let rules = r#"
 strategy = "fist_match"

@@ -7,16 +7,16 @@ use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_schema::JsonSchema;
 use serde_json_path::JsonPath;
 
-use super::set::Context;
-use super::{graphql, grpc, source, xpath};
+use super::set::{self, Context};
+use super::{graphql, grpc, part, source, template, xpath};
 use crate::condition::Condition;
 use crate::condition::equal_json::EqualJson;
 use crate::condition::field::FieldTest;
 use crate::condition::jayway::JaywayPath;
-use crate::condition::json::{DottedPath, JsonTest, OPERATORS};
+use crate::condition::json::{DottedPath, JsonTest, NumberOperator, OPERATORS};
 use crate::condition::pattern::PathPattern;
 use crate::condition::text::{TextOperator, TextTest};
-use crate::condition::time::{TimeOrder, TimeTest};
+use crate::condition::time::{TimeOptions, TimeOrder, TimeTest};
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -130,6 +130,26 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
+    if let Some(value) = table.take("peer") {
+        let test = field(value);
+        is_whole &= test.is_some();
+        conditions.extend(test.map(Condition::Peer));
+    }
+    if let Some(value) = table.take("number") {
+        let number = set::number(value, context);
+        is_whole &= number.is_some();
+        conditions.extend(number);
+    }
+    if let Some(value) = table.take("template") {
+        let of_templates = template::tests(value, context);
+        is_whole &= of_templates.is_some();
+        conditions.extend(of_templates.into_iter().flatten());
+    }
+    if let Some(value) = table.take("multipart") {
+        let of_parts = part::tests(value, context);
+        is_whole &= of_parts.is_some();
+        conditions.extend(of_parts.into_iter().flatten());
+    }
     if let Some(body) = table.table("body") {
         let of_body = self::body(body, context);
         is_whole &= of_body.is_some();
@@ -196,13 +216,18 @@ fn parts(value: Value<'_>) -> Option<Parts<'_>> {
         as_text(&value)?;
         return Some((Some(value), None));
     }
-    let mut table = value.table()?;
+    parts_of(value.table()?, &mut |_| ())
+}
+
+/// Value and operator of a table that may have more.
+fn parts_of<'i>(mut table: Table<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> Option<Parts<'i>> {
     let parts = (table.take("value"), table.take("op"));
     if parts.0.is_none() && parts.1.is_none() && !table.is_empty() {
         let hint = "a path with dots is one key, in quotes: \"user.name\" = { value = \"a\" }";
         table.wrong("has neither `value` nor `op`", Some(hint.to_owned()));
         return None;
     }
+    take(&mut table);
     table.finish();
     Some(parts)
 }
@@ -364,31 +389,81 @@ fn text(value: Value<'_>) -> Option<TextTest> {
 }
 
 pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
-    let (value, op) = parts(value)?;
-    let others = ["exists", "absent", "count", "before", "after", "equal_time"];
-    match text_operator(op.as_ref(), &others)? {
-        Err(name) if name == "exists" => Some(FieldTest::Exists),
-        Err(name) if name == "absent" => Some(FieldTest::Absent),
-        Err(name) => {
-            let Some(value) = value else {
-                return op?.wrong("needs a `value`");
-            };
-            let text = as_text(&value)?;
-            let order = TimeOrder::ALL.into_iter().find(|it| it.name() == name);
-            if let Some(order) = order {
-                return value.check(TimeTest::new(order, text)).map(FieldTest::Time);
-            }
-            let count = text.parse().map_err(|_| "must be a number, in quotes");
-            value.check(count).map(FieldTest::Count)
-        }
+    if value.is_table() {
+        return field_of(value.table()?);
+    }
+    let text = as_text(&value)?;
+    let compiled = TextTest::new(TextOperator::Equal, text).map_err(|error| regex_message(&error));
+    value.check(compiled).map(FieldTest::Text)
+}
+
+/// The same of a table of its own.
+pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
+    let mut options = [None, None, None];
+    let (value, op) = parts_of(table, &mut |table| {
+        options = ["format", "truncate", "truncate_value"].map(|key| table.take(key));
+    })?;
+    let others: Vec<&str> = ["exists", "absent", "count"]
+        .into_iter()
+        .chain(TimeOrder::ALL.map(TimeOrder::name))
+        .chain(NumberOperator::ALL.map(NumberOperator::name))
+        .collect();
+    let operator = text_operator(op.as_ref(), &others)?;
+    let order = TimeOrder::ALL
+        .into_iter()
+        .find(|it| operator.as_ref().is_err_and(|name| it.name() == name));
+    if let Some(option) = options.iter().flatten().next().filter(|_| order.is_none()) {
+        return option.wrong("is for `before`, `after` and `equal_time` only");
+    }
+    let name = match operator {
         Ok(operator) => {
-            let Some(value) = value else {
-                return op?.wrong("needs a `value`");
-            };
-            let text = as_text(&value)?;
+            let text = needed(value.as_ref(), op.as_ref())?;
             let compiled = TextTest::new(operator, text).map_err(|error| regex_message(&error));
-            value.check(compiled).map(FieldTest::Text)
+            return value?.check(compiled).map(FieldTest::Text);
         }
+        Err(name) => name,
+    };
+    match name.as_str() {
+        "exists" => return Some(FieldTest::Exists),
+        "absent" => return Some(FieldTest::Absent),
+        _ => {}
+    }
+    let text = needed(value.as_ref(), op.as_ref())?;
+    let value = value.as_ref()?;
+    if let Some(order) = order {
+        let test = value.check(TimeTest::new(order, text))?;
+        return time_options(&options).map(|options| FieldTest::Time(test.with(options)));
+    }
+    let mut numbers = NumberOperator::ALL.into_iter();
+    if let Some(operator) = numbers.find(|it| it.name() == name) {
+        let number = text.parse().map_err(|_| "must be a number, in quotes");
+        let number = value.check(number)?;
+        return Some(FieldTest::Number(operator, number));
+    }
+    let count = text.parse().map_err(|_| "must be a number, in quotes");
+    value.check(count).map(FieldTest::Count)
+}
+
+/// The value of an operator that needs one.
+fn needed<'v>(value: Option<&'v Value<'_>>, op: Option<&Value<'_>>) -> Option<&'v str> {
+    match value {
+        Some(value) => as_text(value),
+        None => op?.wrong("needs a `value`"),
+    }
+}
+
+fn time_options(options: &[Option<Value<'_>>; 3]) -> Option<TimeOptions> {
+    let mut texts = [None; 3];
+    for (text, option) in texts.iter_mut().zip(options) {
+        if let Some(option) = option {
+            *text = Some(as_text(option)?);
+        }
+    }
+    let [format, truncate, truncate_value] = texts;
+    let made = TimeOptions::new(format, truncate, truncate_value);
+    match options.iter().flatten().next() {
+        None => made.ok(),
+        Some(option) => option.check(made),
     }
 }
 

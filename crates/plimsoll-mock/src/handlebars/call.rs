@@ -6,6 +6,7 @@ use fastrand::Rng;
 use handlebars::JsonRender;
 use serde_json::Value;
 
+use crate::data::DataBuckets;
 use crate::template::Chance;
 
 /// One call of a helper.
@@ -16,6 +17,7 @@ pub(super) struct Call<'c> {
     /// What the template is filled with.
     pub(super) model: &'c Value,
     pub(super) chance: &'c Chance,
+    pub(super) data: &'c DataBuckets,
 }
 
 /// What a helper does; fails with what is wrong with its arguments.

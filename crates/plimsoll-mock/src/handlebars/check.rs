@@ -61,7 +61,7 @@ impl Checker {
         }
         let name = name.unwrap_or_default();
         if name == "faker" {
-            super::mockoon::is_fake(helper)?;
+            super::faker::check(helper)?;
         }
         self.assign(&name, helper);
         let takes_lists = helpers::takes_lists(&name);
@@ -84,12 +84,11 @@ impl Checker {
     /// Notes the name that a helper gives a value.
     fn assign(&mut self, name: &str, helper: &HelperTemplate) {
         let given = match name {
-            "assign" | "setVar" | "regexExtract" => {
-                let at = usize::from(name == "regexExtract") * 2;
-                helper.params.get(at)
-            }
+            "assign" | "setVar" => helper.params.first(),
             "val" => helper.hash.get("assign"),
-            _ => None,
+            name => helpers::name_at(name, self.dialect)
+                .and_then(|at| at.checked_sub(usize::from(helper.block)))
+                .and_then(|at| helper.params.get(at)),
         };
         if let Some(Parameter::Literal(serde_json::Value::String(name))) = given {
             self.assigned.push(name.clone());
@@ -164,6 +163,10 @@ fn of_request(segments: &mut Vec<PathSeg>, takes_lists: bool) -> Result<(), ()> 
         }
     };
     match (kind.as_str(), segments.len()) {
+        ("parts", 5..) if named(3, segments).as_deref() == Some("headers") => {
+            let name = named(4, segments).unwrap_or_default().to_ascii_lowercase();
+            set(segments, 4, &name);
+        }
         ("path", 2) => set(segments, 1, "pathText"),
         ("query" | "headers" | "cookies" | "formData", length) if length >= 3 => {
             if kind == "headers" {

@@ -1,5 +1,7 @@
 //! The helpers that templates may call: those that both dialects have, and how all of them are called.
 
+use std::sync::Arc;
+
 use handlebars::JsonTruthy as _;
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
@@ -9,6 +11,7 @@ use serde_json::Value;
 
 use super::call::{Call, Run, number};
 use super::{mockoon, wiremock};
+use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
 /// What a block of a helper is for.
@@ -91,6 +94,15 @@ pub(super) fn is_known(name: &str, dialect: Dialect) -> bool {
         || all(dialect).any(|(known, ..)| *known == name)
 }
 
+/// Where a helper's arguments have the name of a variable that takes its value, if it is given.
+pub(super) fn name_at(helper: &str, dialect: Dialect) -> Option<usize> {
+    match (dialect, helper) {
+        (Dialect::WireMock, "regexExtract") => Some(2),
+        (Dialect::WireMock, "formData" | "parseJson") => Some(1),
+        _ => None,
+    }
+}
+
 /// Whether a helper takes all values of a parameter, not only the first one.
 pub(super) fn takes_lists(name: &str) -> bool {
     [
@@ -107,12 +119,19 @@ pub(super) fn takes_lists(name: &str) -> bool {
     .contains(&name)
 }
 
-pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, chance: &Chance) {
+pub(super) fn register(
+    registry: &mut Handlebars<'static>,
+    dialect: Dialect,
+    chance: &Chance,
+    data: &Arc<DataBuckets>,
+) {
     for (name, block, run) in all(dialect) {
         let helper = Function {
             block: *block,
             run: *run,
+            name_at: name_at(name, dialect),
             chance: chance.clone(),
+            data: Arc::clone(data),
         };
         registry.register_helper(name, Box::new(helper));
     }
@@ -137,7 +156,10 @@ pub(super) fn register(registry: &mut Handlebars<'static>, dialect: Dialect, cha
 struct Function {
     block: Block,
     run: Run,
+    /// Which argument is the name of a variable that takes the value.
+    name_at: Option<usize>,
     chance: Chance,
+    data: Arc<DataBuckets>,
 }
 
 impl Function {
@@ -154,6 +176,7 @@ impl Function {
             options: options.collect(),
             model: context.data(),
             chance: &self.chance,
+            data: &self.data,
         };
         (self.run)(&call).map_err(|reason| failed(helper.name(), &reason))
     }
@@ -201,7 +224,16 @@ impl HelperDef for Function {
         let changed = render.context();
         let now = changed.as_deref().unwrap_or(context);
         let value = self.value(helper, inner.as_ref(), now)?;
-        output.write(&shown(&value))?;
+        let name_at = self
+            .name_at
+            .and_then(|at| at.checked_sub(inner.iter().len()));
+        let name = name_at
+            .and_then(|at| helper.param(at))
+            .map(|it| shown(it.value()));
+        match name {
+            Some(name) => set(render, context, &name, value),
+            None => output.write(&shown(&value))?,
+        }
         Ok(())
     }
 }

@@ -2,20 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
+use handlebars::template::TemplateElement;
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, Renderable,
 };
 use serde_json::Value;
 
 use super::call::{Call, number, of_number};
-use super::dates;
+use super::faker;
 use super::helpers::{Block, Entry, failed, rendered, shown};
 use super::wiremock::{capitalized, found};
+use crate::dates;
 use crate::fake::Fake;
 use crate::template::{Chance, uuid};
 
-pub(super) const HELPERS: [Entry; 58] = [
+pub(super) const HELPERS: [Entry; 61] = [
     ("method", Block::None, |call| {
         Ok(call.request("method").clone())
     }),
@@ -59,10 +60,11 @@ pub(super) const HELPERS: [Entry; 58] = [
         let now = dates::now();
         Ok(match call.argument(0) {
             Some(format) => dates::formatted(&now, &shown(format))?,
-            None => dates::formatted(&now, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX")?,
+            None => dates::formatted(&now, DATE_FORMAT)?,
         }
         .into())
     }),
+    ("date", Block::None, date_between),
     ("dateFormat", Block::None, |call| {
         let time = dates::parsed(&call.text(0))?;
         Ok(dates::formatted(&time, &call.text(1))?.into())
@@ -204,32 +206,33 @@ pub(super) const HELPERS: [Entry; 58] = [
     ("jsonParse", Block::None, |call| {
         serde_json::from_str(&call.text(0)).map_err(|error| error.to_string())
     }),
-    ("faker", Block::None, faker),
+    ("data", Block::None, data),
+    ("dataRaw", Block::None, data),
+    ("faker", Block::None, faker::run),
     ("firstName", Block::None, |call| {
-        Ok(fake(call, Fake::FirstName))
+        Ok(faker::made(call, Fake::FirstName))
     }),
     ("lastName", Block::None, |call| {
-        Ok(fake(call, Fake::LastName))
+        Ok(faker::made(call, Fake::LastName))
     }),
-    ("email", Block::None, |call| Ok(fake(call, Fake::Email))),
-    ("city", Block::None, |call| Ok(fake(call, Fake::City))),
-    ("country", Block::None, |call| Ok(fake(call, Fake::Country))),
-    ("street", Block::None, |call| Ok(fake(call, Fake::Street))),
-    ("phone", Block::None, |call| Ok(fake(call, Fake::Phone))),
-    ("company", Block::None, |call| Ok(fake(call, Fake::Company))),
-    ("ipv4", Block::None, |call| Ok(fake(call, Fake::Ipv4))),
-    ("lorem", Block::None, |call| {
-        let count = call.number(0).unwrap_or(7.0).clamp(0.0, 1_000.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is within bounds"
-        )]
-        let words: Vec<String> = (0..count as usize)
-            .map(|_| call.with(|rng| Fake::Word.make(rng)))
-            .collect();
-        Ok(words.join(" ").into())
+    ("email", Block::None, |call| {
+        Ok(faker::made(call, Fake::Email))
     }),
+    ("city", Block::None, |call| Ok(faker::made(call, Fake::City))),
+    ("country", Block::None, |call| {
+        Ok(faker::made(call, Fake::Country))
+    }),
+    ("street", Block::None, |call| {
+        Ok(faker::made(call, Fake::Street))
+    }),
+    ("phone", Block::None, |call| {
+        Ok(faker::made(call, Fake::Phone))
+    }),
+    ("company", Block::None, |call| {
+        Ok(faker::made(call, Fake::Company))
+    }),
+    ("ipv4", Block::None, |call| Ok(faker::made(call, Fake::Ipv4))),
+    ("lorem", Block::None, |call| Ok(faker::words(call, 0, 7))),
     ("title", Block::None, |call| {
         Ok(call
             .with(|rng| ["Mr", "Mrs", "Miss", "Dr"][rng.usize(..4)])
@@ -253,6 +256,17 @@ fn body(call: &Call<'_>) -> Result<Value, String> {
         None => at_path(call.request("json"), &path)?,
     };
     Ok(value.unwrap_or_else(|| otherwise(call, 1)))
+}
+
+/// A value of data, or what a path finds in it.
+fn data(call: &Call<'_>) -> Result<Value, String> {
+    let Some(value) = call.data.find(&call.text(0)) else {
+        return Ok(Value::Null);
+    };
+    match call.argument(1).map(shown).filter(|it| !it.is_empty()) {
+        None => Ok(value.clone()),
+        Some(path) => at_path(value, &path).map(Option::unwrap_or_default),
+    }
 }
 
 /// A parameter, field or cookie, or its default.
@@ -310,6 +324,25 @@ fn folded(call: &Call<'_>, join: fn(f64, f64) -> f64) -> Result<Value, String> {
     Ok(of_number(numbers.fold(first, join)))
 }
 
+/// A time by chance between two, by a format.
+fn date_between(call: &Call<'_>) -> Result<Value, String> {
+    // A year alone is its beginning.
+    let of = |text: String| match text.len() {
+        4 => dates::parsed(&format!("{text}-01-01")),
+        _ => dates::parsed(&text),
+    };
+    let (from, to) = (of(call.text(0))?, of(call.text(1))?);
+    let seconds = to.timestamp().as_second() - from.timestamp().as_second();
+    let offset = call.with(|rng| rng.i64(0..=seconds.max(0)));
+    let time = dates::moved(&from, &format!("{offset} seconds"))?;
+    let format = call.argument(2).map(shown);
+    let format = format.unwrap_or_else(|| DATE_FORMAT.to_owned());
+    dates::formatted(&time, &format).map(Value::from)
+}
+
+/// As Mockoon writes dates unless a format is given.
+const DATE_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX";
+
 fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
     let mut time = match call.option_text("date") {
         Some(date) => dates::parsed(&date)?,
@@ -321,84 +354,8 @@ fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
         }
     }
     let format = call.option_text("format");
-    let format = format.unwrap_or_else(|| "yyyy-MM-dd'T'HH:mm:ss.SSSXXX".to_owned());
+    let format = format.unwrap_or_else(|| DATE_FORMAT.to_owned());
     Ok(dates::formatted(&time, &format)?.into())
-}
-
-fn fake(call: &Call<'_>, fake: Fake) -> Value {
-    let text = call.with(|rng| fake.make(rng));
-    match fake {
-        Fake::Boolean => (text == "true").into(),
-        _ => text.into(),
-    }
-}
-
-fn faker(call: &Call<'_>) -> Result<Value, String> {
-    let name = call.text(0);
-    if name == "number.int" || name == "datatype.number" {
-        let option = |name: &str, usual: f64| call.option(name).and_then(number).unwrap_or(usual);
-        let (least, most) = (option("min", 0.0), option("max", 99_999.0));
-        let chosen = call.with(|rng| rng.f64() * (most - least + 1.0) + least);
-        return Ok(of_number(chosen.floor().min(most)));
-    }
-    if name == "string.uuid" || name == "datatype.uuid" {
-        return Ok(call.with(uuid).into());
-    }
-    if name == "helpers.arrayElement" {
-        let Some(Value::Array(items)) = call.argument(1) else {
-            return Err("`helpers.arrayElement` needs an array".to_owned());
-        };
-        let at = call.with(|rng| rng.usize(..items.len().max(1)));
-        return Ok(items.get(at).cloned().unwrap_or_default());
-    }
-    let known = named(&name).ok_or_else(|| format!("`{name}` is not known here"))?;
-    if call.argument(1).is_some() || !call.options.is_empty() {
-        return Err(format!("arguments of `{name}` are not known here"));
-    }
-    Ok(fake(call, known))
-}
-
-/// What of the Faker library has a counterpart.
-fn named(name: &str) -> Option<Fake> {
-    Some(match name {
-        "person.firstName" | "name.firstName" => Fake::FirstName,
-        "person.lastName" | "name.lastName" => Fake::LastName,
-        "person.fullName" | "name.fullName" => Fake::Name,
-        "internet.email" => Fake::Email,
-        "internet.userName" | "internet.username" => Fake::User,
-        "internet.ipv4" | "internet.ip" => Fake::Ipv4,
-        "phone.number" => Fake::Phone,
-        "location.street" | "location.streetAddress" | "address.street" => Fake::Street,
-        "location.city" | "address.city" => Fake::City,
-        "location.country" | "address.country" => Fake::Country,
-        "company.name" => Fake::Company,
-        "lorem.word" => Fake::Word,
-        "lorem.sentence" => Fake::Sentence,
-        "datatype.boolean" => Fake::Boolean,
-        "commerce.price" => Fake::Price,
-        _ => return None,
-    })
-}
-
-/// Whether a call of `faker` is one that is known, as far as that can be told before it is made.
-pub(super) fn is_fake(helper: &HelperTemplate) -> Result<(), String> {
-    let Some(Parameter::Literal(Value::String(name))) = helper.params.first() else {
-        return Ok(());
-    };
-    let others = [
-        "number.int",
-        "datatype.number",
-        "string.uuid",
-        "datatype.uuid",
-        "helpers.arrayElement",
-    ];
-    let is_plain = helper.params.len() == 1 && helper.hash.is_empty();
-    if others.contains(&name.as_str()) || named(name).is_some() && is_plain {
-        return Ok(());
-    }
-    Err(format!(
-        "`faker '{name}'` with these arguments is not known here"
-    ))
 }
 
 /// `{{#repeat 3}}`, or `{{#repeat 2 5 comma=false}}`: the block so often, with commas between.

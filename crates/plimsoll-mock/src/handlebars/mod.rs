@@ -7,7 +7,7 @@ mod call;
 
 mod check;
 
-mod dates;
+mod faker;
 
 mod helpers;
 
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use handlebars::{Context, Handlebars, RenderContext, Renderable, StringOutput, Template};
 
 use crate::asked::Asked;
+use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
 /// A template, ready to be filled.
@@ -33,23 +34,26 @@ pub(crate) struct Program {
     registry: Arc<Handlebars<'static>>,
     dialect: Dialect,
     names: Vec<(String, usize)>,
+    data: Arc<DataBuckets>,
 }
 
 impl Program {
     /// Compiles a template; fails with what is wrong with it.
     ///
     /// - `names`: of segments of the path, with their numbers.
+    /// - `data`: what helpers look up.
     pub(crate) fn new(
         text: &str,
         dialect: Dialect,
         chance: &Chance,
         names: &[(String, usize)],
+        data: &Arc<DataBuckets>,
     ) -> Result<Self, String> {
         let mut template = Template::compile(text).map_err(|error| error.reason().to_string())?;
         let mut registry = Handlebars::new();
         registry.register_escape_fn(handlebars::no_escape);
         registry.set_prevent_indent(true);
-        helpers::register(&mut registry, dialect, chance);
+        helpers::register(&mut registry, dialect, chance, data);
         check::check(&mut template, dialect)?;
         Ok(Self {
             text: text.to_owned(),
@@ -57,12 +61,13 @@ impl Program {
             registry: Arc::new(registry),
             dialect,
             names: names.to_vec(),
+            data: Arc::clone(data),
         })
     }
 
     /// The text for one request, or why it cannot be made.
     pub(crate) fn fill(&self, asked: &Asked<'_>) -> Result<String, String> {
-        let model = request::model(asked, self.dialect, &self.names);
+        let model = request::model(asked, self.dialect, &self.names, self.data.parameters());
         let context = Context::wraps(model).map_err(|error| error.to_string())?;
         let mut render = RenderContext::new(None);
         let mut output = StringOutput::new();

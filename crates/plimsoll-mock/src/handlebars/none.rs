@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::asked::Asked;
+use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
 /// There is none.
@@ -16,6 +18,7 @@ impl Program {
         _: Dialect,
         _: &Chance,
         _: &[(String, usize)],
+        _: &Arc<DataBuckets>,
     ) -> Result<Self, String> {
         Err("this build has no templates of Handlebars (feature `mock-import`)".to_owned())
     }

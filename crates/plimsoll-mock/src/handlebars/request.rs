@@ -4,11 +4,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::asked::{Asked, Pairs};
+use crate::asked::{Asked, Pairs, RequestPart};
 use crate::template::Dialect;
 
 /// The model: `request` of WireMock, and for Mockoon's helpers what they look up.
-pub(super) fn model(asked: &Asked<'_>, dialect: Dialect, names: &[(String, usize)]) -> Value {
+///
+/// - `parameters`: those of the response.
+pub(super) fn model(
+    asked: &Asked<'_>,
+    dialect: Dialect,
+    names: &[(String, usize)],
+    parameters: &Value,
+) -> Value {
     let path = asked.target_path;
     let segments: Vec<&str> = asked.path.split('/').skip(1).collect();
     let mut places = Map::new();
@@ -61,11 +68,36 @@ pub(super) fn model(asked: &Asked<'_>, dialect: Dialect, names: &[(String, usize
     }
     if dialect == Dialect::WireMock {
         put("bodyAsBase64", STANDARD.encode(asked.body).into());
+        let parts = asked.parts().ok();
+        put("multipart", parts.is_some().into());
+        put("parts", parts.map(self::parts).unwrap_or_default());
     } else {
         put("json", asked.json().cloned().unwrap_or_default());
     }
     put("body", body.into());
-    json!({ "request": request, "parameters": {} })
+    json!({ "request": request, "parameters": parameters })
+}
+
+/// The parts of multipart content by their names.
+fn parts(parts: &[RequestPart<'_>]) -> Value {
+    let parts = parts.iter().filter_map(|part| {
+        let name = part.name.clone()?;
+        let headers = part.asked.headers().into_iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value);
+            (name.to_ascii_lowercase(), Value::from(value))
+        });
+        let headers: Map<String, Value> = headers.collect();
+        let text = std::str::from_utf8(part.asked.body);
+        let value = json!({
+            "name": name,
+            "headers": headers,
+            "body": text.unwrap_or_default(),
+            "bodyAsBase64": STANDARD.encode(part.asked.body),
+            "binary": text.is_err(),
+        });
+        Some((name, value))
+    });
+    Value::Object(parts.collect())
 }
 
 /// All values of each name, and the last one of each.

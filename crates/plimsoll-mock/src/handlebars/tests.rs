@@ -15,7 +15,12 @@ fn request() -> KeptRequest {
 
 fn filled(text: &str, dialect: Dialect) -> Result<String, String> {
     let names = [("id".to_owned(), 1)];
-    let program = Program::new(text, dialect, &Chance::new(Some(1)), &names)?;
+    let mut data = DataBuckets::default();
+    let users = r#"[{"name": "Ann", "tags": ["x"]}]"#;
+    data.push("u1".to_owned(), "All users".to_owned(), users.to_owned());
+    data.push("t".to_owned(), String::new(), "plain".to_owned());
+    let chance = Chance::new(Some(1));
+    let program = Program::new(text, dialect, &chance, &names, &Arc::new(data))?;
     program.fill(&request().asked())
 }
 
@@ -104,6 +109,25 @@ fn templates_of_wiremock_are_filled() {
             "{{date (parseDate '2026-01-31T23:00:00Z') offset='2 days' format='yyyy-MM-dd' timezone='Europe/Berlin'}}",
             "2026-02-03",
         ),
+        (
+            "{{date (truncateDate (parseDate '31/01/2026' format='dd/MM/yyyy') 'first day of next month') format='d MMM'}}",
+            "1 Feb",
+        ),
+        (
+            "{{regexExtract 'abc-DEF-123' '([a-z]+)-([A-Z]+)-([0-9]+)' 'parts'}}{{parts.0}},{{parts.[2]}}",
+            "abc,123",
+        ),
+        ("{{regexExtract 'abc' '[0-9]+' default='none'}}", "none"),
+        (
+            "{{formData 'a=1&b=x%20y&a=2' 'form' urlDecode=true}}{{form.a.1}} {{form.b}}",
+            "2 x y",
+        ),
+        (
+            "{{#parseJson 'it'}}{\"a\": {\"b\": 1}}{{/parseJson}}{{it.a.b}} {{size it}} {{size (parseJson '{\"a\":1,\"b\":2}')}}",
+            "1 1 2",
+        ),
+        ("{{jsonPath request.body '$.user.tags.[1]'}}", "y"),
+        ("{{stripes 4 'even' 'odd'}} {{stripes '5' 'even' 'odd'}}", "even odd"),
         ("{{#if (contains 'abc' 'b')}}in{{/if}}", "in"),
         ("{{! remark }}{{substring 'abcdef' 1 3}}", "bc"),
     ] {
@@ -167,6 +191,18 @@ fn templates_of_mockoon_are_filled() {
             "x a+b 5",
         ),
         (
+            "{{date '2026' '2026' 'yyyy-MM-dd'}} {{date '2026-01-31' '2026-01-31' 'd'}}",
+            "2026-01-01 31",
+        ),
+        (
+            "{{data 'users' '0.name'}} {{dataRaw 'USER' '$[0].tags'}} {{data 't'}} {{data 'none'}}",
+            "Ann [\"x\"] plain ",
+        ),
+        (
+            "{{faker 'string.numeric' length=0}}{{faker 'number.float' min=2 max=2}} {{faker 'helpers.arrayElement' (array 'x' 'x')}} {{len (split (faker 'lorem.words' 4) ' ')}} {{len (faker 'string.alpha' 7)}}",
+            "2 x 4 7",
+        ),
+        (
             "{{faker 'number.int' min=3 max=3}} {{dateFormat '2026-01-31' 'dd.MM.yyyy'}}",
             "3 31.01.2026",
         ),
@@ -192,10 +228,10 @@ fn what_is_not_known_is_an_error_before_any_request() {
         ("{{queryParam 'a'}}", Dialect::WireMock),
         ("{{jsonPath request.body '$.a'}}", Dialect::Mockoon),
         ("{{faker 'animal.cat'}}", Dialect::Mockoon),
-        ("{{dataRaw 'users'}}", Dialect::Mockoon),
+        ("{{setData 'set' 'users' '0' 1}}", Dialect::Mockoon),
         ("{{len request.body}}{{log 'x'}}", Dialect::Mockoon),
     ] {
-        let made = Program::new(text, dialect, &Chance::Free, &[]);
+        let made = Program::new(text, dialect, &Chance::Free, &[], &Arc::default());
         assert!(made.is_err(), "{text}");
     }
 }

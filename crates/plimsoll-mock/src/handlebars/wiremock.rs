@@ -4,20 +4,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex::Regex;
-use serde_json::Value;
-use serde_json_path::JsonPath;
+use serde_json::{Map, Value};
 
 use super::call::{Call, of_number};
-use super::dates;
 use super::helpers::{Block, Entry, shown};
-use crate::asked::pairs;
+use crate::asked::{Pairs, pairs};
+use crate::condition::jayway::JaywayPath;
 use crate::condition::xpath::{self, RequestBudget, XPath};
+use crate::dates::{self, Truncation};
 use crate::template::uuid;
 
-pub(super) const HELPERS: [Entry; 39] = [
+pub(super) const HELPERS: [Entry; 41] = [
     ("now", Block::None, |call| date(call, None)),
     ("date", Block::None, |call| date(call, call.argument(0))),
     ("parseDate", Block::None, parse_date),
+    ("truncateDate", Block::None, |call| {
+        let truncation = Truncation::named(&call.text(1))?;
+        let time = truncation.of(&dates::parsed(&call.text(0))?);
+        dates::iso(&time.ok_or("leads beyond all dates")?).map(Value::from)
+    }),
     ("jsonPath", Block::None, json_path),
     ("xPath", Block::None, |call| x_path(call, "")),
     ("soapXPath", Block::None, |call| {
@@ -127,6 +132,10 @@ pub(super) const HELPERS: [Entry; 39] = [
     ("isEven", Block::Condition, |call| {
         Ok((call.number(0)? % 2.0 == 0.0).into())
     }),
+    ("stripes", Block::None, |call| {
+        let at = if call.number(0)? % 2.0 == 0.0 { 1 } else { 2 };
+        Ok(call.text(at).into())
+    }),
     ("stringFormat", Block::None, string_format),
     ("slugify", Block::Text, |call| {
         let other = Regex::new("[^a-z0-9]+").map_err(|error| error.to_string())?;
@@ -158,10 +167,13 @@ fn date(call: &Call<'_>, given: Option<&Value>) -> Result<Value, String> {
 }
 
 fn parse_date(call: &Call<'_>) -> Result<Value, String> {
-    if call.option("format").is_some() {
-        return Err("`format` is not known here".to_owned());
-    }
-    dates::iso(&dates::parsed(&call.text(0))?).map(Value::from)
+    let text = call.text(0);
+    let time = match call.option_text("format") {
+        Some(format) => dates::parsed_by(&text, &format)
+            .ok_or_else(|| format!("`{text}` is no date of the format `{format}`"))?,
+        None => dates::parsed(&text)?,
+    };
+    dates::iso(&time).map(Value::from)
 }
 
 fn json_path(call: &Call<'_>) -> Result<Value, String> {
@@ -188,16 +200,16 @@ pub(super) fn found(json: &Value, path: &str) -> Result<Option<Value>, String> {
     } else {
         format!("$.{path}")
     };
-    let parsed = JsonPath::parse(&path);
+    let parsed = JaywayPath::new(&path);
     let parsed = parsed.map_err(|error| format!("`{path}` is no JSONPath: {error}"))?;
-    let all = parsed.query(json).all();
+    let mut all = parsed.query(json);
     let is_single = !["..", "*", "?", ":", ","]
         .iter()
         .any(|it| path.contains(it));
     if is_single {
-        return Ok(all.first().map(|it| (*it).clone()));
+        return Ok((!all.is_empty()).then(|| all.swap_remove(0)));
     }
-    Ok(Some(Value::Array(all.into_iter().cloned().collect())))
+    Ok(Some(Value::Array(all)))
 }
 
 fn default(call: &Call<'_>) -> Value {
@@ -220,13 +232,20 @@ fn x_path(call: &Call<'_>, before: &str) -> Result<Value, String> {
 }
 
 fn regex_extract(call: &Call<'_>) -> Result<Value, String> {
-    if call.argument(2).is_some() {
-        return Err("groups are not known here".to_owned());
-    }
     let pattern = Regex::new(&call.text(1)).map_err(|error| error.to_string())?;
     let text = call.text(0);
-    let found = pattern.find(&text).map(|it| Value::from(it.as_str()));
-    Ok(found.unwrap_or_else(|| default(call)))
+    let Some(found) = pattern.captures(&text) else {
+        return match call.option("default") {
+            Some(default) => Ok(default.clone()),
+            None => Err(format!("nothing matched {pattern}")),
+        };
+    };
+    // With a name for them, the groups; else the whole.
+    if call.argument(2).is_some() {
+        let groups = found.iter().skip(1);
+        return Ok(groups.map(|it| it.map(|it| it.as_str())).collect());
+    }
+    Ok(found.get(0).map(|it| it.as_str()).into())
 }
 
 fn random_value(call: &Call<'_>) -> Result<Value, String> {
@@ -344,15 +363,31 @@ fn url_encode(call: &Call<'_>) -> Value {
 }
 
 fn form_data(call: &Call<'_>) -> Result<Value, String> {
-    if call.argument(1).is_some() {
-        return Err("it is not assigned to a name here".to_owned());
-    }
-    let fields = pairs(call.text(0).as_bytes()).into_iter();
-    Ok(Value::Object(
+    let text = call.text(0);
+    // Values stay as they are unless they are to be decoded; names always are.
+    let fields: Pairs = if call.flag("urlDecode") {
+        pairs(text.as_bytes())
+    } else {
+        let fields = text.split('&').filter(|field| !field.is_empty());
         fields
-            .map(|(name, value)| (name, Value::from(value)))
-            .collect(),
-    ))
+            .map(|field| {
+                let (name, value) = field.split_once('=').unwrap_or((field, ""));
+                (name.to_owned(), value.to_owned())
+            })
+            .collect()
+    };
+    let mut form = Map::new();
+    for (name, value) in fields {
+        let value = Value::from(value);
+        match form.get_mut(&name) {
+            None => {
+                form.insert(name, value);
+            }
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    Ok(Value::Object(form))
 }
 
 fn size(call: &Call<'_>) -> Value {

@@ -101,6 +101,11 @@ impl Table {
         self.0.push((key.into(), value.into()));
     }
 
+    /// Adds the values of another table behind the others.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// Whether something stands where a path of keys leads.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         let Some((key, rest)) = path.split_first() else {

@@ -1,6 +1,7 @@
 //! Environments of Mockoon as rules.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_formats::mockoon::{
     DataBucket, Environment, MockoonBody, MockoonProxy, MockoonResponse, MockoonRoute, MockoonRule,
@@ -58,11 +59,34 @@ impl Importer {
                 self.add(path, &Place::Key(place), rule);
             }
         }
+        // Whatever looks up data, which takes less than reading each template again.
+        if text.contains("data ") || text.contains("dataRaw ") {
+            self.data(path, &environment);
+        }
         if let Some(proxy) = &environment.proxy {
             let rule = passed_on(&environment, proxy);
             self.add(path, &Place::Key("proxyHost".to_owned()), rule);
         }
         Ok(())
+    }
+
+    /// The data that templates look up.
+    fn data(&mut self, path: &Path, environment: &Environment) {
+        for (number, bucket) in (1..).zip(&environment.data) {
+            let text = match filled(bucket) {
+                Ok(text) => text,
+                Err(reason) => {
+                    let place = Place::Key(format!("data[{number}]"));
+                    self.note(path, Remark::new(place, reason));
+                    continue;
+                }
+            };
+            let mut table = Table::new();
+            table.push("id", bucket.id.as_str());
+            table.push("name", bucket.name.as_str());
+            table.push("value", text);
+            self.imported.draft.more.push(("[[data]]", table));
+        }
     }
 }
 
@@ -77,15 +101,7 @@ fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String
     let mut buckets = environment.data.iter();
     let bucket = buckets.find(|bucket| bucket.id == *id);
     let bucket = bucket.ok_or_else(|| format!("there is no data `{id}`"))?;
-    // Its places are filled once, before any request.
-    let text = if bucket.value.contains("{{") {
-        let chance = Chance::default();
-        let written = Written::foreign(&bucket.value, Dialect::Mockoon, Form::Text, &chance, &[]);
-        let written = written.map_err(|error| error.to_string())?;
-        written.fill(&KeptRequest::made("GET", "/").asked())
-    } else {
-        bucket.value.clone()
-    };
+    let text = filled(bucket)?;
     let key = if response.key.is_empty() {
         "id"
     } else {
@@ -106,6 +122,18 @@ fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String
     table.push("id", key);
     table.push("data", text);
     Ok(table)
+}
+
+/// The text of a data bucket, whose places are filled once, before any request.
+fn filled(bucket: &DataBucket) -> Result<String, String> {
+    if !bucket.value.contains("{{") {
+        return Ok(bucket.value.clone());
+    }
+    let (chance, data) = (Chance::default(), Arc::default());
+    let dialect = Dialect::Mockoon;
+    let written = Written::foreign(&bucket.value, dialect, Form::Text, &chance, &[], &data);
+    let written = written.map_err(|error| error.to_string())?;
+    Ok(written.fill(&KeptRequest::made("GET", "/").asked()))
 }
 
 /// The rule for what no route answers, behind all others.
@@ -189,7 +217,7 @@ impl Maker<'_> {
                         let mut when = base.clone();
                         when.and(conditions);
                         let respond = self.respond(at, response);
-                        rules.extend(respond.map(|it| (at.clone(), rule(when, it))));
+                        rules.extend(respond.map(|it| (at.clone(), self.rule(when, it))));
                     }
                     Err(reason) => {
                         self.note(at, format!("{reason}, so the response is left out"));
@@ -201,7 +229,7 @@ impl Maker<'_> {
             let chosen = responses.iter().find(|(_, response)| response.is_default);
             if let Some((at, response)) = chosen.or(responses.first()) {
                 let respond = self.respond(at, response);
-                rules.extend(respond.map(|it| (at.clone(), rule(base, it))));
+                rules.extend(respond.map(|it| (at.clone(), self.rule(base, it))));
             }
         }
         rules
@@ -254,10 +282,14 @@ impl Maker<'_> {
     }
 
     fn condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
-        if rule.value.contains("{{") || rule.modifier.contains("{{") {
-            return Err("a rule has places".to_owned());
-        }
-        let condition = self.bare_condition(endpoint, rule)?;
+        let is_template = rule.target == "templating"
+            || rule.value.contains("{{")
+            || rule.modifier.contains("{{");
+        let condition = if is_template {
+            template_condition(rule)?
+        } else {
+            self.bare_condition(endpoint, rule)?
+        };
         Ok(if rule.invert {
             When::not(condition)
         } else {
@@ -291,12 +323,47 @@ impl Maker<'_> {
                 "regex" => Ok(When::of(&["raw_path"], test("regex", rule.value.as_str()))),
                 _ => Err(unknown()),
             },
+            ("request_number", _) => {
+                let mut number = Table::new();
+                number.push("scenario", self.counter());
+                number.push("op", if rule.operator == "equals" { "equal" } else { "regex" });
+                let value = match rule.operator.as_str() {
+                    "equals" | "regex" => rule.value.clone(),
+                    "regex_i" => format!("(?i){}", rule.value),
+                    _ => return Err(unknown()),
+                };
+                number.push("value", value);
+                Ok(When::of(&["number"], Entry::Braces(number)))
+            }
             ("method", _) if rule.operator == "equals" => {
                 let method = rule.value.to_ascii_uppercase();
                 Ok(When::of(&["method"], method))
             }
             _ => Err(unknown()),
         }
+    }
+
+    /// The scenario that counts the requests of the route.
+    fn counter(&self) -> String {
+        format!("requests of {}", self.route.place)
+    }
+
+    /// Whether a rule of the route looks at how many requests there were.
+    fn is_counted(&self) -> bool {
+        let mut rules = self.route.responses.iter().flat_map(|it| &it.rules);
+        rules.any(|rule| rule.target == "request_number")
+    }
+
+    /// A rule of the route.
+    fn rule(&self, when: When, respond: Table) -> Table {
+        let mut rule = rule(when, respond);
+        if self.is_counted() {
+            let mut scenario = Table::new();
+            scenario.push("name", self.counter());
+            scenario.push("count", true);
+            rule.push("scenario", Entry::Braces(scenario));
+        }
+        rule
     }
 
     fn bucket(&self, id: &str) -> Option<&DataBucket> {
@@ -398,6 +465,36 @@ fn rule(when: When, respond: Table) -> Table {
     rule.push("when", Entry::Table(when.table()));
     rule.push("respond", Entry::Table(respond));
     rule
+}
+
+/// A rule with templates as a condition on what they come to.
+fn template_condition(rule: &MockoonRule) -> Result<When, String> {
+    let left = match rule.target.as_str() {
+        "templating" => rule.modifier.clone(),
+        _ if rule.modifier.contains("{{") || rule.modifier.contains('\'') => {
+            return Err("the modifier of a rule is a template".to_owned());
+        }
+        "body" => format!("{{{{body '{}'}}}}", rule.modifier),
+        "query" => format!("{{{{queryParam '{}'}}}}", rule.modifier),
+        "header" => format!("{{{{header '{}'}}}}", rule.modifier),
+        "cookie" => format!("{{{{cookie '{}'}}}}", rule.modifier),
+        "method" => "{{method}}".to_owned(),
+        other => return Err(format!("`{other}` is not compared with a template here")),
+    };
+    let mut test = Table::new();
+    test.push("dialect", "mockoon");
+    test.push("text", left);
+    match rule.operator.as_str() {
+        "equals" if rule.value.contains("{{") => test.push("same", rule.value.as_str()),
+        "equals" => test.push("value", rule.value.as_str()),
+        "regex" | "regex_i" if !rule.value.contains("{{") => {
+            let flags = if rule.operator == "regex_i" { "(?i)" } else { "" };
+            test.push("op", "regex");
+            test.push("value", format!("{flags}{}", rule.value));
+        }
+        other => return Err(format!("`{other}` is not known here with a template")),
+    }
+    Ok(When::of(&["template"], Entry::Braces(test)))
 }
 
 /// A condition on a text that may be missing.

@@ -51,11 +51,11 @@ fn asked(method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Kep
 #[test]
 fn a_folder_of_wiremock_becomes_rules() {
     let imported = read(&example("wiremock")).unwrap_or_else(|told| panic!("{told:?}"));
-    assert_eq!((imported.kind, imported.rules), (ForeignKind::WireMock, 7));
+    assert_eq!((imported.kind, imported.rules), (ForeignKind::WireMock, 8));
     let told: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].ends_with(
-        "mappings/products.json, mappings[5].request.multipartPatterns: this condition is not known here, so the mapping is left out"
+        "mappings/products.json, mappings[6].request.customMatcher: this condition is not known here, so the mapping is left out"
     ), "{told:?}");
     let file = compiled(&imported);
     let json = [("accept", "application/json")];
@@ -102,6 +102,15 @@ fn a_folder_of_wiremock_becomes_rules() {
             expected,
             "{target} {body}"
         );
+    }
+    let form = [("content-type", "multipart/form-data; boundary=b")];
+    let part = |name: &str| {
+        let head = format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"");
+        format!("{head}\r\n\r\nx\r\n--b--")
+    };
+    for (name, expected) in [("file", Some("upload")), ("files", None)] {
+        let request = asked("POST", "/upload", &form, &part(name));
+        assert_eq!(answers(&file, &request).as_deref(), expected, "{name}");
     }
     assert!(file.plan.folder.is_some());
 }

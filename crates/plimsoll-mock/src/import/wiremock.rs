@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::condition::ANY;
 use plimsoll_formats::wiremock::{
-    FieldPlace, Mapping, MappingBody, MappingDelay, MappingProxy, MappingResponse, MappingUrl,
-    NumberOrder, Pattern, TimeOrder, parse_mapping,
+    FieldPlace, Mapping, MappingBody, MappingDelay, MappingPart, MappingProxy, MappingResponse,
+    MappingUrl, NumberOrder, Pattern, TimeOptions, TimeOrder, parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
@@ -112,12 +112,14 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             FieldPlace::Cookie => ("cookies", "cookies"),
             FieldPlace::Form => ("form", "formParameters"),
             FieldPlace::Path => ("path", "pathParameters"),
+            FieldPlace::Client => ("peer", "clientIp"),
         };
         let condition = match (field.place, &mapping.url) {
             (FieldPlace::Path, MappingUrl::PathTemplate(template)) => {
                 path_parameter(template, &field.name, &field.pattern)
             }
             (FieldPlace::Path, _) => Err("there is no `urlPathTemplate`".to_owned()),
+            (FieldPlace::Client, _) => condition(Site::Client, &field.pattern),
             _ => condition(Site::Field(key, &field.name), &field.pattern),
         };
         let condition = condition.map_err(|reason| {
@@ -133,10 +135,45 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
         })?;
         when.and(condition);
     }
+    if !mapping.parts.is_empty() {
+        let parts = (1..).zip(&mapping.parts).map(|(number, part)| {
+            part_condition(part).map_err(|reason| {
+                let place = Place::Key(format!("request.multipartPatterns[{number}]"));
+                Remark::new(place, reason)
+            })
+        });
+        let parts = parts.collect::<Result<_, _>>()?;
+        when.and(When::of(&["multipart"], Entry::List(parts)));
+    }
     if when.is_empty() {
         when.ask(&["url_path"], test("starts_with", "/"));
     }
     Ok(when)
+}
+
+/// The condition on the parts of multipart content.
+fn part_condition(part: &MappingPart) -> Result<Entry, String> {
+    let mut table = Table::new();
+    for (key, text) in [("name", &part.name), ("file_name", &part.file_name)] {
+        if let Some(text) = text {
+            table.push(key, text.as_str());
+        }
+    }
+    if part.is_every {
+        table.push("every", true);
+    }
+    let mut when = When::new();
+    for field in &part.headers {
+        when.and(condition(
+            Site::Field("headers", &field.name),
+            &field.pattern,
+        )?);
+    }
+    for pattern in &part.bodies {
+        when.and(condition(Site::Body, pattern)?);
+    }
+    table.extend(when.table());
+    Ok(Entry::Braces(table))
 }
 
 fn url(url: &MappingUrl) -> When {
@@ -205,6 +242,8 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
 enum Site<'s> {
     /// A field: where, and its name.
     Field(&'s str, &'s str),
+    /// The address of the client.
+    Client,
     /// The content.
     Body,
     /// The values of a path in the content.
@@ -217,8 +256,9 @@ impl Site<'_> {
     fn ask(self, value: impl Into<Entry>) -> When {
         match self {
             Self::Field(place, name) => When::of(&[place, name], value),
+            Self::Client => When::of(&["peer"], value),
             Self::Body => When::of(&["body", "text"], value),
-            Self::JsonPath(path) if path.contains("[?") => {
+            Self::JsonPath(path) if path.contains("[?") || path.contains(".[") => {
                 When::of(&["body", "jayway", path], value)
             }
             Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
@@ -246,9 +286,6 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
         Pattern::Matches(pattern) => site.ask(test("regex", whole(pattern))),
         Pattern::Number(order, number) => {
-            let Site::JsonPath(_) = site else {
-                return Err("numbers are compared only where JSONPath finds them".to_owned());
-            };
             let operator = match order {
                 NumberOrder::Equal => "equal_number",
                 NumberOrder::Greater => "greater_than",
@@ -334,7 +371,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                 When::apart(when)
             }
         }
-        Pattern::Time(order, text) => match site {
+        Pattern::Time(order, text, options) => match site {
             Site::JsonPath(_) => {
                 return Err("times are not compared where JSONPath finds them".to_owned());
             }
@@ -344,12 +381,12 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                     TimeOrder::After => "after",
                     TimeOrder::Equal => "equal_time",
                 };
-                site.ask(test(operator, text.as_str()))
+                site.ask(time(operator, text, options))
             }
         },
         Pattern::Exactly(all) => {
-            let Site::Field("query" | "form" | "cookies", _) = site else {
-                return Err("`hasExactly` counts parameters, forms and cookies only".to_owned());
+            let Site::Field(..) = site else {
+                return Err("`hasExactly` counts fields and parameters only".to_owned());
             };
             let mut conditions = conditions_of(site, all)?;
             conditions.push(site.ask(test("count", all.len().to_string())));
@@ -368,6 +405,22 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             (site, inner) => When::not(condition(site, inner)?),
         },
     })
+}
+
+fn time(operator: &str, text: &str, options: &TimeOptions) -> Entry {
+    let mut test = Table::new();
+    test.push("op", operator);
+    test.push("value", text);
+    for (key, option) in [
+        ("format", &options.format),
+        ("truncate", &options.truncate),
+        ("truncate_value", &options.truncate_value),
+    ] {
+        if let Some(option) = option {
+            test.push(key, option.as_str());
+        }
+    }
+    Entry::Braces(test)
 }
 
 fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, String> {
@@ -478,6 +531,9 @@ fn respond(
     }
     if texts.are_used {
         respond.push("template", "wiremock");
+        if let Some(parameters) = &response.parameters {
+            respond.push("parameters", parameters.to_string());
+        }
     }
     delay(response, &mut respond, notes);
     if let Some((chunks, over)) = response.dribble {

@@ -5,6 +5,10 @@
 
 mod beside;
 
+mod fit;
+
+mod form;
+
 mod request;
 
 mod response;
@@ -21,6 +25,8 @@ use serde_json::{Value, json};
 
 use crate::asked::Asked;
 use crate::collection::Said;
+
+pub use self::fit::{Fit, UnfitContent};
 
 use self::request::RequestCheck;
 use self::route::Routes;
@@ -48,6 +54,9 @@ pub struct OpenApiOptions {
     /// Where chance begins: the same request is always answered the same.
     pub seed: u64,
 }
+
+/// What is wrong is summarised in so many characters.
+const LONGEST_SUMMARY: usize = 300;
 
 /// Why a request is not answered as it wants to be.
 #[derive(Debug)]
@@ -150,10 +159,24 @@ impl OpenApi {
             return Err(refusal);
         };
         let operation = &self.api.operations[number];
-        if self.options.validates {
-            self.checks[number].check(operation, asked, &found.places)?;
+        if self.options.validates
+            && let Err(refusal) = self.checks[number].check(operation, asked, &found.places)
+        {
+            // Clients of the document know its own responses.
+            let own = response::of_refusal(&self.api, operation, asked, &refusal, self.options);
+            return own.unwrap_or(Err(refusal));
         }
         response::of(&self.api, operation, asked, self.options)
+    }
+
+    /// Whether it has an operation of that method for the path of a request.
+    pub(crate) fn has_operation(&self, asked: &Asked<'_>) -> bool {
+        let path = route::with_slashes(&asked.path, asked.own_path());
+        let has_method = |found: &route::Found<'_>| self.number(found, asked.method).is_some();
+        let found = self
+            .inner(&path)
+            .and_then(|path| self.routes.find(path, &has_method));
+        found.is_some_and(|found| has_method(&found))
     }
 }
 
@@ -167,20 +190,40 @@ impl Refusal {
         }
     }
 
-    /// - `scheme`: of the credentials that are missing, as the document writes it.
-    fn unauthorized(detail: String, scheme: &str) -> Self {
+    /// - `schemes`: of the credentials that would do, as the document writes them.
+    fn unauthorized(detail: String, schemes: &[&str]) -> Self {
         let mut refusal = Self::new(StatusCode::UNAUTHORIZED, detail);
-        // Both need a realm, Digest a nonce too (RFC 7617, section 2; RFC 7616, section 3.3). Credentials are not
-        // checked, so the nonce is always the same.
-        let challenge = match scheme.to_ascii_lowercase().as_str() {
-            "basic" => "Basic realm=\"*\"".to_owned(),
-            "digest" => "Digest realm=\"*\", nonce=\"abc123\"".to_owned(),
-            _ => scheme.to_owned(),
-        };
-        let challenge = HeaderValue::from_str(&challenge);
+        let mut challenges: Vec<String> = Vec::new();
+        for scheme in schemes {
+            // Both need a realm, Digest a nonce too (RFC 7617, section 2; RFC 7616, section 3.3). Credentials are not
+            // checked, so the nonce is always the same.
+            let challenge = match scheme.to_ascii_lowercase().as_str() {
+                "basic" => "Basic realm=\"*\"".to_owned(),
+                "digest" => "Digest realm=\"*\", nonce=\"abc123\"".to_owned(),
+                _ => (*scheme).to_owned(),
+            };
+            if !challenges.contains(&challenge) {
+                challenges.push(challenge);
+            }
+        }
+        let challenge = HeaderValue::from_str(&challenges.join(", "));
         let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
         refusal.fields.push((WWW_AUTHENTICATE, challenge));
         refusal
+    }
+
+    /// What is wrong, in one short line of ASCII.
+    fn summary(&self) -> String {
+        let error = self.errors.first().map(|error| {
+            let text = |key: &str| error[key].as_str().unwrap_or_default();
+            let name = [text("in"), text("name"), text("pointer")];
+            let name = name.into_iter().filter(|it| !it.is_empty());
+            let name = name.collect::<Vec<_>>().join(" ");
+            format!(": {name} {}", text("message"))
+        });
+        let line = format!("{}{}", self.detail, error.unwrap_or_default());
+        let plain = line.chars().map(|it| if it.is_ascii_graphic() { it } else { ' ' });
+        plain.take(LONGEST_SUMMARY).collect()
     }
 
     fn said(self) -> Said {

@@ -1,16 +1,17 @@
 //! Whether a request is one that an operation allows.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use plimsoll_formats::openapi::{
     Credential, ListStyle, ObjectStyle, Operation, Parameter, ParameterPlace, RequestBody,
-    property_kind,
 };
 use plimsoll_formats::{Place, Remark};
 use plimsoll_schema::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::Refusal;
-use crate::asked::{Asked, values};
+use super::{Refusal, form};
+use crate::asked::{Asked, Pairs, values};
 
 /// More mistakes of one request are not told.
 const MOST_ERRORS: usize = 50;
@@ -51,7 +52,7 @@ impl RequestCheck {
         Self {
             parameters,
             content: content
-                .map(|(kind, schema)| compile(&format!("requestBody.{kind}"), schema))
+                .map(|it| compile(&format!("requestBody.{}", it.kind), &it.schema))
                 .collect(),
         }
     }
@@ -77,8 +78,13 @@ impl RequestCheck {
                 }
             }
         }
-        if let Some(body) = &operation.body {
-            self.check_body(body, asked, &mut errors)?;
+        match &operation.body {
+            Some(body) => self.check_body(body, asked, &mut errors)?,
+            None if asked.body.is_empty() => {}
+            None => {
+                let detail = format!("{} {} takes no content", operation.method, operation.path);
+                return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+            }
         }
         if errors.is_empty() {
             return Ok(());
@@ -114,36 +120,36 @@ impl RequestCheck {
         let kind = asked.header_text("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         let kind = kind.to_ascii_lowercase();
-        let number = body
-            .content
-            .iter()
-            .position(|(known, _)| fits(known, &kind));
+        let number = body.content.iter().position(|it| fits(&it.kind, &kind));
         let Some(number) = number else {
-            let kinds: Vec<&str> = body.content.iter().map(|(kind, _)| kind.as_str()).collect();
+            let kinds: Vec<&str> = body.content.iter().map(|it| it.kind.as_str()).collect();
             let detail = format!("the content must be {}", kinds.join(" or "));
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         };
         let validator = self.content.get(number).and_then(Option::as_ref);
-        let schema = body.content.get(number).and_then(|(_, it)| it.as_ref());
+        let fields = body.content.get(number).map(|it| it.fields.as_slice());
+        let fields = fields.unwrap_or_default();
         if kind == "application/json" || kind.ends_with("+json") {
             match asked.json() {
                 None => errors.push(error(&at, "", "is no JSON")),
                 Some(value) => judge(validator, &at, value, errors),
             }
         } else if kind == "application/x-www-form-urlencoded" {
-            let mut object = Map::new();
-            for (name, text) in asked.form() {
-                let kind = schema.and_then(|schema| property_kind(schema, name));
-                object.insert(name.clone(), typed(kind.as_deref(), text));
+            judge(validator, &at, &form::of_pairs(fields, asked), errors);
+        } else if kind == "multipart/form-data" {
+            match form::of_parts(fields, asked) {
+                Ok(value) => judge(validator, &at, &value, errors),
+                Err(wrong) => {
+                    errors.extend(wrong.iter().map(|it| error(&at, &it.pointer, &it.message)))
+                }
             }
-            judge(validator, &at, &Value::Object(object), errors);
         }
         Ok(())
     }
 }
 
 /// Whether a media type is one of a range.
-fn fits(range: &str, kind: &str) -> bool {
+pub(super) fn fits(range: &str, kind: &str) -> bool {
     match range.split_once('/') {
         Some(("*", "*")) => true,
         Some((class, "*")) => kind.split('/').next() == Some(class),
@@ -155,8 +161,9 @@ fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
     let has = |credential: &Credential| match credential {
         Credential::Authorization(scheme) => {
             let given = asked.header_text("authorization").unwrap_or_default();
-            let given = given.split(' ').next().unwrap_or_default();
-            !given.is_empty() && (scheme.is_empty() || given.eq_ignore_ascii_case(scheme))
+            let (given, rest) = given.split_once(' ').unwrap_or((given, ""));
+            let is_scheme = scheme.is_empty() || given.eq_ignore_ascii_case(scheme);
+            !given.is_empty() && is_scheme && are_formed(given, rest)
         }
         Credential::Key(ParameterPlace::Header, name) => asked.header(name).is_some(),
         Credential::Key(ParameterPlace::Cookie, name) => {
@@ -175,32 +182,42 @@ fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
     let ways = ways.iter();
     let ways = ways.map(|all| all.iter().map(shown).collect::<Vec<_>>().join(" and "));
     let detail = format!("needs {}", ways.collect::<Vec<_>>().join(", or "));
-    let scheme = operation.security.iter().flatten().find_map(|it| match it {
+    let schemes = operation.security.iter().flatten();
+    let schemes = schemes.filter_map(|it| match it {
         Credential::Authorization(scheme) => Some(scheme.as_str()),
         Credential::Key(..) => None,
     });
-    Err(Refusal::unauthorized(detail, scheme.unwrap_or("key")))
+    let mut schemes: Vec<&str> = schemes.collect();
+    if schemes.is_empty() {
+        schemes.push("key");
+    }
+    Err(Refusal::unauthorized(detail, &schemes))
+}
+
+/// Whether credentials have the form of their scheme; those of Basic are a name and a password (RFC 7617, section 2).
+fn are_formed(scheme: &str, credentials: &str) -> bool {
+    let decoded = || STANDARD.decode(credentials.trim()).ok();
+    !scheme.eq_ignore_ascii_case("basic") || decoded().is_some_and(|it| it.contains(&b':'))
 }
 
 /// The value of a parameter, if it is there.
-fn value(parameter: &Parameter, asked: &Asked<'_>, places: &[(&str, String)]) -> Option<Value> {
+pub(super) fn value(
+    parameter: &Parameter,
+    asked: &Asked<'_>,
+    places: &[(&str, String)],
+) -> Option<Value> {
     let name = &parameter.name;
     if parameter.is_deep {
-        return deep(name, asked);
+        return deep(name, pairs_of(parameter.place, asked)?);
     }
     if let Some(style) = &parameter.object
         && let Some(object) = by_keys(parameter, style, asked, places)
     {
         return Some(object);
     }
-    let texts: Vec<&str> = match parameter.place {
-        ParameterPlace::Path => {
-            let place = places.iter().find(|(known, _)| known == name);
-            place.map(|(_, text)| text.as_str()).into_iter().collect()
-        }
-        ParameterPlace::Query => values(asked.parameters(), name).collect(),
-        ParameterPlace::Cookie => values(asked.cookies(), name).collect(),
-        ParameterPlace::Header => asked.header_text(name).into_iter().collect(),
+    let texts: Vec<&str> = match pairs_of(parameter.place, asked) {
+        Some(pairs) => values(pairs, name).collect(),
+        None => single(parameter, asked, places).into_iter().collect(),
     };
     let first = texts.first()?;
     let kind = parameter.kind.as_deref();
@@ -212,6 +229,29 @@ fn value(parameter: &Parameter, asked: &Asked<'_>, places: &[(&str, String)]) ->
             .map(|text| typed(kind, text.trim()))
             .collect(),
     })
+}
+
+/// What has parameters by names, if it is a list of such.
+fn pairs_of<'a>(place: ParameterPlace, asked: &'a Asked<'_>) -> Option<&'a Pairs> {
+    match place {
+        ParameterPlace::Query => Some(asked.parameters()),
+        ParameterPlace::Cookie => Some(asked.cookies()),
+        ParameterPlace::Form => Some(asked.form()),
+        ParameterPlace::Path | ParameterPlace::Header => None,
+    }
+}
+
+/// The text of a parameter that there is one of.
+fn single<'a>(
+    parameter: &Parameter,
+    asked: &'a Asked<'_>,
+    places: &'a [(&str, String)],
+) -> Option<&'a str> {
+    if parameter.place == ParameterPlace::Header {
+        return asked.header_text(&parameter.name);
+    }
+    let place = places.iter().find(|(known, _)| *known == parameter.name);
+    place.map(|(_, text)| text.as_str())
 }
 
 /// An object that is written by its keys: `a=1&b=2`, `a=1,b=2`, or `name=a,1,b,2`.
@@ -229,11 +269,7 @@ fn by_keys(
     let mut put = |key: &str, text: &str| {
         object.insert(key.to_owned(), typed(kind(key), text));
     };
-    let pairs = match parameter.place {
-        ParameterPlace::Query => Some(asked.parameters()),
-        ParameterPlace::Cookie => Some(asked.cookies()),
-        _ => None,
-    };
+    let pairs = pairs_of(parameter.place, asked);
     if let (true, Some(pairs)) = (style.is_exploded, pairs) {
         for (key, text) in pairs {
             if style.properties.iter().any(|(known, _)| known == key) {
@@ -244,11 +280,7 @@ fn by_keys(
     }
     let text = match pairs {
         Some(pairs) => values(pairs, &parameter.name).next()?,
-        None if parameter.place == ParameterPlace::Header => asked.header_text(&parameter.name)?,
-        None => {
-            let place = places.iter().find(|(known, _)| *known == parameter.name);
-            place.map(|(_, text)| text.as_str())?
-        }
+        None => single(parameter, asked, places)?,
     };
     // One that is JSON is taken as such.
     if text.starts_with('{') {
@@ -269,9 +301,9 @@ fn by_keys(
 }
 
 /// An object that is written as `name[key]=value`.
-fn deep(name: &str, asked: &Asked<'_>) -> Option<Value> {
+fn deep(name: &str, pairs: &Pairs) -> Option<Value> {
     let mut object = Map::new();
-    for (key, text) in asked.parameters() {
+    for (key, text) in pairs {
         let inner = key
             .strip_prefix(name)
             .and_then(|rest| rest.strip_prefix('['));
@@ -287,7 +319,7 @@ fn deep(name: &str, asked: &Asked<'_>) -> Option<Value> {
 }
 
 /// A text as a value of a type; as it is if it is none of that type.
-fn typed(kind: Option<&str>, text: &str) -> Value {
+pub(super) fn typed(kind: Option<&str>, text: &str) -> Value {
     let parsed = || serde_json::from_str::<Value>(text).ok();
     let value = match kind {
         Some("integer" | "number") => parsed().filter(Value::is_number),

@@ -27,6 +27,60 @@ pub(super) fn of(
 ) -> Result<Said, Refusal> {
     let wanted = preferences(asked);
     let (status, response) = chosen(operation, wanted.code)?;
+    made(api, (status, response), asked, &wanted, options)
+}
+
+/// The response that the document has for a refusal, if it has one of that status; what is wrong stands in a field.
+pub(super) fn of_refusal(
+    api: &Api,
+    operation: &Operation,
+    asked: &Asked<'_>,
+    refusal: &Refusal,
+    options: OpenApiOptions,
+) -> Option<Result<Said, Refusal>> {
+    let status = refusal.status;
+    // Ranges describe other problems of the same class.
+    let mut responses = operation.responses.iter();
+    let described = responses.find(|it| it.code == status.as_str())?;
+    if described.content.is_empty() {
+        return None;
+    }
+    let mut wanted = preferences(asked);
+    // An example that was asked for may be one of the response that there would have been.
+    if wanted.code != Some(status.as_u16()) {
+        let examples = described.content.iter().flat_map(|it| &it.examples);
+        let mut names = examples.filter_map(|(name, _)| name.clone());
+        wanted.example = wanted.example.filter(|name| names.any(|known| known == *name));
+    }
+    let made = made(api, (status, described), asked, &wanted, options).map(|mut said| {
+        for (name, value) in &refusal.fields {
+            if !said.fields.iter().any(|(known, _)| known == name) {
+                said.fields.push((name.clone(), value.clone()));
+            }
+        }
+        let problem = HeaderValue::from_str(&refusal.summary());
+        said.fields.extend(problem.ok().map(|it| (PROBLEM, it)));
+        said
+    });
+    Some(made)
+}
+
+/// What was wrong with a request whose refusal has the content that the document gives it.
+const PROBLEM: HeaderName = HeaderName::from_static("x-plimsoll-problem");
+
+/// The response of a status, by its number or its range.
+fn described(operation: &Operation, status: StatusCode) -> Option<&ApiResponse> {
+    let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
+    of(status.as_str()).or_else(|| of(&format!("{}XX", status.as_u16() / 100)))
+}
+
+fn made(
+    api: &Api,
+    (status, response): (StatusCode, &ApiResponse),
+    asked: &Asked<'_>,
+    wanted: &Preferences,
+    options: OpenApiOptions,
+) -> Result<Said, Refusal> {
     let mut fields = Vec::new();
     for (name, value) in &response.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -49,7 +103,7 @@ pub(super) fn of(
         } else {
             &described.kind
         };
-        let value = value(api, described, asked, &wanted, options)?;
+        let value = value(api, described, asked, wanted, options)?;
         content = written(api, described, kind, &value);
         let kind = HeaderValue::from_str(kind);
         fields.extend(kind.ok().map(|kind| (CONTENT_TYPE, kind)));
@@ -66,59 +120,71 @@ fn preferences(asked: &Asked<'_>) -> Preferences {
     let mut wanted = Preferences::default();
     let fields = asked.headers().into_iter();
     let fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("prefer"));
+    // As Prism has it, where a field cannot be set.
+    for (name, value) in asked.parameters() {
+        if let Some(name) = name.strip_prefix("__") {
+            wanted.take(name, value);
+        }
+    }
     for text in fields.filter_map(|(_, value)| std::str::from_utf8(value).ok()) {
         for part in text.split([',', ';']) {
-            let Some((name, value)) = part.split_once('=') else {
-                continue;
-            };
-            let value = value.trim().trim_matches('"');
-            match name.trim().to_ascii_lowercase().as_str() {
-                "code" => wanted.code = value.parse().ok(),
-                "example" => wanted.example = Some(value.to_owned()),
-                "dynamic" => wanted.dynamic = value.parse().ok(),
-                _ => {}
+            if let Some((name, value)) = part.split_once('=') {
+                let value = value.trim().trim_matches('"');
+                wanted.take(&name.trim().to_ascii_lowercase(), value);
             }
         }
     }
     wanted
 }
 
+impl Preferences {
+    fn take(&mut self, name: &str, value: &str) {
+        match name {
+            "code" => self.code = value.parse().ok(),
+            "example" => self.example = Some(value.to_owned()),
+            "dynamic" => self.dynamic = value.parse().ok(),
+            _ => {}
+        }
+    }
+}
+
 /// The response of a code, or the one that means success.
 fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiResponse), Refusal> {
     let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
     let status = |code: u16| StatusCode::from_u16(code).ok();
-    let found = if let Some(code) = code.and_then(status).filter(|it| it.as_u16() < 600) {
-        of(code.as_str())
-            .or_else(|| of(&format!("{}XX", code.as_u16() / 100)))
-            .or_else(|| of("DEFAULT"))
-            .map(|response| (code, response))
-    } else {
-        let numbered = operation.responses.iter().filter_map(|response| {
+    if let Some(code) = code.and_then(status).filter(|it| it.as_u16() < 600) {
+        let found = described(operation, code).or_else(|| of("DEFAULT"));
+        return found.map(|response| (code, response)).ok_or_else(|| {
+            let detail = format!(
+                "{} {} has no response for {code}",
+                operation.method, operation.path
+            );
+            Refusal::new(StatusCode::NOT_FOUND, detail)
+        });
+    }
+    let numbered = || {
+        operation.responses.iter().filter_map(|response| {
             let code: u16 = response.code.parse().ok()?;
             Some((status(code)?, response))
-        });
-        let lowest = numbered
-            .filter(|(code, _)| code.is_success())
-            .min_by_key(|(code, _)| code.as_u16());
-        let others = || {
-            let other = of("2XX").or_else(|| of("DEFAULT"))?;
-            Some((StatusCode::OK, other))
-        };
-        // What only leads elsewhere has no other success.
-        let moved = || {
-            let numbered = operation.responses.iter();
-            numbered
-                .filter_map(|it| Some((status(it.code.parse().ok()?)?, it)))
-                .find(|(code, _)| code.is_redirection())
-        };
-        lowest.or_else(others).or_else(moved)
+        })
     };
+    let lowest = numbered()
+        .filter(|(code, _)| code.is_success())
+        .min_by_key(|(code, _)| code.as_u16());
+    let others = || {
+        let other = of("2XX").or_else(|| of("DEFAULT"))?;
+        Some((StatusCode::OK, other))
+    };
+    // What only leads elsewhere has no other success.
+    let moved = || numbered().find(|(code, _)| code.is_redirection());
+    let first = || {
+        let response = operation.responses.first()?;
+        let code = response.code.replace("XX", "00").parse().ok()?;
+        Some((status(code)?, response))
+    };
+    let found = lowest.or_else(others).or_else(moved).or_else(first);
     found.ok_or_else(|| {
-        let what = code.map_or_else(|| "success".to_owned(), |code| code.to_string());
-        let detail = format!(
-            "{} {} has no response for {what}",
-            operation.method, operation.path
-        );
+        let detail = format!("{} {} has no response", operation.method, operation.path);
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
 }

@@ -100,7 +100,12 @@ fn clients_say_which_answer_they_would_like() {
     let (status, value, _) = with(&[("prefer", "example=none")], "/pets");
     assert_eq!((status, value), (200, json!([])));
     assert_eq!(with(&[("prefer", "example=other")], "/pets").0, 404);
-    assert_eq!(with(&[("prefer", "code=418")], "/pets/1").0, 500);
+    assert_eq!(with(&[("prefer", "code=418")], "/pets/1").0, 404);
+    assert_eq!(with(&[], "/pets/1?__code=404").0, 404);
+    assert_eq!(
+        with(&[], "/pets?__example=none").1,
+        json!([])
+    );
     assert_eq!(with(&[("prefer", "code=503")], "/pets").0, 503);
     let (_, one, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
     let (_, again, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
@@ -185,11 +190,17 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
         ("PATCH", "/pets", &[], "", 405, ""),
     ] {
         let (found, value, said) = ask(&openapi, method, target, fields, body);
-        assert_eq!(
-            (found, value["status"].as_u64()),
-            (status, Some(u64::from(status))),
-            "{method} {target} {value}"
-        );
+        assert_eq!(found, status, "{method} {target} {value}");
+        let own = said.fields.iter().find(|(name, _)| name == "x-plimsoll-problem");
+        if let Some((_, problem)) = own {
+            // The document has content for that status.
+            assert_eq!(value["code"], json!(404), "{value}");
+            let first: Vec<&str> = place.split(',').next().unwrap_or_default().split(' ').collect();
+            let problem = problem.to_str().unwrap();
+            assert!(first.iter().all(|word| problem.contains(word)), "{place}: {problem}");
+            continue;
+        }
+        assert_eq!(value["status"].as_u64(), Some(u64::from(status)), "{method} {target} {value}");
         let is_problem = |(name, value): &(HeaderName, HeaderValue)| {
             name == CONTENT_TYPE && value == "application/problem+json"
         };
@@ -210,6 +221,109 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
         ..USUAL
     });
     assert_eq!(ask(&lenient, "POST", "/pets", &[], "x").0, 201);
+}
+
+const FORMS: &str = r##"{
+  "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
+  "paths": {
+    "/form": {"post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {
+        "schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "integer"}},
+          "csv": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "home": {"type": "object", "properties": {"no": {"type": "integer"}}}}},
+        "encoding": {"csv": {"style": "form", "explode": false}, "home": {"style": "deepObject"}}}}},
+      "responses": {"200": {"description": ""}}}},
+    "/parts": {"post": {"requestBody": {"content": {"multipart/form-data": {
+        "schema": {"type": "object", "required": ["meta", "file"], "properties": {"meta": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}},
+          "ids": {"type": "array", "items": {"type": "integer"}}, "file": {"type": "string", "format": "binary"}}},
+        "encoding": {"file": {"contentType": "image/png, image/jpeg"}}}}},
+      "responses": {"200": {"description": ""}}}},
+    "/bare": {"post": {"responses": {"200": {"description": ""}}}},
+    "/own": {"get": {"security": [{"k": []}, {"b": []}], "parameters": [{"name": "n", "in": "query", "required": true, "schema": {"type": "integer"}}],
+      "responses": {"200": {"description": ""}, "401": {"description": "", "content": {"application/json": {"schema": {"type": "object", "properties": {"error": {"type": "string"}}}}}},
+        "422": {"description": "", "content": {"application/json": {"examples": {"a": {"value": "a"}, "b": {"value": "b"}}}}}}}},
+    "/errors": {"get": {"responses": {"5XX": {"description": ""}, "404": {"description": ""}}}}
+  },
+  "components": {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "key"}, "b": {"type": "http", "scheme": "basic"}}}
+}"##;
+
+#[test]
+fn forms_are_validated_field_by_field() {
+    let made = OpenApi::new(Path::new("forms.json"), FORMS, "/", USUAL);
+    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    assert!(left_out.is_empty(), "{left_out:?}");
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    for (body, expected) in [
+        ("id=1", ""),
+        ("id=x", "/id"),
+        ("tags=1", ""),
+        ("id=1&tags=1&tags=2&csv=a,b&home[no]=3", ""),
+        ("id=1&tags=1&tags=x", "/tags/1"),
+        ("id=1&csv=a,c", "/csv/1"),
+        ("id=1&home[no]=x", "/home/no"),
+        ("id=1&id=2", ""),
+        ("id=1&other=x&other=y", ""),
+    ] {
+        let (status, value, _) = ask(&openapi, "POST", "/form", &form, body);
+        let pointer = value["errors"][0]["pointer"].as_str();
+        let is_missing = body == "tags=1";
+        assert_eq!(status == 200, expected.is_empty() && !is_missing, "{body} {value}");
+        assert_eq!(pointer.unwrap_or_default(), expected, "{body} {value}");
+    }
+    let parts = [("content-type", "multipart/form-data; boundary=b")];
+    let part = |head: &str, content: &str| {
+        format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
+    };
+    let meta = part("name=meta", "{\"n\": 1}");
+    let file = part("name=file; filename=a.png\r\nContent-Type: image/png", "\u{1}PNG");
+    for (parts_of, expected) in [
+        (meta.clone() + &file, Some("")),
+        (meta.clone(), Some("")),
+        (meta.clone() + &file.replace("image/png", "text/html"), Some("/file")),
+        (meta.replace("1}", "\"x\"}") + &file, Some("/meta/n")),
+        (meta.replace("name=meta", "name=meta\r\ncontent-type: application/json").replace("1}", "") + &file, Some("/meta")),
+        (meta.clone() + &file + &part("name=ids", "1") + &part("name=ids", "2"), None),
+        (meta.clone() + &file + &part("name=ids", "1"), None),
+        (meta + &file + &part("name=ids", "x"), Some("/ids/0")),
+    ] {
+        let body = parts_of.clone() + "--b--\r\n";
+        let (status, value, _) = ask(&openapi, "POST", "/parts", &parts, &body);
+        let has_all = parts_of.contains("name=file") && parts_of.contains("name=meta");
+        let is_right = has_all && matches!(expected, None | Some(""));
+        assert_eq!(status, if is_right { 200 } else { 422 }, "{parts_of} {value}");
+        let pointer = value["errors"][0]["pointer"].as_str().unwrap_or_default();
+        assert_eq!(pointer, expected.unwrap_or_default(), "{parts_of} {value}");
+    }
+    let (status, value, _) = ask(&openapi, "POST", "/parts", &parts, "--b");
+    assert_eq!(status, 422, "{value}");
+    assert_eq!(ask(&openapi, "POST", "/bare", &[], "").0, 200);
+    assert_eq!(ask(&openapi, "POST", "/bare", &[], "x").0, 415);
+}
+
+#[test]
+fn refusals_have_the_content_that_the_document_gives_them() {
+    let (openapi, _) = OpenApi::new(Path::new("forms.json"), FORMS, "/", USUAL).unwrap();
+    let get = |target: &str, fields: &[(&str, &str)]| ask(&openapi, "GET", target, fields, "");
+    let (status, value, said) = get("/own?n=1", &[]);
+    assert_eq!((status, value), (401, json!({"error": "string"})));
+    let field = |said: &Said, name: &str| {
+        let found = said.fields.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_str().unwrap().to_owned())
+    };
+    let challenge = field(&said, "www-authenticate");
+    assert_eq!(challenge.as_deref(), Some("Basic realm=\"*\""));
+    let (status, value, said) = get("/own?key=k&n=x", &[]);
+    assert_eq!((status, value), (422, json!("a")));
+    let problem = field(&said, "x-plimsoll-problem").unwrap();
+    assert!(problem.contains("query n"), "{problem}");
+    let (status, value, _) = get("/own?key=k&n=x", &[("prefer", "example=b")]);
+    assert_eq!((status, value), (422, json!("b")));
+    assert_eq!(get("/own?key=k&n=x", &[("prefer", "example=c")]).0, 422);
+    let both = [("prefer", "code=422, example=c")];
+    assert_eq!(get("/own?key=k&n=x", &both).0, 404);
+    // Credentials of Basic are a name and a password.
+    assert_eq!(get("/own?n=1", &[("authorization", "Basic YTpi")]).0, 200);
+    assert_eq!(get("/own?n=1", &[("authorization", "Basic abc123")]).0, 401);
+    // Without a success the first response is the one.
+    assert_eq!(get("/errors", &[]).0, 500);
 }
 
 proptest! {
@@ -323,10 +437,10 @@ fn xml_is_made_by_the_schema_for_clients_that_accept_it() {
         String::from_utf8(said.content.to_vec()).unwrap()
     };
     let declaration = r#"<?xml version="1.0" encoding="UTF-8"?>"#;
-    assert_eq!(content("/pet", &[]), r#"{"id":1,"name":"text"}"#);
+    assert_eq!(content("/pet", &[]), r#"{"id":1,"name":"string"}"#);
     assert_eq!(
         content("/pet", &[("accept", "application/xml")]),
-        format!(r#"{declaration}<Pet id="1"><name>text</name></Pet>"#)
+        format!(r#"{declaration}<Pet id="1"><name>string</name></Pet>"#)
     );
     assert_eq!(
         content("/only", &[]),
@@ -357,4 +471,28 @@ fn challenges_have_the_parts_that_clients_need() {
             (401, challenge)
         );
     }
+}
+
+#[test]
+fn contents_are_judged_by_their_own_schemas() {
+    let text = r#"{"openapi": "3.1.0", "paths": {"/a": {"get": {"responses": {
+      "200": {"content": {"application/json": {"schema": {"type": "object", "required": ["n", "secret"], "properties": {"n": {"type": "integer"}, "secret": {"type": "string", "writeOnly": true}}}}}},
+      "201": {"content": {"application/json": {"schema": {"type": "integer"}, "example": "x"}, "text/plain": {"schema": {"type": "integer"}, "example": "x"}}},
+      "202": {"content": {"application/json": {"schema": {"type": "object", "properties": {"n": {"type": "integer", "example": "x"}}}}}},
+      "203": {"content": {"application/json": {"schema": {"type": "string", "pattern": "(?=a)"}}}},
+      "206": {"content": {"application/json": {"schema": {"oneOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}}}}}}}}}"#;
+    let (openapi, _) = OpenApi::new(Path::new("a.json"), text, "/", USUAL).unwrap();
+    let fit = openapi.fit();
+    assert_eq!(fit.judged, 5);
+    let shown: Vec<_> = fit.unfit.iter().map(|it| (it.response.as_str(), it.is_documents)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("GET /a 201 application/json", true),
+            ("GET /a 202 application/json", true),
+            ("GET /a 203 application/json", false),
+            ("GET /a 206 application/json", true),
+        ],
+        "{fit:?}"
+    );
 }

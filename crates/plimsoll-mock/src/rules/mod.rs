@@ -17,8 +17,9 @@ use plimsoll_formats::grpc::Descriptors;
 
 use crate::asked::Asked;
 use crate::condition::Condition;
+use crate::data::DataBuckets;
 use crate::reply::Reply;
-use crate::states::Scenario;
+use crate::states::{Scenario, SessionsFull};
 
 pub use self::index::{Lookup, RuleIndex};
 pub use self::strategy::{Strategy, Tiebreaker};
@@ -53,6 +54,8 @@ pub struct Rule {
     pub turns: AtomicUsize,
     /// The scenario that it asks for or changes, if there is one.
     pub scenario: Option<Scenario>,
+    /// Whether it counts the requests that it answers in its scenario.
+    pub counts: bool,
     /// The state that a scenario goes to when it answers, and the one that it must be in still.
     pub next: Option<(Scenario, Option<String>, String)>,
 }
@@ -73,6 +76,7 @@ impl Rule {
             repeats: false,
             turns: AtomicUsize::new(0),
             scenario: None,
+            counts: false,
             next: None,
         }
     }
@@ -97,6 +101,17 @@ impl Rule {
         self.conditions.iter().any(Condition::names_options)
     }
 
+    /// Changes the state of its scenario for a request that it answers; fails if there is no room for that.
+    pub(crate) fn advance(&self, asked: &Asked<'_>) -> Result<(), SessionsFull> {
+        if let Some(scenario) = self.scenario.as_ref().filter(|_| self.counts) {
+            scenario.count(asked)?;
+        }
+        match &self.next {
+            Some((scenario, from, next)) => scenario.go(from.as_deref(), next, asked),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a request meets its conditions.
     pub fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         self.conditions
@@ -114,6 +129,8 @@ pub struct Origin {
     pub delay: Duration,
     /// What services there are of gRPC.
     pub grpc: Option<Arc<Descriptors>>,
+    /// Data of templates.
+    pub data: Arc<DataBuckets>,
 }
 
 /// The rules of one file.

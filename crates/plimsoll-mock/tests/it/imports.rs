@@ -60,6 +60,15 @@ fn a_document_answers_and_refuses() {
     let answer = served.ask("POST", "/pets", &fields, "{\"name\": \"\"}");
     assert_eq!(
         (answer.status, answer.field("content-type")),
+        (422, Some("application/json"))
+    );
+    // The content is the document's own.
+    assert!(answer.text().contains("no such pet"), "{}", answer.text());
+    let problem = answer.field("x-plimsoll-problem").unwrap_or_default();
+    assert!(problem.contains("/name"), "{problem}");
+    let answer = served.ask("PUT", "/pets/7", &fields, "{\"name\": \"\"}");
+    assert_eq!(
+        (answer.status, answer.field("content-type")),
         (422, Some("application/problem+json"))
     );
     assert!(answer.text().contains("\"/name\""), "{}", answer.text());

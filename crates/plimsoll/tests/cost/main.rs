@@ -104,9 +104,7 @@ fn complaint(small: &Cost, large: &Cost) -> Option<&'static str> {
     if large.peak_bytes > LEAST_BYTES && memory > most {
         return Some("memory grows faster than the input");
     }
-    // Memory that does not grow is a budget of the condition, such as that for XPath.
-    let is_budget = memory < 1.5;
-    (large.peak_bytes > LEAST_BYTES && large.held_per_byte() > MOST_BYTES_PER_BYTE && !is_budget)
+    (large.peak_bytes > LEAST_BYTES && large.held_per_byte() > MOST_BYTES_PER_BYTE)
         .then_some("too much memory for each byte")
 }
 
@@ -143,6 +141,26 @@ fn hostile_input_costs_no_more_than_its_size() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_evaluation_of_xpath_holds_less_than_4_mib() {
+    let wide = |bytes: usize| [b"<r>".to_vec(), repeat("<a>1</a>", bytes), b"</r>".to_vec()].concat();
+    for (input, expressions) in [
+        (nested("<a>", "</a>", 60 << 10), ["//a//a//b", "//a", "//a/ancestor::a"]),
+        (wide(900 << 10), ["//a", "//a/following-sibling::a", "//text()"]),
+    ] {
+        let held = |expression: &str| {
+            let condition = format!("request.body.xpath.\"{expression}\" = \"x\"");
+            peak_bytes_of(|| rules::with_xml(&condition, &input)).1
+        };
+        // The request and its document are held either way.
+        let document = held("/x");
+        for expression in expressions {
+            let evaluation = held(expression).saturating_sub(document);
+            assert!(evaluation < 4 << 20, "{expression}: {evaluation}");
+        }
+    }
 }
 
 /// `unit` as often as it takes for `bytes` bytes.

@@ -190,6 +190,26 @@ pub(crate) const CASES: &[Case] = &[
         |it| found("request.form.x = \"x\"", FORM, it),
     ),
     case(
+        "multipart: many parts",
+        |n| [repeat("--b\r\n\r\n\r\n", n), b"--b--".to_vec()].concat(),
+        parts,
+    ),
+    case(
+        "multipart: boundaries that are none",
+        |n| [b"--b\r\n\r\n".to_vec(), repeat("\r\n--bx", n), b"\r\n--b--".to_vec()].concat(),
+        parts,
+    ),
+    case(
+        "multipart: long headers",
+        |n| [repeat("--b\r\na: b\r\nc: d\r\n", n), b"\r\n\r\n--b--".to_vec()].concat(),
+        parts,
+    ),
+    case(
+        "multipart: JSON in parts",
+        |n| [repeat("--b\r\n\r\n[1,2,3,4,5,6,7,8,9,10]\r\n", n), b"--b--".to_vec()].concat(),
+        |it| found("request.multipart = { request.body.json.\"a\" = \"x\" }", MULTIPART, it),
+    ),
+    case(
         "query: many parameters",
         |n| numbered("/?", "f#=x", "&", "", n),
         |it| target("request.query.x = \"x\"", it),
@@ -220,7 +240,13 @@ const JSON: &str = "application/json";
 const XML: &str = "application/xml";
 const GRAPHQL: &str = "application/graphql";
 const PLAIN: &str = "text/plain";
+const MULTIPART: &str = "multipart/form-data; boundary=b";
 const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Looks for the rule that answers a request with this XML.
+pub(crate) fn with_xml(condition: &str, content: &[u8]) {
+    found(condition, XML, content);
+}
 
 fn set(condition: &str) -> RuleSet {
     let rule = format!("[[rules]]\nwhen.{condition}\nrespond.text = \"a\"\n");
@@ -241,6 +267,10 @@ fn found(condition: &str, media_type: &str, content: &[u8]) {
     request.fields.push(field);
     request.body = content.to_vec().into();
     set.find(&request.asked());
+}
+
+fn parts(content: &[u8]) {
+    found("request.multipart = { name = \"x\" }", MULTIPART, content);
 }
 
 fn equal_json(content: &[u8]) {

@@ -228,11 +228,11 @@ fn mappings_of_wiremock_answer_and_become_rules() {
     let out = files.path("rules.toml");
     let out = out.to_string_lossy();
     let said = plimsoll(&["mock", "import", &folder, "-o", &out]).exits(0);
-    assert!(said.stdout.contains("wrote 7 rules of WireMock"), "{said}");
-    let note = "mappings[5].request.multipartPatterns: this condition is not known here";
+    assert!(said.stdout.contains("wrote 8 rules of WireMock"), "{said}");
+    let note = "mappings[6].request.customMatcher: this condition is not known here";
     assert!(said.stderr.contains(note), "{said}");
     let said = plimsoll(&["mock", "validate", &out]).exits(0);
-    assert!(said.stdout.contains("no mistakes; 7 rules"), "{said}");
+    assert!(said.stdout.contains("no mistakes; 8 rules"), "{said}");
     let said = plimsoll(&["mock", "match-test", "/products", &out]).exits(0);
     assert!(said.stdout.contains("all products"), "{said}");
     plimsoll(&["mock", "import", &folder, "-o", &out]).exits(3);

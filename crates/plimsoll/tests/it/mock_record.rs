@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use plimsoll_testkit::{MaterialFiles, eventually};
+use plimsoll_testkit::{Authority, MaterialFiles, eventually};
 
 use crate::mock::mock;
 use crate::plimsoll::plimsoll;
@@ -71,4 +71,37 @@ fn what_a_server_answered_is_answered_without_it() {
         "{said}"
     );
     plimsoll(&["mock", "--record", "http://127.0.0.1:1"]).exits(2);
+}
+
+#[test]
+fn the_certificate_of_the_real_server_is_checked_unless_it_must_not_be() {
+    let files = MaterialFiles::new();
+    let authority = Authority::new();
+    let leaf = authority.issue(&["127.0.0.1"]);
+    let path = |name: &str, text: &str| files.write(name, text).to_string_lossy().into_owned();
+    let ca = path("ca.pem", &authority.pem());
+    let other = path("other.pem", &Authority::new().pem());
+    let (cert, key) = (path("cert.pem", leaf.pem()), path("key.pem", leaf.key_pem()));
+    let rules = path("rules.toml", RULES);
+    files.write("long.html", "long");
+    let real = mock(&[&rules, "--cert", &cert, "--key", &key]);
+    assert!(real.url.starts_with("https://127.0.0.1"), "{}", real.url);
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("by-ca", &["--ca", &ca], "status == 200"),
+        ("by-other", &["--ca", &other], "status == 502"),
+        ("by-none", &[], "status == 502"),
+        ("insecure", &["--insecure"], "status == 200"),
+    ];
+    for (name, flags, condition) in cases {
+        let out = files.path(name);
+        let folder = out.to_string_lossy();
+        let arguments = [&["--record", real.url.as_str(), "-o", &folder], flags].concat();
+        let recorded = mock(&arguments);
+        assert!(recorded.answers("/users", &[condition]), "{name}");
+        // What could not be asked is not kept.
+        if condition == "status == 200" {
+            let rules = out.join("rules.toml");
+            eventually(|| fs::read_to_string(&rules).is_ok_and(|text| text.contains("/users")));
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Object;
 use crate::openapi::bundle::shown;
+use crate::openapi::schema::is_schema;
 
 /// Schemas are not nested deeper.
 const DEEPEST: usize = 64;
@@ -14,14 +15,19 @@ const DEEPEST: usize = 64;
 const MOST: usize = 2000;
 
 /// The schema with all that it refers to, at the places where the document has them.
-pub(super) fn standalone(root: &Value, schema: &Value) -> Result<Value, String> {
-    let mut wanted = BTreeSet::new();
-    let mut whole = converted(schema, &mut wanted, DEEPEST)?;
+///
+/// - `without`: the mark of properties that values need not have, `readOnly` or `writeOnly`.
+pub(super) fn standalone(root: &Value, schema: &Value, without: &str) -> Result<Value, String> {
+    let mut converter = Converter {
+        wanted: BTreeSet::new(),
+        without,
+    };
+    let mut whole = converter.converted(schema, DEEPEST)?;
     if !whole.is_object() {
         return Ok(whole);
     }
     let mut made = BTreeSet::new();
-    while let Some(reference) = wanted.pop_first() {
+    while let Some(reference) = converter.wanted.pop_first() {
         if !made.insert(reference.clone()) {
             continue;
         }
@@ -34,7 +40,7 @@ pub(super) fn standalone(root: &Value, schema: &Value) -> Result<Value, String> 
         let target = root
             .pointer(pointer)
             .ok_or_else(|| format!("`{}` refers to nothing", shown(&reference)))?;
-        let target = converted(target, &mut wanted, DEEPEST)?;
+        let target = converter.converted(target, DEEPEST)?;
         place(&mut whole, pointer, target)?;
     }
     Ok(whole)
@@ -62,12 +68,16 @@ fn place(whole: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A schema in the words of 2020-12; what it refers to is added to `wanted`.
-fn converted(
-    schema: &Value,
-    wanted: &mut BTreeSet<String>,
-    levels: usize,
-) -> Result<Value, String> {
+/// Makes schemas that any validator of 2020-12 takes.
+struct Converter<'w> {
+    /// What they refer to.
+    wanted: BTreeSet<String>,
+    without: &'w str,
+}
+
+impl Converter<'_> {
+    /// A schema in the words of 2020-12.
+    fn converted(&mut self, schema: &Value, levels: usize) -> Result<Value, String> {
     let Some(levels) = levels.checked_sub(1) else {
         return Err("it is nested too deeply".to_owned());
     };
@@ -84,23 +94,26 @@ fn converted(
                 continue;
             }
             ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
+            // Extensions are data of other tools.
+            (key, _) if key.starts_with("x-") => continue,
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
                 Value::Object(all),
             ) => {
                 let mut converted_all = Object::new();
-                for (name, schema) in all {
-                    converted_all.insert(name.clone(), converted(schema, wanted, levels)?);
+                // What is no schema, such as a reference among the names, describes nothing.
+                for (name, schema) in all.iter().filter(|(_, schema)| is_schema(schema)) {
+                    converted_all.insert(name.clone(), self.converted(schema, levels)?);
                 }
                 Value::Object(converted_all)
             }
             ("$ref", Value::String(reference)) => {
-                wanted.insert(reference.clone());
+                self.wanted.insert(reference.clone());
                 value.clone()
             }
-            (_, Value::Object(_)) => converted(value, wanted, levels)?,
+            (_, Value::Object(_)) => self.converted(value, levels)?,
             (_, Value::Array(all)) => {
-                let all = all.iter().map(|it| converted(it, wanted, levels));
+                let all = all.iter().map(|it| self.converted(it, levels));
                 Value::Array(all.collect::<Result<_, _>>()?)
             }
             (_, value) => value.clone(),
@@ -108,8 +121,9 @@ fn converted(
         made.insert(key.clone(), value);
     }
     of_version_3_0(schema, &mut made);
-    only_written(schema, &mut made);
+    without_required(schema, self.without, &mut made);
     Ok(Value::Object(made))
+}
 }
 
 /// Says as 3.1 does what 3.0 says otherwise.
@@ -149,16 +163,16 @@ fn of_version_3_0(schema: &Object, made: &mut Object) {
     }
 }
 
-/// Requires nothing that only responses have.
-fn only_written(schema: &Object, made: &mut Object) {
+/// Requires nothing that values need not have.
+fn without_required(schema: &Object, without: &str, made: &mut Object) {
     let Some(Value::Object(properties)) = schema.get("properties") else {
         return;
     };
-    let is_read_only = |name: &Value| {
+    let is_without = |name: &Value| {
         let property = name.as_str().and_then(|name| properties.get(name));
-        property.and_then(|it| it.get("readOnly")) == Some(&Value::Bool(true))
+        property.and_then(|it| it.get(without)) == Some(&Value::Bool(true))
     };
     if let Some(Value::Array(required)) = made.get_mut("required") {
-        required.retain(|name| !is_read_only(name));
+        required.retain(|name| !is_without(name));
     }
 }

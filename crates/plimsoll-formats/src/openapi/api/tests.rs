@@ -80,7 +80,7 @@ fn a_document_is_taken_apart() {
     assert_eq!(examples[1], (None, json!({"name": "A"})));
     let body = put.body.as_ref().unwrap();
     assert_eq!(
-        (body.is_required, body.content[0].0.as_str()),
+        (body.is_required, body.content[0].kind.as_str()),
         (true, "application/json")
     );
     assert_eq!(api.left_out.len(), 1, "{:?}", api.left_out);
@@ -90,7 +90,7 @@ fn a_document_is_taken_apart() {
 fn schemas_of_requests_stand_alone_in_the_words_of_2020() {
     let api = parse_api(PETS, "pets.yaml", &mut no_file).unwrap();
     let schema = api.operations[1].body.as_ref().unwrap().content[0]
-        .1
+        .schema
         .clone();
     let schema = schema.unwrap();
     let pet = &schema["components"]["schemas"]["Pet"];
@@ -109,7 +109,6 @@ fn schemas_of_requests_stand_alone_in_the_words_of_2020() {
         pet["properties"]["friend"]["anyOf"][1],
         json!({"type": "null"})
     );
-    assert_eq!(property_kind(&schema, "age").as_deref(), Some("integer"));
     let tags = api.operations[0].parameters[1].schema.as_ref().unwrap();
     assert_eq!(
         tags["components"]["schemas"]["Tag"],
@@ -165,4 +164,61 @@ proptest! {
     fn no_text_makes_it_panic(text in "(openapi: 3.0.0\n|paths:\n|  /a:\n|    get:\n|      parameters:\n|      responses:\n|\\$ref: '#/paths'|&a |\\*a|[-\\[{}\\]:,] ?|x|'|\"|\n){0,20}") {
         drop(parse_api(&text, "a.yaml", &mut no_file));
     }
+}
+
+#[test]
+fn fields_of_forms_are_written_as_their_encodings_say() {
+    let text = json!({"openapi": "3.1.0", "paths": {"/": {"post": {"requestBody": {"content": {
+        "application/x-www-form-urlencoded": {
+            "schema": {"allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"b": {"type": "object"}, "c": {"type": "array"}}}]},
+            "encoding": {"b": {"style": "deepObject"}, "c": {"style": "pipeDelimited", "explode": false}},
+        },
+        "multipart/form-data": {
+            "schema": {"properties": {"file": {"type": "string"}, "meta": {"type": "object"}}},
+            "encoding": {"file": {"contentType": "image/png, Image/JPEG"}},
+        },
+        "application/json": {"schema": {"properties": {"a": {}}}},
+    }}, "responses": {}}}}, "components": {"schemas": {"A": {"properties": {"a": {"type": "array", "items": {"type": "integer"}}}}}}});
+    let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
+    let content = &api.operations[0].body.as_ref().unwrap().content;
+    let form = &content[0].fields;
+    let names: Vec<&str> = form.iter().map(|it| it.parameter.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(form[0].parameter.list, Some(ListStyle::Repeated));
+    assert_eq!(form[0].parameter.kind.as_deref(), Some("integer"));
+    assert!(form[1].parameter.is_deep && form[1].parameter.object.is_none());
+    assert_eq!(form[2].parameter.list, Some(ListStyle::Joined('|')));
+    let parts = &content[1].fields;
+    assert_eq!(parts[0].kinds, ["image/png", "image/jpeg"]);
+    // A part that is an object is JSON.
+    assert_eq!(parts[1].parameter.kind.as_deref(), Some("object"));
+    assert!(parts[1].parameter.object.is_none());
+    assert!(content[2].fields.is_empty());
+}
+
+#[test]
+fn extensions_of_schemas_are_data() {
+    let text = json!({"openapi": "3.1.0", "paths": {"/": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object", "x-policy": {"$ref": "#/none"}, "properties": {"x-a": {"type": "integer"}}}}}},
+        "x-other": [{"$ref": "none.yml"}], "responses": {}}}}});
+    let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
+    assert_eq!(api.left_out, []);
+    let schema = api.operations[0].body.as_ref().unwrap().content[0].schema.clone();
+    assert_eq!(
+        schema,
+        Some(json!({"type": "object", "properties": {"x-a": {"type": "integer"}}}))
+    );
+}
+
+#[test]
+fn a_reference_among_the_names_of_properties_describes_nothing() {
+    let text = json!({"openapi": "3.1.0", "paths": {"/": {"get": {"responses": {"200": {"content": {"application/json": {"schema": {
+        "properties": {"$ref": "#/components/schemas/A", "a": {"type": "integer"}}}}}}}}}}, "components": {"schemas": {"A": {}}}});
+    let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
+    let content = &api.operations[0].responses[0].content[0];
+    assert_eq!(api.make(content, None), Ok(json!({"a": 1})));
+    assert_eq!(
+        api.schema_of(content),
+        Some(Ok(json!({"properties": {"a": {"type": "integer"}}})))
+    );
 }

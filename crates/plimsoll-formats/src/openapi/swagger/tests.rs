@@ -84,13 +84,13 @@ fn swagger_documents_are_read_as_openapi() {
     assert_eq!(problem, Ok(json!({"type": "file"})));
     let body = post.body.as_ref().unwrap();
     assert!(body.is_required);
-    let schema = body.content[0].1.as_ref().unwrap();
+    let schema = body.content[0].schema.as_ref().unwrap();
     let pet = &schema["definitions"]["Pet"];
     assert_eq!(pet["properties"]["born"]["type"], json!(["string", "null"]));
     let form = upload.body.as_ref().unwrap();
-    assert_eq!(form.content[0].0, "multipart/form-data");
+    assert_eq!(form.content[0].kind, "multipart/form-data");
     assert_eq!(
-        form.content[0].1.as_ref().unwrap()["required"],
+        form.content[0].schema.as_ref().unwrap()["required"],
         json!(["title"])
     );
 }
@@ -101,10 +101,10 @@ fn swagger_documents_are_requests_too() {
     GET /pets?tags=a&limit=10, paths./pets.get (listPets)
     POST /pets?limit=10, paths./pets.post
       content-type: application/json
-      "{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\",\"born\":\"text\",\"friend\":{\"name\":\"text\"}}}}}"
+      "{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\",\"born\":\"string\",\"friend\":{\"name\":\"string\"}}}}}"
     POST /upload, paths./upload.post
       content-type: multipart/form-data; boundary=------------------------0000000000000000
-      "--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\ntext\r\n--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"picture\"\r\n\r\ntext\r\n--------------------------0000000000000000--\r\n"
+      "--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nstring\r\n--------------------------0000000000000000\r\nContent-Disposition: form-data; name=\"picture\"\r\n\r\nstring\r\n--------------------------0000000000000000--\r\n"
      authentication, which the document asks for
        hint: give it by `-H` or `-a`
     "#);
@@ -119,7 +119,7 @@ fn swagger_in_several_files_is_read() {
     };
     let api = parse_api(root, "api.yml", &mut read_file).unwrap();
     let made = api.make(&api.operations[0].responses[0].content[0], None);
-    assert_eq!(made, Ok(json!("te")));
+    assert_eq!(made, Ok(json!("st")));
 }
 
 #[test]
@@ -133,4 +133,15 @@ fn versions_are_numbers_or_texts() {
         let read = parse_api(text, "a.yml", &mut no_file);
         assert_eq!(read.is_ok(), is_known, "{text}");
     }
+}
+
+#[test]
+fn an_example_for_every_media_type_is_one_of_each() {
+    let text = r#"{"swagger": "2.0", "produces": ["text/plain", "text/html"], "paths": {"/a": {"get": {"responses": {
+        "200": {"schema": {"type": "string"}, "examples": {"*/*": "hello"}}}}}}}"#;
+    let api = parse_api(text, "a.json", &mut no_file).unwrap();
+    let content = &api.operations[0].responses[0].content;
+    let shown: Vec<_> = content.iter().map(|it| (it.kind.as_str(), &it.examples[0].1)).collect();
+    let hello = json!("hello");
+    assert_eq!(shown, [("text/plain", &hello), ("text/html", &hello)]);
 }

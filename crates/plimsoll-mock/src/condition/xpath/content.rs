@@ -40,6 +40,13 @@ pub enum XmlError {
     Depth,
 }
 
+impl XmlError {
+    /// Whether the content may be XML but exceeds a limit of this reader.
+    pub(crate) const fn is_limit(&self) -> bool {
+        !matches!(self, Self::Grammar(_))
+    }
+}
+
 /// Parses content as XML.
 pub(crate) fn document(content: &[u8]) -> Result<Document<'_>, XmlError> {
     if content.len() > LONGEST {

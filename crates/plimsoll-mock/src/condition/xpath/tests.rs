@@ -1,4 +1,7 @@
 use super::*;
+use crate::asked::KeptRequest;
+use crate::condition::Condition;
+use crate::condition::field::FieldTest;
 
 const ORDER: &[u8] = br#"<?xml version="1.0"?>
 <o:order xmlns:o="urn:order" id="7"><!-- c --><?p i?>
@@ -154,10 +157,38 @@ fn expressions_that_cost_too_much_are_given_up() {
 
 #[test]
 fn one_request_has_one_budget_for_all_conditions() {
-    let content = format!("<r>{}</r>", "<a/>".repeat(90_000));
+    let content = format!("<r>{}</r>", "<a/>".repeat(40_000));
     let document = document(content.as_bytes()).unwrap();
     let xpath = XPath::new("count(//a)", &[]).unwrap();
     let budget = RequestBudget::default();
     let met = (0..1_000).take_while(|_| xpath.values(&document, &budget).is_ok());
     assert!((10..100).contains(&met.count()));
+}
+
+#[test]
+fn what_costs_too_much_is_not_met_under_a_negation_either() {
+    let deep = format!("{}{}", "<a>".repeat(2_000), "</a>".repeat(2_000));
+    let mut request = KeptRequest::made("POST", "/");
+    let test = |expression: &str| {
+        let path = XPath::new(expression, &[]).unwrap();
+        Condition::XPath(Box::new(path), FieldTest::Exists)
+    };
+    let not = |condition| Condition::Not(Box::new(condition));
+    let is_met = |condition: Condition, request: &KeptRequest| condition.is_met_by(&request.asked());
+    request.body = deep.into();
+    assert!(!is_met(test("//a//a//b"), &request));
+    assert!(!is_met(not(test("//a//a//b")), &request));
+    assert!(!is_met(not(not(test("//a//a//b"))), &request));
+    // What is known decides where it can.
+    let any = Condition::Any(vec![test("//a//a//b"), test("/a")]);
+    assert!(is_met(any, &request));
+    let all = Condition::All(vec![test("//a//a//b"), test("/b")]);
+    assert!(is_met(not(all), &request));
+    request.body = "<a/>".into();
+    assert!(is_met(not(test("//a//a//b")), &request));
+    // So is content beyond the limits of XML; what is no XML at all meets no condition.
+    request.body = format!("<a>{}</a>", "x".repeat(1 << 20)).into();
+    assert!(!is_met(not(test("/b")), &request));
+    request.body = "{}".into();
+    assert!(is_met(not(test("/b")), &request));
 }

@@ -111,6 +111,10 @@ fn responses_become_ours() {
             json!({"jsonBody": {"a": "{{request.path.id}}"}, "transformers": ["response-template"]}),
             "respond.json = '{\"a\":\"{{request.path.id}}\"}'\nrespond.template = \"wiremock\"",
         ),
+        (
+            json!({"body": "{{parameters.a}}", "transformers": ["response-template"], "transformerParameters": {"a": 1}}),
+            "respond.text = \"{{parameters.a}}\"\nrespond.template = \"wiremock\"\nrespond.parameters = '{\"a\":1}'",
+        ),
         (json!({"base64Body": "AAE="}), "respond.base64 = \"AAE=\""),
         (
             json!({"fault": "CONNECTION_RESET_BY_PEER"}),
@@ -254,6 +258,29 @@ fn patterns_are_met_as_wiremock_has_it() {
             "",
             false,
         ),
+        (
+            json!({"queryParameters": {"t": {"equalToDateTime": "2026-01-01", "actualFormat": "dd/MM/yyyy", "truncateActual": "first day of month"}}}),
+            "/?t=20/01/2026",
+            "",
+            true,
+        ),
+        (json!({"queryParameters": {"n": {"equalTo": 5}}}), "/?n=5", "", true),
+        (json!({"queryParameters": {"n": {"greaterThanNumber": 5}}}), "/?n=5.5", "", true),
+        (json!({"queryParameters": {"n": {"greaterThanNumber": "5"}}}), "/?n=5", "", false),
+        (json!({"clientIp": {"equalTo": "127.0.0.1"}}), "/", "", true),
+        (json!({"clientIp": {"matches": "10[.].*"}}), "/", "", false),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$.a.[0]"}]}),
+            "/",
+            r#"{"a":[1]}"#,
+            true,
+        ),
+        (
+            json!({"bodyPatterns": [{"matchesJsonPath": "$.a.[1]"}]}),
+            "/",
+            r#"{"a":[1]}"#,
+            false,
+        ),
     ] {
         let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
         let mut asked = KeptRequest::made("POST", target);
@@ -263,6 +290,56 @@ fn patterns_are_met_as_wiremock_has_it() {
             expected,
             "{request} {target} {body}"
         );
+    }
+}
+
+/// Whether a stub matches a request with fields.
+fn is_met(request: &Value, fields: &[(&str, &str)], body: &str) -> bool {
+    let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
+    let mut asked = KeptRequest::made("POST", "/");
+    for (name, value) in fields {
+        let field = ((*name).to_owned(), value.as_bytes().to_vec());
+        asked.fields.push(field);
+    }
+    asked.body = body.as_bytes().to_vec().into();
+    stub.rule.is_met_by(&asked.asked())
+}
+
+#[test]
+fn every_field_of_a_name_counts() {
+    let fields = [("X-A", "1"), ("x-b", "0"), ("x-a", "2")];
+    for (pattern, expected) in [
+        (json!({"equalTo": "2"}), true),
+        (json!({"includes": [{"equalTo": "2"}, {"equalTo": "1"}]}), true),
+        (json!({"includes": [{"equalTo": "3"}]}), false),
+        (json!({"hasExactly": [{"equalTo": "2"}, {"equalTo": "1"}]}), true),
+        (json!({"hasExactly": [{"equalTo": "2"}]}), false),
+        (json!({"not": {"equalTo": "2"}}), false),
+    ] {
+        let request = json!({"headers": {"X-A": pattern}});
+        assert_eq!(is_met(&request, &fields, ""), expected, "{request}");
+    }
+}
+
+#[test]
+fn parts_of_forms_are_matched() {
+    let body = "--b\r\nContent-Disposition: form-data; name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{\"n\": 1}\r\n\
+                --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--b--\r\n";
+    let form = [("Content-Type", "multipart/form-data; boundary=b")];
+    for (parts, expected) in [
+        (json!([{"name": "file"}]), true),
+        (json!([{"name": "none"}]), false),
+        (json!([{"name": "file", "fileName": "a.txt", "bodyPatterns": [{"contains": "ell"}]}]), true),
+        (json!([{"name": "file", "fileName": "b.txt"}]), false),
+        (json!([{"bodyPatterns": [{"matchesJsonPath": "$.n"}]}, {"headers": {"Content-Type": {"equalTo": "text/plain"}}}]), true),
+        (json!([{"name": "meta", "bodyPatterns": [{"equalToJson": {"n": 2}}]}]), false),
+        (json!([{"matchingType": "ALL", "headers": {"Content-Type": {"matches": ".*/.*"}}}]), true),
+        (json!([{"matchingType": "ALL", "bodyPatterns": [{"contains": "hello"}]}]), false),
+        (json!([{"matchingType": "ANY", "bodyPatterns": [{"not": {"contains": "hello"}}]}]), true),
+    ] {
+        let request = json!({"multipartPatterns": parts});
+        assert_eq!(is_met(&request, &form, body), expected, "{request}");
+        assert!(!is_met(&request, &[], body), "without its media type: {request}");
     }
 }
 

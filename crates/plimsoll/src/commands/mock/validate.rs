@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_mock::config;
+use plimsoll_mock::openapi::OpenApi;
 
 use super::{FILE, failed};
 use crate::exit::Exit;
@@ -35,5 +36,26 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         plan.sets.len()
     );
     terminal::print(&line).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    for document in &plan.openapi {
+        let told = contents(document);
+        terminal::print(&told).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    }
     Ok(Exit::Fine)
+}
+
+/// Which contents of an OpenAPI document its own schemas do not accept.
+fn contents(document: &OpenApi) -> String {
+    let fit = document.fit();
+    let mut text = format!(
+        "{}: {} operations; {} contents in JSON, {} of which their schemas do not accept",
+        document.file().display(),
+        document.operations(),
+        fit.judged,
+        fit.unfit.len()
+    );
+    for unfit in fit.unfit {
+        let whose = if unfit.is_documents { "the document" } else { "the content made" };
+        text.push_str(&format!("\n  {}, {whose}: {}", unfit.response, unfit.reason));
+    }
+    text
 }

@@ -1,6 +1,11 @@
 //! Dates: patterns of Java (and of date-fns, which has the same letters), offsets, time zones.
 
+mod read;
+
+mod truncation;
+
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
@@ -8,24 +13,30 @@ use jiff::{Span, Timestamp, Zoned};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
+pub(crate) use self::read::{is_pattern, parsed_by};
+pub(crate) use self::truncation::Truncation;
+
 /// Now, in UTC.
-pub(super) fn now() -> Zoned {
+pub(crate) fn now() -> Zoned {
     let wall = SystemClock.wall();
     let now = Timestamp::try_from(wall).unwrap_or(Timestamp::UNIX_EPOCH);
     now.to_zoned(TimeZone::UTC)
 }
 
 /// A time in another zone, such as `Europe/Berlin`, `UTC` or `GMT+1`.
-pub(super) fn in_zone(time: &Zoned, name: &str) -> Result<Zoned, String> {
-    let zone = match name {
-        "Z" | "GMT" | "UTC" => TimeZone::UTC,
-        name => TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`"))?,
-    };
-    Ok(time.with_time_zone(zone))
+pub(crate) fn in_zone(time: &Zoned, name: &str) -> Result<Zoned, String> {
+    Ok(time.with_time_zone(zone(name)?))
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    match name {
+        "Z" | "GMT" | "UTC" => Ok(TimeZone::UTC),
+        name => TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")),
+    }
 }
 
 /// A time moved by an offset such as `3 days` or `-24 seconds`.
-pub(super) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, String> {
+pub(crate) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, String> {
     let wrong = || format!("`{offset}` is no offset such as `3 days`");
     let mut words = offset.split_whitespace();
     let count: i64 = words
@@ -38,7 +49,7 @@ pub(super) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, String> {
 }
 
 /// So many of a unit, such as `days`.
-pub(super) fn span(count: i64, unit: &str) -> Option<Span> {
+pub(crate) fn span(count: i64, unit: &str) -> Option<Span> {
     let unit = unit.trim_end_matches('s').to_ascii_lowercase();
     let span = Span::new();
     match unit.as_str() {
@@ -55,7 +66,7 @@ pub(super) fn span(count: i64, unit: &str) -> Option<Span> {
 }
 
 /// A date in a text, by RFC 3339, by RFC 9557, or a day alone.
-pub(super) fn parsed(text: &str) -> Result<Zoned, String> {
+pub(crate) fn parsed(text: &str) -> Result<Zoned, String> {
     let wrong = || format!("`{text}` is no date such as 2026-01-31T12:00:00Z");
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.to_zoned(TimeZone::UTC));
@@ -69,17 +80,40 @@ pub(super) fn parsed(text: &str) -> Result<Zoned, String> {
 }
 
 /// As WireMock writes dates without a format: `2026-01-31T12:00:00Z`.
-pub(super) fn iso(time: &Zoned) -> Result<String, String> {
+pub(crate) fn iso(time: &Zoned) -> Result<String, String> {
     formatted(time, "yyyy-MM-dd'T'HH:mm:ssXXX")
 }
 
 /// A time by a pattern of Java's `SimpleDateFormat`, or `epoch` (milliseconds) or `unix` (seconds).
-pub(super) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
+pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
     match pattern {
         "epoch" => return Ok(time.timestamp().as_millisecond().to_string()),
         "unix" => return Ok(time.timestamp().as_second().to_string()),
         _ => {}
     }
+    let mut text = String::new();
+    for piece in pieces(pattern) {
+        match piece {
+            Piece::Text(literal) => text.push_str(&literal),
+            Piece::Field(letter, count) => {
+                push(&mut text, time, letter, count).ok_or_else(|| {
+                    format!("`{letter}` of the date format `{pattern}` is not known here")
+                })?
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// A part of a pattern.
+enum Piece {
+    Text(String),
+    /// A letter and how often it stands there.
+    Field(char, usize),
+}
+
+fn pieces(pattern: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
     let mut text = String::new();
     let mut letters = pattern.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -101,32 +135,37 @@ pub(super) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
             text.push(letter);
             continue;
         }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut text)));
+        }
         let mut count = 1;
         while letters.next_if_eq(&letter).is_some() {
             count += 1;
         }
-        push(&mut text, time, letter, count).ok_or_else(|| {
-            format!("`{letter}` of the date format `{pattern}` is not known here")
-        })?;
+        pieces.push(Piece::Field(letter, count));
     }
-    Ok(text)
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    pieces
 }
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 fn push(text: &mut String, time: &Zoned, letter: char, count: usize) -> Option<()> {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
     let number = |text: &mut String, number: i64| {
         write!(text, "{number:0count$}").expect("texts take everything");
     };
@@ -197,6 +236,11 @@ const fn weekday(day: Weekday) -> &'static str {
         Weekday::Saturday => "Saturday",
         Weekday::Sunday => "Sunday",
     }
+}
+
+/// A time as the system's clock has it.
+pub(crate) fn system_time(time: &Zoned) -> SystemTime {
+    time.timestamp().into()
 }
 
 #[cfg(test)]

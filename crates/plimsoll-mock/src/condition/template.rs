@@ -1,0 +1,57 @@
+//! Tests of what templates come to.
+
+use std::fmt;
+
+use super::field::FieldTest;
+use crate::asked::Asked;
+use crate::template::Written;
+
+/// A test of what a template comes to for a request.
+#[derive(Debug, Clone)]
+pub struct TemplateTest {
+    /// As it was written.
+    pub text: String,
+    /// The template.
+    pub written: Written,
+    /// What its text must be.
+    pub expected: Expected,
+}
+
+/// What the text of a template must be.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    /// It meets a test.
+    Test(FieldTest),
+    /// It is equal to what another template comes to.
+    Same(String, Written),
+}
+
+impl TemplateTest {
+    /// Whether a request meets it.
+    pub(super) fn is_met_by(&self, asked: &Asked<'_>) -> bool {
+        let text = self.written.fill(asked);
+        match &self.expected {
+            Expected::Test(test) => test.is_met_by_any([text.as_str()].into_iter()),
+            Expected::Same(_, other) => text == other.fill(asked),
+        }
+    }
+
+    /// What the template comes to, for people.
+    pub(super) fn found(&self, asked: &Asked<'_>) -> String {
+        let text = format!("{:?}", self.written.fill(asked));
+        match &self.expected {
+            Expected::Test(_) => text,
+            Expected::Same(_, other) => format!("{text} and {:?}", other.fill(asked)),
+        }
+    }
+}
+
+impl fmt::Display for TemplateTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ", self.text)?;
+        match &self.expected {
+            Expected::Test(test) => test.fmt(f),
+            Expected::Same(other, _) => write!(f, "equals {other:?}"),
+        }
+    }
+}
