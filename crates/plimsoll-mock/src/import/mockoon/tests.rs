@@ -26,7 +26,8 @@ const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix"
     {"type": "http", "method": "get", "endpoint": "a(b)?/:id([0-9]+)", "responses": [{"statusCode": 200}]},
     {"type": "crud", "method": "", "endpoint": "things", "responses": [
       {"bodyType": "DATABUCKET", "databucketID": "d2", "crudKey": "key", "default": true}]},
-    {"type": "http", "method": "get", "endpoint": "{odd}", "responses": [{"statusCode": 200}]}
+    {"type": "http", "method": "get", "endpoint": "braces/{a-b}/:id", "responses": [{"statusCode": 200}]},
+    {"type": "http", "method": "get", "endpoint": ":x{odd}", "responses": [{"statusCode": 200}]}
   ]}"#;
 
 #[test]
@@ -58,7 +59,7 @@ fn routes_become_rules() {
     for expected in [
         "routes[1].responses[3]: respond.json: `a` is not known here",
         "routes[4]: is a CRUD route without a response",
-        "routes[7]: `{odd}` of the path is not known here",
+        "routes[8]: `:x{odd}` of the path is not known here",
     ] {
         assert!(told.contains(expected), "no `{expected}` in {told}");
     }
@@ -76,6 +77,8 @@ fn routes_become_rules() {
         ("GET", "/api/ab/7", "", 200),
         ("GET", "/api/a/7", "", 200),
         ("GET", "/api/ab/x", "", 0),
+        ("GET", "/api/braces/%7Ba-b%7D/7", "", 200),
+        ("GET", "/api/braces/x/7", "", 0),
     ] {
         let mut request = KeptRequest::made(method, target);
         request.body = body.as_bytes().to_vec().into();
