@@ -209,13 +209,18 @@ impl<'a> Asked<'a> {
 
     /// The operation of GraphQL that it asks for, if it does.
     pub(crate) fn operation(&self) -> Option<&Operation> {
-        let operation = self.parsed.operation.get_or_init(|| graphql::operation(self));
+        let operation = self
+            .parsed
+            .operation
+            .get_or_init(|| graphql::operation(self));
         operation.as_ref()
     }
 
     /// The parameters of the query, decoded.
     pub fn parameters(&self) -> &Pairs {
-        self.parsed.parameters.get_or_init(|| pairs(self.query.unwrap_or_default().as_bytes()))
+        self.parsed
+            .parameters
+            .get_or_init(|| pairs(self.query.unwrap_or_default().as_bytes()))
     }
 
     /// The fields of a form (`application/x-www-form-urlencoded`), decoded; none of anything else.

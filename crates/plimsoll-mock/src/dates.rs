@@ -95,9 +95,11 @@ pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
     for piece in pieces(pattern) {
         match piece {
             Piece::Text(literal) => text.push_str(&literal),
-            Piece::Field(letter, count) => push(&mut text, time, letter, count).ok_or_else(|| {
-                format!("`{letter}` of the date format `{pattern}` is not known here")
-            })?,
+            Piece::Field(letter, count) => {
+                push(&mut text, time, letter, count).ok_or_else(|| {
+                    format!("`{letter}` of the date format `{pattern}` is not known here")
+                })?
+            }
         }
     }
     Ok(text)

@@ -19,7 +19,11 @@ pub(super) fn wiremock_org(bench: &Bench<'_>) -> Result<Results, Failure> {
     let mut results = Results::default();
     for page in files(&docs, &["md", "mdx"])? {
         let text = fs::read_to_string(&page).map_err(|it| it.to_string())?;
-        let name = page.strip_prefix(&docs).unwrap_or(&page).display().to_string();
+        let name = page
+            .strip_prefix(&docs)
+            .unwrap_or(&page)
+            .display()
+            .to_string();
         for (number, found) in block.captures_iter(&text).enumerate() {
             let Ok(value) = serde_json::from_str::<Value>(&found[1]) else {
                 // Many are parts of documents.

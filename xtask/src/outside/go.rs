@@ -23,9 +23,20 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         let answer = raw(serving.port, &bytes, Duration::from_millis(700));
         let seen = format!("{} (closed: {})", answer.status, answer.is_closed);
         let is_rejected = answer.status >= 400 || answer.status == 0;
-        let is_right = if is_valid { answer.status != 400 } else { is_rejected };
-        let what = if is_valid { "a request that Go accepts" } else { "a request that Go rejects" };
-        results.take(name, is_right.then_some(()).ok_or(format!("{what}: {seen}")));
+        let is_right = if is_valid {
+            answer.status != 400
+        } else {
+            is_rejected
+        };
+        let what = if is_valid {
+            "a request that Go accepts"
+        } else {
+            "a request that Go rejects"
+        };
+        results.take(
+            name,
+            is_right.then_some(()).ok_or(format!("{what}: {seen}")),
+        );
     }
     Ok(results)
 }
@@ -44,7 +55,11 @@ fn cases(source: &str) -> Vec<(String, Vec<u8>, bool)> {
             continue;
         };
         // The last field is the error; `noError` is none.
-        let is_valid = rest.trim_end().trim_end_matches('}').trim_end().ends_with("noError,");
+        let is_valid = rest
+            .trim_end()
+            .trim_end_matches('}')
+            .trim_end()
+            .ends_with("noError,");
         let line = String::from_utf8_lossy(&bytes);
         let line = line.lines().next().unwrap_or_default().to_owned();
         cases.push((format!("reqTests {} {line}", number + 1), bytes, is_valid));

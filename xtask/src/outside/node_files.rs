@@ -76,7 +76,9 @@ fn is_default(before: &str, server: &str) -> bool {
     let of_group = |found: &regex::Captures<'_>| {
         let at = found.get(0).map_or(0, |it| it.start());
         let before = before.get(..at).unwrap_or_default();
-        let outer = opened.captures_iter(before).filter(|it| it[1].len() < found[1].len());
+        let outer = opened
+            .captures_iter(before)
+            .filter(|it| it[1].len() < found[1].len());
         outer.last().is_none_or(|it| &it[2] == "describe")
     };
     let last = made.captures_iter(before).filter(of_group).last();

@@ -19,15 +19,16 @@ use crate::server::Server;
 /// Runs the tests of Cloudflare's parser.
 pub(super) fn cloudflare(bench: &Bench<'_>) -> Result<Results, Failure> {
     let folder = bench.checkout.join("packages/workers-shared/utils/tests");
-    let test = pattern(
-        r"(?s)\ntest\(\x22([^\x22]+)\x22.*?const input = `(.*?)`;(.*?)\n\}\);",
-    );
+    let test = pattern(r"(?s)\ntest\(\x22([^\x22]+)\x22.*?const input = `(.*?)`;(.*?)\n\}\);");
     let rule = pattern(
         r#"(?s)\{\s*from: "([^"]*)",\s*status: (\d+),\s*to: "([^"]*)",\s*lineNumber: \d+,?\s*\}"#,
     );
     let invalid = pattern(r"(?s)\{\s*line: .*?lineNumber: (\d+)");
     let mut results = Results::default();
-    for file in ["parseRedirects.valid.test.ts", "parseRedirects.invalid.test.ts"] {
+    for file in [
+        "parseRedirects.valid.test.ts",
+        "parseRedirects.invalid.test.ts",
+    ] {
         let source = fs::read_to_string(folder.join(file)).map_err(|it| it.to_string())?;
         for found in test.captures_iter(&source) {
             let (name, input, rest) = (&found[1], &found[2], &found[3]);
@@ -54,9 +55,11 @@ pub(super) fn cloudflare(bench: &Bench<'_>) -> Result<Results, Failure> {
 /// Runs the tests of Netlify's parser.
 pub(super) fn netlify(bench: &Bench<'_>) -> Result<Results, Failure> {
     let folder = bench.checkout.join("packages/redirect-parser/tests");
-    let source = fs::read_to_string(folder.join("line-parser.test.ts")).map_err(|it| it.to_string())?;
+    let source =
+        fs::read_to_string(folder.join("line-parser.test.ts")).map_err(|it| it.to_string())?;
     let start = pattern(r"redirectsFiles: \['([^']+)'\] \}");
-    let rule = pattern(r"(?s)\{[^{}]*?from: '([^']*)',\s*path: '[^']*',\s*to: '([^']*)',?([^{}]*)\}");
+    let rule =
+        pattern(r"(?s)\{[^{}]*?from: '([^']*)',\s*path: '[^']*',\s*to: '([^']*)',?([^{}]*)\}");
     let status = pattern(r"status: (\d+)");
     let starts: Vec<_> = start.captures_iter(&source).collect();
     let mut results = Results::default();
@@ -118,7 +121,10 @@ impl Rule {
             to = to.replace(":splat", "rest");
         }
         let name = pattern(r"/:([A-Za-z]\w*)");
-        let names: Vec<String> = name.captures_iter(&from).map(|it| it[1].to_owned()).collect();
+        let names: Vec<String> = name
+            .captures_iter(&from)
+            .map(|it| it[1].to_owned())
+            .collect();
         for name in names {
             from = from.replace(&format!(":{name}"), "place");
             to = to.replace(&format!(":{name}"), "place");
@@ -173,7 +179,10 @@ impl Case<'_> {
                 continue;
             };
             // The first rule of a path answers.
-            let (to, status) = seen.entry(from.clone()).or_insert((to, rule.status)).clone();
+            let (to, status) = seen
+                .entry(from.clone())
+                .or_insert((to, rule.status))
+                .clone();
             let answer = request(serving.port, "GET", &from, &[], None);
             let location = answer.field("location").unwrap_or_default();
             let is_met = answer.status == status && location == to;
@@ -202,9 +211,17 @@ fn printed(bench: &Bench<'_>, arguments: &[&str]) -> Result<String, String> {
         .read_line(&mut listening)
         .map_err(|it| it.to_string())?;
     let port = listening.trim_end().trim_end_matches('/');
-    let port = port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = port
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
     // Rules are read with the first request.
-    request(port.ok_or("the server does not listen")?, "GET", "/", &[], None);
+    request(
+        port.ok_or("the server does not listen")?,
+        "GET",
+        "/",
+        &[],
+        None,
+    );
     let stderr = server.0.stderr.take().ok_or("the server has no output")?;
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -475,7 +475,10 @@ impl Reader<'_> {
             let mut parameter = encoding.and_then(Value::as_object).cloned();
             let parameter = parameter.get_or_insert_default();
             let kinds = parameter.get("contentType").and_then(Value::as_str);
-            let kinds = kinds.into_iter().flat_map(|kinds| kinds.split(',')).map(bare);
+            let kinds = kinds
+                .into_iter()
+                .flat_map(|kinds| kinds.split(','))
+                .map(bare);
             let kinds = kinds.collect();
             parameter.insert("schema".to_owned(), schema);
             let parameter = Value::Object(std::mem::take(parameter));

@@ -247,7 +247,8 @@ fn form(fields: &[&Value], consumes: &[String]) -> Value {
         .filter_map(|field| Some((name(field)?, field_schema(field))));
     let properties: Object = properties.collect();
     let encoding = fields.iter();
-    let encoding = encoding.filter_map(|field| Some((name(field)?, Value::Object(list_style(field)?))));
+    let encoding =
+        encoding.filter_map(|field| Some((name(field)?, Value::Object(list_style(field)?))));
     let encoding: Object = encoding.collect();
     let required = fields.iter().filter(|field| is_required(field));
     let required: Vec<String> = required.filter_map(|field| name(field)).collect();

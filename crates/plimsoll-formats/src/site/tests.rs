@@ -233,7 +233,11 @@ fn a_path_has_a_hundred_fields_at_most() {
 fn repeated_slashes_of_paths_are_one() {
     for dialect in [Dialect::Netlify, Dialect::Cloudflare] {
         let parsed = parse_redirects("/a//b///c https://x.example//y 301", dialect);
-        let shown: Vec<_> = parsed.entries.iter().map(|rule| (rule.from.as_str(), rule.to.as_str())).collect();
+        let shown: Vec<_> = parsed
+            .entries
+            .iter()
+            .map(|rule| (rule.from.as_str(), rule.to.as_str()))
+            .collect();
         assert_eq!(shown, [("/a/b/c", "https://x.example//y")]);
     }
 }

@@ -168,15 +168,21 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
                 Pattern::XPath(path, prefixes(namespaces.as_ref()), Some(Box::new(inner)))
             }
             ("not", value) => not(pattern_within(value, at, notes, levels)?),
-            ("before", Value::String(text)) => {
-                Pattern::Time(TimeOrder::Before, offset(text, &times), times.options.clone())
-            }
-            ("after", Value::String(text)) => {
-                Pattern::Time(TimeOrder::After, offset(text, &times), times.options.clone())
-            }
-            ("equalToDateTime", Value::String(text)) => {
-                Pattern::Time(TimeOrder::Equal, offset(text, &times), times.options.clone())
-            }
+            ("before", Value::String(text)) => Pattern::Time(
+                TimeOrder::Before,
+                offset(text, &times),
+                times.options.clone(),
+            ),
+            ("after", Value::String(text)) => Pattern::Time(
+                TimeOrder::After,
+                offset(text, &times),
+                times.options.clone(),
+            ),
+            ("equalToDateTime", Value::String(text)) => Pattern::Time(
+                TimeOrder::Equal,
+                offset(text, &times),
+                times.options.clone(),
+            ),
             ("and" | "or" | "includes" | "hasExactly", Value::Array(all)) => {
                 let patterns = all
                     .into_iter()

@@ -207,11 +207,7 @@ pub(super) fn parts(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec<
     all.filter(says).collect()
 }
 
-fn part_of(
-    mut part: Map<String, Value>,
-    at: &str,
-    notes: &mut Notes,
-) -> Option<MappingPart> {
+fn part_of(mut part: Map<String, Value>, at: &str, notes: &mut Notes) -> Option<MappingPart> {
     let before = format!("{at}.");
     let name = text(&mut part, "name", &before, notes);
     let file_name = text(&mut part, "fileName", &before, notes);

@@ -78,7 +78,11 @@ fn a_mapping_is_taken_apart() {
         panic!("{:?}", mapping.parts);
     };
     assert_eq!(
-        (part.name.as_deref(), part.file_name.as_deref(), part.is_every),
+        (
+            part.name.as_deref(),
+            part.file_name.as_deref(),
+            part.is_every
+        ),
         (Some("file"), Some("a.txt"), true)
     );
     assert_eq!((part.headers.len(), part.bodies.len()), (1, 1));

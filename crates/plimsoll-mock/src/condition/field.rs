@@ -80,7 +80,11 @@ mod tests {
         assert!(!FieldTest::Exists.is_met_by_any([].into_iter()));
         assert!(FieldTest::Absent.is_met_by_any([].into_iter()));
         for operator in TextOperator::ALL {
-            assert!(!text(operator).is_met_by_any([].into_iter()), "{}", operator.name());
+            assert!(
+                !text(operator).is_met_by_any([].into_iter()),
+                "{}",
+                operator.name()
+            );
             assert!(!text(operator).is_met_by_bytes([&b"\xff"[..]].into_iter()));
         }
         assert!(FieldTest::Exists.is_met_by_bytes([&b"\xff"[..]].into_iter()));

@@ -162,7 +162,8 @@ impl Condition {
 
     /// Whether a request meets it; absent if that takes more than its limits, so that its negation is not met either.
     pub(crate) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
-        let with_json = |judge: &dyn Fn(&Value) -> Option<bool>| asked.json().map_or(Some(false), judge);
+        let with_json =
+            |judge: &dyn Fn(&Value) -> Option<bool>| asked.json().map_or(Some(false), judge);
         Some(match self {
             Self::Path(test) => test.is_met_by(&asked.path),
             Self::Pattern(pattern) => pattern.matches(&asked.path),
@@ -241,9 +242,9 @@ impl Condition {
             },
             Self::Jayway(path, _) => match asked.json() {
                 None => no_json(asked),
-                Some(json) => {
-                    cut(&joined(path.query(json).iter().map(ToString::to_string).collect()))
-                }
+                Some(json) => cut(&joined(
+                    path.query(json).iter().map(ToString::to_string).collect(),
+                )),
             },
             Self::Schema(_, schema) => match asked.json() {
                 None => no_json(asked),

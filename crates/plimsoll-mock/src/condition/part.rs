@@ -65,7 +65,11 @@ const MOST_SHOWN: usize = 20;
 
 impl fmt::Display for PartTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_every { "every part" } else { "a part" })?;
+        f.write_str(if self.is_every {
+            "every part"
+        } else {
+            "a part"
+        })?;
         if let Some(name) = &self.name {
             write!(f, ", name {name}")?;
         }

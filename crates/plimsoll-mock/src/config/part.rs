@@ -38,12 +38,10 @@ fn test(mut table: Table<'_>, context: &Context) -> Option<PartTest> {
     } else {
         compile(table, context)
     };
-    conditions
-        .filter(|_| is_whole)
-        .map(|conditions| PartTest {
-            name,
-            file_name,
-            conditions,
-            is_every,
-        })
+    conditions.filter(|_| is_whole).map(|conditions| PartTest {
+        name,
+        file_name,
+        conditions,
+        is_every,
+    })
 }

@@ -95,7 +95,8 @@ impl Found {
     /// Takes a field from the beginning of a text; the rest of it.
     fn take<'t>(&mut self, letter: char, digits: usize, text: &'t str) -> Option<&'t str> {
         let is_word = |it: char| it.is_alphabetic();
-        let word = |text: &'t str| text.split_at(text.find(|it| !is_word(it)).unwrap_or(text.len()));
+        let word =
+            |text: &'t str| text.split_at(text.find(|it| !is_word(it)).unwrap_or(text.len()));
         let is_digit = |it: char| it.is_ascii_digit();
         let end = text.find(|it| !is_digit(it)).unwrap_or(text.len());
         let (number, rest) = text.split_at(end.min(digits));
@@ -194,11 +195,31 @@ mod tests {
         for (text, pattern, expected) in [
             ("31/01/2026", "dd/MM/yyyy", "2026-01-31T00:00:00Z"),
             ("20260131230509", "yyyyMMddHHmmss", "2026-01-31T23:05:09Z"),
-            ("Sat, 31 Jan 26 11:05 PM", "EEE, d MMM yy hh:mm a", "2026-01-31T23:05:00Z"),
-            ("1 February 2026, 12 o'clock AM", "d MMMM yyyy, h 'o''clock' a", "2026-02-01T00:00:00Z"),
-            ("2026-01-31T23:05:09.5+02:00", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2026-01-31T21:05:09Z"),
-            ("2026-01-31 23:05 -0130", "yyyy-MM-dd HH:mm Z", "2026-02-01T00:35:00Z"),
-            ("2026-07-31 12:00 Europe/Berlin", "yyyy-MM-dd HH:mm z", "2026-07-31T10:00:00Z"),
+            (
+                "Sat, 31 Jan 26 11:05 PM",
+                "EEE, d MMM yy hh:mm a",
+                "2026-01-31T23:05:00Z",
+            ),
+            (
+                "1 February 2026, 12 o'clock AM",
+                "d MMMM yyyy, h 'o''clock' a",
+                "2026-02-01T00:00:00Z",
+            ),
+            (
+                "2026-01-31T23:05:09.5+02:00",
+                "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+                "2026-01-31T21:05:09Z",
+            ),
+            (
+                "2026-01-31 23:05 -0130",
+                "yyyy-MM-dd HH:mm Z",
+                "2026-02-01T00:35:00Z",
+            ),
+            (
+                "2026-07-31 12:00 Europe/Berlin",
+                "yyyy-MM-dd HH:mm z",
+                "2026-07-31T10:00:00Z",
+            ),
             ("1769900709123", "epoch", "2026-01-31T23:05:09Z"),
             ("1769900709", "unix", "2026-01-31T23:05:09Z"),
         ] {

@@ -65,7 +65,9 @@ impl Truncation {
             }
             Self::LastDayOfYear => (day.last_of_year(), midnight),
         };
-        day.to_datetime(clock).to_zoned(time.time_zone().clone()).ok()
+        day.to_datetime(clock)
+            .to_zoned(time.time_zone().clone())
+            .ok()
     }
 
     /// Moves a time of the system's clock, in UTC.
@@ -96,7 +98,11 @@ mod tests {
         ];
         for ((name, _), expected) in NAMES.iter().zip(expected) {
             let truncation = Truncation::named(&name.to_uppercase()).unwrap();
-            assert_eq!(iso(&truncation.of(&time).unwrap()).unwrap(), expected, "{name}");
+            assert_eq!(
+                iso(&truncation.of(&time).unwrap()).unwrap(),
+                expected,
+                "{name}"
+            );
         }
         assert!(Truncation::named("first day").is_err());
     }

@@ -22,8 +22,12 @@ const WITH_ARGUMENTS: [(&str, Run); 26] = [
         let amount = number(&float_between(call, 0.0, 1_000.0, 2.0)?).unwrap_or(0.0);
         Ok(format!("{amount:.2}").into())
     }),
-    ("location.latitude", |call| float_between(call, -90.0, 90.0, 4.0)),
-    ("location.longitude", |call| float_between(call, -180.0, 180.0, 4.0)),
+    ("location.latitude", |call| {
+        float_between(call, -90.0, 90.0, 4.0)
+    }),
+    ("location.longitude", |call| {
+        float_between(call, -180.0, 180.0, 4.0)
+    }),
     ("string.uuid", |call| Ok(call.with(uuid).into())),
     ("datatype.uuid", |call| Ok(call.with(uuid).into())),
     ("string.alpha", |call| Ok(characters(call, LETTERS))),
@@ -136,7 +140,9 @@ fn float(call: &Call<'_>) -> Result<Value, String> {
 fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<Value, String> {
     let (least, most) = bounds(call, least, most)?;
     let given = ["fractionDigits", "dec", "precision"];
-    let mut given = given.iter().filter_map(|name| call.option(name).and_then(number));
+    let mut given = given
+        .iter()
+        .filter_map(|name| call.option(name).and_then(number));
     // A precision is a step, such as 0.01.
     let digits = match given.next() {
         Some(step) if step > 0.0 && step < 1.0 => -step.log10().floor(),
@@ -145,7 +151,9 @@ fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<
     };
     let scale = 10_f64.powf(digits.clamp(0.0, 15.0).trunc());
     let chosen = call.with(|rng| rng.f64()) * (most - least) + least;
-    Ok(of_number(((chosen * scale).round() / scale).clamp(least, most)))
+    Ok(of_number(
+        ((chosen * scale).round() / scale).clamp(least, most),
+    ))
 }
 
 /// `min` and `max`, or the greatest number alone.
@@ -181,9 +189,17 @@ fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, String> {
 /// A time within so many units from now.
 fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, String> {
     let count = call.option(unit).and_then(number).unwrap_or(1.0).abs();
-    let seconds = count * if unit == "years" { 31_536_000.0 } else { 86_400.0 };
+    let seconds = count
+        * if unit == "years" {
+            31_536_000.0
+        } else {
+            86_400.0
+        };
     let share = call.with(|rng| rng.f64()) * (most - least) + least;
-    #[expect(clippy::cast_possible_truncation, reason = "parts of a second do not matter")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "parts of a second do not matter"
+    )]
     let offset = (share * seconds) as i64;
     let time = dates::moved(&dates::now(), &format!("{offset} seconds"))?;
     dates::formatted(&time, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX").map(Value::from)

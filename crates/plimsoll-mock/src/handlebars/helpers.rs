@@ -224,8 +224,12 @@ impl HelperDef for Function {
         let changed = render.context();
         let now = changed.as_deref().unwrap_or(context);
         let value = self.value(helper, inner.as_ref(), now)?;
-        let name_at = self.name_at.and_then(|at| at.checked_sub(inner.iter().len()));
-        let name = name_at.and_then(|at| helper.param(at)).map(|it| shown(it.value()));
+        let name_at = self
+            .name_at
+            .and_then(|at| at.checked_sub(inner.iter().len()));
+        let name = name_at
+            .and_then(|at| helper.param(at))
+            .map(|it| shown(it.value()));
         match name {
             Some(name) => set(render, context, &name, value),
             None => output.write(&shown(&value))?,

@@ -218,7 +218,9 @@ pub(super) const HELPERS: [Entry; 61] = [
     ("email", Block::None, |call| {
         Ok(faker::made(call, Fake::Email))
     }),
-    ("city", Block::None, |call| Ok(faker::made(call, Fake::City))),
+    ("city", Block::None, |call| {
+        Ok(faker::made(call, Fake::City))
+    }),
     ("country", Block::None, |call| {
         Ok(faker::made(call, Fake::Country))
     }),
@@ -231,7 +233,9 @@ pub(super) const HELPERS: [Entry; 61] = [
     ("company", Block::None, |call| {
         Ok(faker::made(call, Fake::Company))
     }),
-    ("ipv4", Block::None, |call| Ok(faker::made(call, Fake::Ipv4))),
+    ("ipv4", Block::None, |call| {
+        Ok(faker::made(call, Fake::Ipv4))
+    }),
     ("lorem", Block::None, |call| Ok(faker::words(call, 0, 7))),
     ("title", Block::None, |call| {
         Ok(call

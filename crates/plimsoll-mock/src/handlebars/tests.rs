@@ -127,7 +127,10 @@ fn templates_of_wiremock_are_filled() {
             "1 1 2",
         ),
         ("{{jsonPath request.body '$.user.tags.[1]'}}", "y"),
-        ("{{stripes 4 'even' 'odd'}} {{stripes '5' 'even' 'odd'}}", "even odd"),
+        (
+            "{{stripes 4 'even' 'odd'}} {{stripes '5' 'even' 'odd'}}",
+            "even odd",
+        ),
         ("{{#if (contains 'abc' 'b')}}in{{/if}}", "in"),
         ("{{! remark }}{{substring 'abcdef' 1 3}}", "bc"),
     ] {

@@ -133,7 +133,10 @@ mod tests {
     #[test]
     fn a_file_is_known_by_what_it_holds() {
         for (text, expected) in [
-            (r#"{"posts": [{"id": 1}], "profile": {"name": "x"}}"#, Some(ForeignKind::JsonServer)),
+            (
+                r#"{"posts": [{"id": 1}], "profile": {"name": "x"}}"#,
+                Some(ForeignKind::JsonServer),
+            ),
             (r#"{"posts": []}"#, Some(ForeignKind::JsonServer)),
             (r#"{"profile": {"name": "x"}}"#, None),
             (r#"{"posts": [1]}"#, None),

@@ -326,7 +326,14 @@ impl Maker<'_> {
             ("request_number", _) => {
                 let mut number = Table::new();
                 number.push("scenario", self.counter());
-                number.push("op", if rule.operator == "equals" { "equal" } else { "regex" });
+                number.push(
+                    "op",
+                    if rule.operator == "equals" {
+                        "equal"
+                    } else {
+                        "regex"
+                    },
+                );
                 let value = match rule.operator.as_str() {
                     "equals" | "regex" => rule.value.clone(),
                     "regex_i" => format!("(?i){}", rule.value),
@@ -488,7 +495,11 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
         "equals" if rule.value.contains("{{") => test.push("same", rule.value.as_str()),
         "equals" => test.push("value", rule.value.as_str()),
         "regex" | "regex_i" if !rule.value.contains("{{") => {
-            let flags = if rule.operator == "regex_i" { "(?i)" } else { "" };
+            let flags = if rule.operator == "regex_i" {
+                "(?i)"
+            } else {
+                ""
+            };
             test.push("op", "regex");
             test.push("value", format!("{flags}{}", rule.value));
         }

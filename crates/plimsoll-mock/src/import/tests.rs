@@ -202,16 +202,28 @@ fn a_file_of_json_server_becomes_collections() {
     let path = folder.path().join("db.json");
     fs::write(&path, text).unwrap();
     let imported = read(&path).unwrap_or_else(|told| panic!("{told:?}"));
-    assert_eq!((imported.kind, imported.rules), (ForeignKind::JsonServer, 3));
+    assert_eq!(
+        (imported.kind, imported.rules),
+        (ForeignKind::JsonServer, 3)
+    );
     assert_eq!(
         imported.text(None),
         "[[collections]]\npath = \"/\"\nfile = \"db.json\"\n"
     );
     let file = compiled(&imported);
-    for (target, expected) in [("/posts/1", 200), ("/posts", 200), ("/profile", 200), ("/posts/2", 404)] {
+    for (target, expected) in [
+        ("/posts/1", 200),
+        ("/posts", 200),
+        ("/profile", 200),
+        ("/posts/2", 404),
+    ] {
         let request = asked("GET", target, &[], "");
         let mut collections = file.plan.collections.iter();
         let said = collections.find_map(|it| it.answer(&request.asked()));
-        assert_eq!(said.map(|said| said.status.as_u16()), Some(expected), "{target}");
+        assert_eq!(
+            said.map(|said| said.status.as_u16()),
+            Some(expected),
+            "{target}"
+        );
     }
 }

@@ -164,7 +164,10 @@ fn part_condition(part: &MappingPart) -> Result<Entry, String> {
     }
     let mut when = When::new();
     for field in &part.headers {
-        when.and(condition(Site::Field("headers", &field.name), &field.pattern)?);
+        when.and(condition(
+            Site::Field("headers", &field.name),
+            &field.pattern,
+        )?);
     }
     for pattern in &part.bodies {
         when.and(condition(Site::Body, pattern)?);

@@ -74,7 +74,10 @@ pub(super) fn of_parts(fields: &[FormField], asked: &Asked<'_>) -> Result<Value,
 
 fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, String> {
     // The default of a part (RFC 7578, section 4.4).
-    let kind = part.asked.header_text("content-type").unwrap_or("text/plain");
+    let kind = part
+        .asked
+        .header_text("content-type")
+        .unwrap_or("text/plain");
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let kind = kind.to_ascii_lowercase();
     let kinds = field.map_or(&[][..], |field| field.kinds.as_slice());

@@ -139,11 +139,9 @@ impl RequestCheck {
         } else if kind == "multipart/form-data" {
             match form::of_parts(fields, asked) {
                 Ok(value) => judge(validator, &at, &value, errors),
-                Err(wrong) => errors.extend(
-                    wrong
-                        .iter()
-                        .map(|it| error(&at, &it.pointer, &it.message)),
-                ),
+                Err(wrong) => {
+                    errors.extend(wrong.iter().map(|it| error(&at, &it.pointer, &it.message)))
+                }
             }
         }
         Ok(())
