@@ -114,21 +114,21 @@ fn rules_count_requests_and_compare_templates() {
     assert_eq!(imported.left_out, []);
     let states = States::default();
     let file = imported.compile(Path::new("import"), &states).unwrap();
-    let status = |target: &str| {
+    let answered = |target: &str| {
         let request = KeptRequest::made("GET", target);
         let (set, number) = file.plan.find(&request.asked()).unwrap();
         let rule = &file.plan.sets[set].rules()[number];
         rule.advance(&request.asked()).unwrap();
         rule.replies[0].status.map(|it| it.as_u16())
     };
-    let counted: Vec<_> = (0..5).map(|_| status("/count").unwrap()).collect();
+    let counted: Vec<_> = (0..5).map(|_| answered("/count").unwrap()).collect();
     assert_eq!(counted, [200, 418, 200, 429, 429]);
     for (target, expected) in [
         ("/same?a=x!&b=x", 201),
         ("/same?a=Z&b=x", 202),
         ("/same?a=x&b=x", 404),
     ] {
-        assert_eq!(status(target), Some(expected), "{target}");
+        assert_eq!(answered(target), Some(expected), "{target}");
     }
 }
 
