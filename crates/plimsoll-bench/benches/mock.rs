@@ -24,7 +24,7 @@ use plimsoll_mock::reply::Reply;
 use plimsoll_mock::rules::Strategy;
 use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, Shared, config};
 use plimsoll_model::Clock as _;
-use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves};
+use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 use plimsoll_wire::SystemClock;
 
 const SIZES: [usize; 4] = [1, 10, 100, 10_000];
@@ -120,7 +120,8 @@ fn serve(folder: &tempfile::TempDir) -> Engine {
     let root = "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \"files\"\n";
     fs::write(path("apimock.toml"), root).unwrap();
     let shared = Shared::fixed(config::load(&path("apimock.toml")).unwrap());
-    let action = move || Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
+    let action =
+        move |_: &WorkerContext| Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = ListenerPlan::new(address, Serves::clear(Arc::new(action)));
     let plan = EnginePlan {

@@ -333,11 +333,15 @@ impl Connector {
         if resolved.looked_up {
             progress.complete(Phase::Dns);
         }
-        Ok(resolved
+        let addresses = resolved
             .addresses
             .into_iter()
             .map(|address| SocketAddr::new(address, port))
-            .collect())
+            .collect();
+        match &self.plan.options.address_filter {
+            None => Ok(addresses),
+            Some(filter) => filter.admit(&host.to_string(), addresses),
+        }
     }
 
     async fn dial(&self, mut addresses: Vec<SocketAddr>) -> Result<Transport, Failure> {

@@ -1,34 +1,29 @@
 //! One request to a URL, and all that is answered: bounded in time and length. For what servers need of others.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use plimsoll_model::{Clock, Failure};
-use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
+use bytes::Bytes;
+use http_body_util::Full;
+use plimsoll_model::Failure;
 use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 use url::Url;
 
+use crate::address_filter::AddressFilter;
 use crate::connect::Connector;
 use crate::credentials::{self, basic_authorization};
+use crate::decode::{DecodeError, DecodeLimits, Decoder};
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::http1::{Http1, ReadBuffer};
+use crate::forward::{Exchange, Head, Pool, PoolOptions, Speaks, may_retry};
 use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError};
-use crate::request::Request;
+use crate::redirect::{RedirectError, Redirects};
+use crate::request::is_idempotent;
 
-/// Makes one request after the other, by HTTP/1.1 and a connection for each.
-#[expect(
-    missing_debug_implementations,
-    reason = "it holds connections' memory, which says nothing"
-)]
+/// Makes requests one after the other by HTTP/1.1, over connections that are kept for a while.
+#[derive(Debug)]
 pub struct Fetcher {
-    connector: Connector,
-    buffer: ReadBuffer,
+    pool: Pool,
     limits: FetchLimits,
 }
 
@@ -86,9 +81,6 @@ pub enum FetchError {
     /// No connection can be opened by it.
     #[error("{0}")]
     Endpoint(#[from] EndpointError),
-    /// It cannot be written down.
-    #[error("the request cannot be made: {0}")]
-    Request(#[from] plimsoll_wire::h1::HeadError),
     /// It was not answered.
     #[error("{0}")]
     Failed(Failure),
@@ -98,9 +90,12 @@ pub enum FetchError {
     /// The content is longer than it may be.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
-    /// It leads on and on.
-    #[error("it is redirected more than {0} times")]
-    TooManyRedirects(u32),
+    /// A redirect cannot be followed.
+    #[error("{0}")]
+    Redirect(#[from] RedirectError),
+    /// The content cannot be decoded.
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
 }
 
 /// Why fetching cannot begin.
@@ -122,6 +117,15 @@ impl Fetcher {
 
     /// Believes servers by `trust`.
     pub fn believing(trust: Trust, limits: FetchLimits) -> Result<Self, FetcherError> {
+        Self::reaching(trust, limits, None)
+    }
+
+    /// Believes servers by `trust`, and connects only to addresses that the filter allows.
+    pub fn reaching(
+        trust: Trust,
+        limits: FetchLimits,
+        address_filter: Option<AddressFilter>,
+    ) -> Result<Self, FetcherError> {
         let settings = TlsSettings {
             trust,
             alpn: vec![b"http/1.1".to_vec()],
@@ -130,11 +134,15 @@ impl Fetcher {
         let plan = ConnectPlan::new(ConnectOptions {
             tls: Some(settings.compile()?),
             timeout: Some(limits.timeout),
+            address_filter,
             ..ConnectOptions::default()
         })?;
+        let options = PoolOptions {
+            speaks: Speaks::Http1,
+            ..PoolOptions::default()
+        };
         Ok(Self {
-            connector: Connector::new(Arc::new(plan)),
-            buffer: ReadBuffer::new(),
+            pool: Pool::new(Connector::new(Arc::new(plan)), options),
             limits,
         })
     }
@@ -148,7 +156,7 @@ impl Fetcher {
 
     /// Sends one request, and follows nowhere.
     ///
-    /// - `fields`: besides `user-agent`, `connection` and those of framing.
+    /// - `fields`: besides `user-agent` and those of framing.
     pub async fn send(
         &self,
         method: &str,
@@ -157,138 +165,129 @@ impl Fetcher {
         content: Option<&[u8]>,
     ) -> Result<Fetched, FetchError> {
         let timeout = self.limits.timeout;
+        let content = Bytes::copy_from_slice(content.unwrap_or_default());
         let sending = tokio::time::timeout(timeout, self.one(method, url, fields, content, None));
         sending.await.unwrap_or(Err(FetchError::Timeout(timeout)))
     }
 
     async fn follow(&self, mut url: Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
-        for _ in 0..=self.limits.redirects {
-            let mut fields = vec![("accept".to_owned(), "*/*".to_owned())];
+        let mut redirects = Redirects::new(self.limits.redirects);
+        loop {
+            let mut fields = vec![
+                ("accept".to_owned(), "*/*".to_owned()),
+                ("accept-encoding".to_owned(), Decoder::ACCEPTED.to_owned()),
+            ];
             fields.extend(
                 ask.known
                     .map(|tag| ("if-none-match".to_owned(), tag.to_owned())),
             );
-            let answer = self.one("GET", &url, fields, None, ask.wants).await?;
-            let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
-            match &answer.field("location") {
-                Some(location) if is_redirect && self.limits.redirects > 0 => {
-                    url = url.join(location)?;
-                }
-                _ => return Ok(answer),
+            let answer = self.one("GET", &url, fields, Bytes::new(), ask.wants);
+            let answer = answer.await?;
+            if self.limits.redirects == 0 {
+                return Ok(answer);
+            }
+            let location = answer.field("location");
+            let location = location.as_ref().map(|location| location.as_bytes());
+            match redirects.follow("GET", &url, answer.status, location)? {
+                // Credentials of the first URL are not in the next one unless it names them itself.
+                Some(redirect) => url = redirect.url,
+                None => return Ok(answer),
             }
         }
-        Err(FetchError::TooManyRedirects(self.limits.redirects))
     }
 
+    /// One exchange, and a second one on a new connection if the server has closed the one that was kept.
     async fn one(
         &self,
         method: &str,
         url: &Url,
-        fields: Vec<(String, String)>,
-        content: Option<&[u8]>,
+        mut fields: Vec<(String, String)>,
+        content: Bytes,
         wants: Option<fn(&str) -> bool>,
     ) -> Result<Fetched, FetchError> {
         let endpoint = Endpoint::parse(url.as_str())?;
-        let mut headers = fields;
         if let Some((user, password)) = credentials::of_url(url) {
             let value = basic_authorization(&user, &password);
-            headers.push(("authorization".to_owned(), value.expose().to_owned()));
+            fields.push(("authorization".to_owned(), value.expose().to_owned()));
         }
-        for (name, value) in [("user-agent", AGENT), ("connection", "close")] {
-            headers.push((name.to_owned(), value.to_owned()));
-        }
-        let request = Request::encode(
-            method,
-            endpoint.path_and_query(),
-            endpoint.authority(),
-            &headers,
-            content,
-        )?;
-        let connecting = self.connector.connect(&endpoint, &SystemClock);
-        let connection = connecting
-            .await
-            .map_err(|error| FetchError::Failed(error.failure))?;
-        let now = SystemClock.now();
-        let mut http = Http1::new(connection.stream, Limits::default(), now);
-        let mut taking = Taking::new(self.limits.bytes, wants);
-        let stop = Rc::clone(&taking.stop);
-        let deadline = now + self.limits.timeout;
-        {
-            let buffer = &self.buffer;
-            let exchange =
-                http.exchange(&request, now, deadline, buffer, &mut taking, &SystemClock);
-            let mut exchange = pin!(exchange);
-            let completed = std::future::poll_fn(|cx| {
-                let polled = exchange.as_mut().poll(cx);
-                // What is too long, or not wanted, is not read to its end.
-                match stop.get() {
-                    Stop::TooLong => Poll::Ready(Err(FetchError::TooLong(self.limits.bytes))),
-                    Stop::Enough => Poll::Ready(Ok(())),
-                    Stop::Not => polled.map(|result| {
-                        result
-                            .map(|_| ())
-                            .map_err(|error| FetchError::Failed(error.failure))
-                    }),
+        fields.push(("user-agent".to_owned(), AGENT.to_owned()));
+        let destination = self.pool.destination(&endpoint);
+        // A request that must not be sent twice does not meet a connection that is being closed.
+        let mut is_fresh = !is_idempotent(method);
+        loop {
+            let lease = if is_fresh {
+                destination.acquire_unused().await
+            } else {
+                destination.acquire().await
+            };
+            let lease = lease.map_err(|error| FetchError::Failed(error.failure))?;
+            let head = Head::new(method, endpoint.path_and_query(), &fields);
+            let exchange = lease.begin(&head, Full::new(content.clone()));
+            let mut exchange = exchange.map_err(FetchError::Failed)?;
+            match exchange.final_head().await {
+                Ok(head) => {
+                    let fields = head.fields.iter();
+                    let fetched = Fetched {
+                        status: head.status.as_u16(),
+                        fields: fields
+                            .map(|(name, value)| {
+                                let name = String::from_utf8_lossy(name).into_owned();
+                                (name, value.to_vec())
+                            })
+                            .collect(),
+                        content: Vec::new(),
+                    };
+                    return self.read(fetched, exchange, wants).await;
                 }
-            });
-            completed.await?;
+                Err(incomplete) if !is_fresh && may_retry(&incomplete.failure, true) => {
+                    is_fresh = true;
+                }
+                Err(incomplete) => return Err(FetchError::Failed(incomplete.failure)),
+            }
         }
-        Ok(taking.fetched)
+    }
+
+    /// Reads the content, decoded; what is too long, or not wanted, is not read to its end.
+    async fn read(
+        &self,
+        mut fetched: Fetched,
+        mut exchange: Exchange<Full<Bytes>>,
+        wants: Option<fn(&str) -> bool>,
+    ) -> Result<Fetched, FetchError> {
+        if wants.is_some_and(|wants| !wants(&fetched.content_type())) {
+            return Ok(fetched);
+        }
+        let limit = self.limits.bytes;
+        let limits = DecodeLimits {
+            bytes: limit,
+            ..DecodeLimits::default()
+        };
+        let coding = fetched.field("content-encoding").unwrap_or_default();
+        let mut decoder = Decoder::new(&coding, limits)?;
+        let too_long = |error| match error {
+            DecodeError::TooLarge(limit) => FetchError::TooLong(limit),
+            error => FetchError::Decode(error),
+        };
+        let mut content = Vec::new();
+        while let Some(frame) = exchange.frame().await {
+            let frame = frame.map_err(|incomplete| FetchError::Failed(incomplete.failure))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            match &mut decoder {
+                Some(decoder) => decoder.decode(&data, &mut content).map_err(too_long)?,
+                None => content.extend_from_slice(&data),
+            }
+            if content.len() as u64 > limit {
+                return Err(FetchError::TooLong(limit));
+            }
+        }
+        if let Some(decoder) = decoder {
+            decoder.finish(&mut content).map_err(too_long)?;
+        }
+        fetched.content = content;
+        Ok(fetched)
     }
 }
 
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-
-/// Takes what is to be known of a response.
-struct Taking {
-    fetched: Fetched,
-    most: u64,
-    wants: Option<fn(&str) -> bool>,
-    stop: Rc<Cell<Stop>>,
-}
-
-/// Why no more is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Stop {
-    #[default]
-    Not,
-    TooLong,
-    Enough,
-}
-
-impl Taking {
-    fn new(most: u64, wants: Option<fn(&str) -> bool>) -> Self {
-        Self {
-            fetched: Fetched::default(),
-            most,
-            wants,
-            stop: Rc::default(),
-        }
-    }
-}
-
-impl ResponseSink for Taking {
-    fn head(&mut self, head: &ResponseHead<'_>) {
-        self.fetched.status = head.status;
-        let fields = head.headers.iter();
-        self.fetched.fields = fields
-            .map(|field| (field.name.to_owned(), field.value.to_vec()))
-            .collect();
-        let content_type = self.fetched.content_type();
-        if self.wants.is_some_and(|wants| !wants(&content_type)) {
-            self.stop.set(Stop::Enough);
-        }
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        if self.stop.get() != Stop::Not {
-            return;
-        }
-        if (self.fetched.content.len() + piece.len()) as u64 > self.most {
-            self.stop.set(Stop::TooLong);
-            self.fetched.content = Vec::new();
-        } else {
-            self.fetched.content.extend_from_slice(piece);
-        }
-    }
-}

@@ -8,6 +8,8 @@ mod resolve_override;
 
 mod resolve;
 
+mod address_filter;
+
 mod proxy;
 
 mod no_proxy;
@@ -28,11 +30,19 @@ mod request;
 
 mod content_coding;
 
+mod timing;
+
+mod decode;
+
+mod redirect;
+
 mod http1;
 
 mod http2;
 
 mod http3;
+
+pub mod forward;
 
 mod session;
 
@@ -46,9 +56,11 @@ pub mod check;
 
 pub mod grpc;
 
+pub use crate::address_filter::AddressFilter;
 pub use crate::connect::{ConnectFailure, Connection, Connector};
 pub use crate::content_coding::{Compressor, ContentCoding};
 pub use crate::credentials::basic_authorization;
+pub use crate::decode::{DecodeError, DecodeLimits, Decoder};
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{Completed, Http1, Incomplete, Opened, Opening, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
@@ -58,7 +70,8 @@ pub use crate::http3::{
 pub use crate::no_proxy::{NoProxy, NoProxyError};
 pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
-pub use crate::request::Request;
+pub use crate::redirect::{Redirect, RedirectError, Redirects};
+pub use crate::request::{Request, is_idempotent};
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
 pub use crate::session::{

@@ -9,6 +9,7 @@ use plimsoll_model::Secret;
 use plimsoll_wire::{Keepalive, ProxyProtocol};
 use rustls::ClientConfig;
 
+use crate::address_filter::AddressFilter;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http3::QuicConfig;
 use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
@@ -24,6 +25,9 @@ pub struct ConnectOptions {
     pub name_servers: Vec<SocketAddr>,
     /// Which addresses are used (`-4`, `-6`).
     pub family: AddressFamily,
+    /// Which addresses may be connected to; absent allows all. It is asked about targets and proxies; a target behind a
+    /// proxy that resolves names itself is not seen, nor is a unix socket.
+    pub address_filter: Option<AddressFilter>,
     /// The local address to connect from; limits `family` to its own.
     pub source: Option<IpAddr>,
     /// TCP keep-alive probes, off by default.

@@ -244,16 +244,21 @@ impl Request {
 
     /// Whether making it twice has the effect of making it once (RFC 9110, section 9.2.2).
     pub fn is_idempotent(&self) -> bool {
-        matches!(
-            self.method.as_str(),
-            "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-        )
+        is_idempotent(&self.method)
     }
 
     /// Whether the response announces content that it does not have.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
+}
+
+/// Whether requests of a method may be made twice with the effect of one (RFC 9110, section 9.2.2).
+pub fn is_idempotent(method: &str) -> bool {
+    matches!(
+        method,
+        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+    )
 }
 
 /// Whether a line of a head is a field of that lowercase name.

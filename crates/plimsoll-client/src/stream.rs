@@ -1,6 +1,7 @@
 //! The byte stream of a connection, whatever it runs over.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -24,6 +25,17 @@ pub enum Stream {
     Unix(UnixStream),
     /// TLS over another stream; over TLS again, if the proxy is reached by TLS too.
     Tls(Box<TlsStream<Stream>>),
+}
+
+impl Stream {
+    /// The other end of the transport; a unix socket has none.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Unix(_) => None,
+            Self::Tls(stream) => stream.get_ref().0.peer_addr(),
+        }
+    }
 }
 
 impl AsyncRead for Stream {

@@ -1,5 +1,7 @@
 //! A request as a file describes it.
 
+use plimsoll_model::FieldClass;
+
 use crate::{Place, Remark, Template};
 
 /// Reads a file that another one names; the error is for people.
@@ -72,18 +74,8 @@ impl FileRequest {
 
 /// Whether the field is about the connection or the framing, which are not a file's to decide.
 pub(crate) fn is_about_connection(name: &str) -> bool {
-    [
-        "connection",
-        "content-length",
-        "keep-alive",
-        "proxy-connection",
-        "transfer-encoding",
-        "upgrade",
-        "http2-settings",
-        "te",
-    ]
-    .iter()
-    .any(|known| name.eq_ignore_ascii_case(known))
+    let class = FieldClass::of(name.as_bytes());
+    class.is_connection_specific() || class.is_framing() || class == FieldClass::Hop
 }
 
 /// Whether `text` is a method or a field name (RFC 9110, section 5.6.2).

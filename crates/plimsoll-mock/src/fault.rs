@@ -58,7 +58,7 @@ impl Fault {
 
     /// Takes the connection over and does it; only over HTTP/1.
     pub(crate) fn outcome(self, reply: Said) -> Outcome {
-        Outcome::Raw(Box::new(move |stream| {
+        Outcome::Raw(Box::new(move |stream, _drain| {
             Box::pin(async move {
                 // What the client makes of it is what is tested.
                 self.happen(stream, &reply).await.ok();

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
-use plimsoll_server::{Action, MakeAction, Request};
+use plimsoll_server::{Action, MakeAction, Request, WorkerContext};
 use plimsoll_wire::tls::Trust;
 
 use crate::action::Mock;
@@ -16,6 +16,7 @@ use crate::plan::MockPlan;
 use crate::proxy::Upstream;
 use crate::record::{self, Record, Recorder};
 use crate::shared::Shared;
+use crate::states::States;
 
 /// The action of mocks, for those who compile configurations.
 pub const KIND: ActionKind = ActionKind {
@@ -47,7 +48,9 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         }
         (None, Some(value)) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
-            match Shared::of_file(&path, mounted.notices) {
+            let identity = format!("{} {}", mounted.identity, path.display());
+            let states = mounted.states.state(&identity, States::default);
+            match Shared::of_file_with(&path, mounted.notices, states) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {
@@ -72,7 +75,9 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     if let Some(apis) = mounted.apis {
         // Nobody could look at it otherwise.
         if entries > 0 {
-            shared.keep_journal(Arc::new(Journal::new(entries, &prefix)));
+            let identity = format!("{} {prefix} {entries}", mounted.identity);
+            let journal = || Journal::new(entries, &prefix);
+            shared.keep_journal(mounted.states.state(&identity, journal));
         }
         let admin = AdminOfMock::new(Arc::clone(&shared));
         let of_wiremock = admin.clone();
@@ -82,7 +87,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             move |request: &Request<'_>, rest: &str| of_wiremock.answer_wiremock(request, rest);
         apis.add(WIREMOCK, &[], Arc::new(answer));
     }
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
     }))
 }
@@ -121,7 +126,7 @@ fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeActi
         mounted.notices,
     ))?;
     let prefix = mounted.prefix.to_owned();
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>
     }))
 }

@@ -98,8 +98,6 @@ mod layers;
 
 pub mod shared;
 
-mod hops;
-
 pub mod record;
 
 mod action;

@@ -1,13 +1,13 @@
 //! What the workers of a mock have in common: the plan, and what is done when its files change.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use plimsoll_server::{Notice, Notices, Severity};
+use plimsoll_wire::WatchedFiles;
 
 use crate::config::{self, FileProblem};
 use crate::journal::Journal;
@@ -23,6 +23,8 @@ pub struct Shared {
     epoch: AtomicU64,
     /// What the plan is made of; taken before `plan`.
     layers: Mutex<Layers>,
+    /// What outlives its plans.
+    states: Arc<States>,
     journal: OnceLock<Arc<Journal>>,
     teller: OnceLock<Arc<Teller>>,
 }
@@ -32,13 +34,19 @@ const LOOK: Duration = Duration::from_millis(200);
 
 impl Shared {
     /// A mock whose plan does not change.
-    pub fn fixed(mut plan: MockPlan) -> Arc<Self> {
+    pub fn fixed(plan: MockPlan) -> Arc<Self> {
+        let states = Arc::new(plan.states.clone());
+        Self::with_states(plan, states)
+    }
+
+    fn with_states(mut plan: MockPlan, states: Arc<States>) -> Arc<Self> {
         plan.name_rules();
         let plan = Arc::new(plan);
         Arc::new(Self {
             layers: Mutex::new(Layers::new(Arc::clone(&plan))),
             plan: Mutex::new(plan),
             epoch: AtomicU64::new(0),
+            states,
             journal: OnceLock::new(),
             teller: OnceLock::new(),
         })
@@ -48,15 +56,23 @@ impl Shared {
     ///
     /// - `notices`: told of each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
-        let (plan, loaded) = load(file, &States::default())?;
-        let files = plan.files.clone();
-        let shared = Self::fixed(plan);
+        Self::of_file_with(file, notices, Arc::default())
+    }
+
+    /// The same with the states of one that was there before.
+    pub(crate) fn of_file_with(
+        file: &Path,
+        notices: &Notices,
+        states: Arc<States>,
+    ) -> Result<Arc<Self>, Vec<FileProblem>> {
+        let (plan, watched) = load(file, &states)?;
+        let shared = Self::with_states(plan, states);
         shared.teller.get_or_init(|| Arc::new(Teller::new(notices)));
         let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
         looking
-            .spawn(move || look(&weak, &file, &notices, files, loaded))
+            .spawn(move || look(&weak, &file, &notices, watched))
             .ok();
         Ok(shared)
     }
@@ -113,58 +129,33 @@ impl Shared {
     }
 }
 
-/// By what a file is known to be another.
-type Stamp = Option<(u64, SystemTime)>;
-
-fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    let stamp = |file: &PathBuf| {
-        let metadata = fs::metadata(file).ok()?;
-        Some((metadata.len(), metadata.modified().ok()?))
-    };
-    files.iter().map(stamp).collect()
-}
-
 /// Loads a file, and what its files were before they were read, so that no change is missed.
-fn load(file: &Path, states: &States) -> Result<(MockPlan, Vec<Stamp>), Vec<FileProblem>> {
+fn load(file: &Path, states: &States) -> Result<(MockPlan, WatchedFiles), Vec<FileProblem>> {
     let mut files = vec![file.to_owned()];
     loop {
-        let before = stamps(&files);
+        let watched = WatchedFiles::new(files.clone());
         let plan = config::open_with(file, states)?.plan;
         if plan.files == files {
-            return Ok((plan, before));
+            return Ok((plan, watched));
         }
         // Only now is it known which files there are.
         files.clone_from(&plan.files);
     }
 }
 
-/// Loads the file again when it has changed and settled, until nobody has the mock any more.
-fn look(
-    shared: &Weak<Shared>,
-    file: &Path,
-    notices: &Notices,
-    mut files: Vec<PathBuf>,
-    mut loaded: Vec<Stamp>,
-) {
-    let mut seen = loaded.clone();
+/// Loads the file again when it has changed and settled, until nothing uses the mock any more.
+fn look(shared: &Weak<Shared>, file: &Path, notices: &Notices, mut watched: WatchedFiles) {
     loop {
         thread::park_timeout(LOOK);
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        let now = stamps(&files);
-        let has_settled = now == seen;
-        seen = now;
-        if !has_settled || seen == loaded {
+        if !watched.has_changed() {
             continue;
         }
-        loaded.clone_from(&seen);
-        let states = shared.plan().1.states.clone();
-        match load(file, &states) {
-            Ok((plan, before)) => {
-                files.clone_from(&plan.files);
-                seen.clone_from(&before);
-                loaded = before;
+        match load(file, &shared.states) {
+            Ok((plan, loaded)) => {
+                watched = loaded;
                 shared.replace(plan);
                 let message = "has changed and was loaded";
                 tell(notices, Severity::Note, file, message);

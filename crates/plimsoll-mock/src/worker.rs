@@ -22,7 +22,7 @@ use crate::journal::AnsweredBy;
 use crate::nearness::{findings, near_misses};
 use crate::pace::Paced;
 use crate::plan::MockPlan;
-use crate::proxy::{self, Outgoing, Passed, Pool, Upstream};
+use crate::proxy::{self, Outgoing, Passed, Upstream, UpstreamPool};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
 use crate::script::{Script, Scripts};
@@ -41,7 +41,7 @@ pub(crate) struct Worker {
     missing: Ready,
     files: Files,
     /// Connections to real servers.
-    pools: RefCell<Vec<(Arc<Upstream>, Rc<Pool>)>>,
+    pools: RefCell<Vec<(Arc<Upstream>, Rc<UpstreamPool>)>>,
     scripts: Scripts,
     /// The WebSocket that was agreed on last, until it is asked what has answered.
     session: RefCell<Option<Arc<Session>>>,
@@ -369,7 +369,7 @@ impl Worker {
         });
         let (conversation, request) = (Arc::clone(conversation), asked.keep());
         self.after(delay, async move {
-            let talk = move |stream| {
+            let talk = move |stream, _drain| {
                 let talk = websocket::talk(stream, conversation, request, session);
                 Box::pin(talk) as LocalFuture<()>
             };
@@ -438,7 +438,7 @@ impl Worker {
     }
 
     /// Connections to a real server, as long as these rules hold.
-    fn pool(&self, upstream: &Arc<Upstream>) -> Rc<Pool> {
+    fn pool(&self, upstream: &Arc<Upstream>) -> Rc<UpstreamPool> {
         let mut pools = self.pools.borrow_mut();
         let known = pools.iter().find(|(it, _)| Arc::ptr_eq(it, upstream));
         if let Some((_, pool)) = known {

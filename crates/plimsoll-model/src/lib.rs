@@ -47,6 +47,8 @@ mod secret;
 
 mod masking;
 
+mod field_class;
+
 pub use crate::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,
@@ -57,6 +59,7 @@ pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::failure::{Failure, FailureKind, Retry, Side};
+pub use crate::field_class::FieldClass;
 pub use crate::figures::{grouped, three_figures};
 pub use crate::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
 pub use crate::histogram::{Bucket, Histogram};

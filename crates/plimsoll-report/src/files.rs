@@ -5,7 +5,7 @@ use plimsoll_model::RunSummary;
 use crate::document::ConditionsDocument;
 use crate::export::{Exporter, Html};
 use crate::record::RunRecord;
-use crate::text::Style;
+use crate::text::{Detail, Style};
 use crate::{SummaryDocument, latency_log, series_csv, text};
 
 /// The summary for programs, by `schemas/load-summary.v1.json`.
@@ -52,7 +52,10 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
             SUMMARY_JSON,
             SummaryDocument::of(run).to_json().into_bytes(),
         ),
-        (SUMMARY_TEXT, text::summary(run, Style::Plain).into_bytes()),
+        (
+            SUMMARY_TEXT,
+            text::summary(run, Detail::Full, Style::Plain).into_bytes(),
+        ),
         (SERIES_CSV, series_csv(run).into_bytes()),
         (LATENCY_HDR, latency_log(run)),
         (

@@ -27,7 +27,7 @@ pub use check::check;
 pub use live::{Progress, live};
 pub use loadtest::{loadtest, loadtest_line};
 pub use style::Style;
-pub use summary::{headline, summary};
+pub use summary::{Detail, summary};
 
 /// Columns at most.
 pub const WIDTH: usize = 80;

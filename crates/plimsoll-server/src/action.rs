@@ -1,4 +1,4 @@
-//! The seams: what answers requests, and what takes whole connections and datagrams.
+//! The seam of HTTP: what answers requests.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use plimsoll_wire::h1::RequestError;
 
+use crate::context::WorkerContext;
+use crate::drain::DrainSignal;
 use crate::request::{Request, Version};
 use crate::response::Response;
 use crate::stream::Stream;
@@ -64,8 +66,9 @@ pub enum Outcome {
     Raw(TakeOver),
 }
 
-/// Takes a connection over; what was read beyond the request comes first from the stream.
-pub type TakeOver = Box<dyn FnOnce(Stream) -> LocalFuture<()>>;
+/// Takes a connection over; what was read beyond the request comes first from the stream. The signal begins when the
+/// engine drains: the connection should then end in order.
+pub type TakeOver = Box<dyn FnOnce(Stream, DrainSignal) -> LocalFuture<()>>;
 
 impl Answer {
     /// A response that can be sent now.
@@ -114,42 +117,5 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// Makes one action for each worker; called on the worker.
-pub type MakeAction = dyn Fn() -> Rc<dyn Action> + Send + Sync;
-
-/// Takes whole connections that are no HTTP.
-pub trait StreamHandler {
-    /// Whether [`handle`](Self::handle) is called only once the client has sent something, to be seen in
-    /// [`Accepted::peeked`]; not for protocols where the server speaks first.
-    fn wants_first_bytes(&self) -> bool {
-        false
-    }
-
-    /// Serves one connection until the future ends, which closes it.
-    fn handle(&self, accepted: Accepted) -> LocalFuture<()>;
-}
-
-/// A connection as it was accepted.
-#[derive(Debug)]
-pub struct Accepted {
-    /// Its bytes from the first on.
-    pub stream: Stream,
-    /// The other end.
-    pub peer: SocketAddr,
-    /// The first bytes, without taking them from the stream; empty unless they are wanted.
-    pub peeked: Vec<u8>,
-}
-
-/// Makes one handler for each worker; called on the worker.
-pub type MakeStreamHandler = dyn Fn() -> Rc<dyn StreamHandler> + Send + Sync;
-
-/// Takes datagrams.
-pub trait DatagramHandler {
-    /// Reads one datagram and sends whatever replies it has by `reply`.
-    ///
-    /// Must not block. Replies that the socket does not take at once are lost, as datagrams are.
-    fn handle(&self, datagram: &[u8], peer: SocketAddr, reply: &mut dyn FnMut(SocketAddr, &[u8]));
-}
-
-/// Makes one handler for each worker; called on the worker.
-pub type MakeDatagramHandler = dyn Fn() -> Rc<dyn DatagramHandler> + Send + Sync;
+/// Makes one action for each worker; called on the worker, once for each generation of the configuration.
+pub type MakeAction = dyn Fn(&WorkerContext) -> Rc<dyn Action> + Send + Sync;

@@ -1,8 +1,9 @@
 //! The content of a request on its way from the connection to whoever reads it.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
@@ -11,15 +12,15 @@ use http_body::{Body, Frame, SizeHint};
 
 /// The content of one request, in pieces.
 ///
-/// It is `Send`, though actions need not be: whoever runs elsewhere can read it there. No more than
-/// 64 KiB lie in it at a time; beyond that the client waits.
+/// It stays on its worker and has no lock. Once 64 KiB lie in it nothing more is read from the client, so there is never
+/// more than that and one read. Trailer fields are its last frame.
 #[derive(Debug)]
 pub struct RequestBody(Source);
 
 #[derive(Debug)]
 enum Source {
     Empty,
-    Channel(Arc<Mutex<Channel>>),
+    Channel(Rc<RefCell<Channel>>),
 }
 
 /// Why the content of a request ended early.
@@ -60,7 +61,7 @@ struct Channel {
 
 /// The connection's end of a [`RequestBody`].
 #[derive(Debug)]
-pub(crate) struct BodySender(Arc<Mutex<Channel>>);
+pub(crate) struct BodySender(Rc<RefCell<Channel>>);
 
 impl RequestBody {
     /// No content.
@@ -72,19 +73,15 @@ impl RequestBody {
     ///
     /// - `length`: how much that will be, if it is known.
     pub(crate) fn channel(length: Option<u64>) -> (BodySender, Self) {
-        let channel = Arc::new(Mutex::new(Channel {
+        let channel = Rc::new(RefCell::new(Channel {
             left: length,
             ..Channel::default()
         }));
         (
-            BodySender(Arc::clone(&channel)),
+            BodySender(Rc::clone(&channel)),
             Self(Source::Channel(channel)),
         )
     }
-}
-
-fn lock(channel: &Mutex<Channel>) -> MutexGuard<'_, Channel> {
-    channel.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Body for RequestBody {
@@ -97,7 +94,7 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
             Source::Empty => Poll::Ready(None),
-            Source::Channel(channel) => lock(channel).poll_frame(cx),
+            Source::Channel(channel) => channel.borrow_mut().poll_frame(cx),
         }
     }
 
@@ -105,7 +102,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Empty => true,
             Source::Channel(channel) => {
-                let channel = lock(channel);
+                let channel = channel.borrow();
                 channel.bytes == 0 && channel.trailers.is_none() && channel.end == Some(Ok(()))
             }
         }
@@ -115,7 +112,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Empty => SizeHint::with_exact(0),
             Source::Channel(channel) => {
-                let channel = lock(channel);
+                let channel = channel.borrow();
                 let laid_up = channel.bytes as u64;
                 channel
                     .left
@@ -128,7 +125,7 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Source::Channel(channel) = &self.0 {
-            let mut channel = lock(channel);
+            let mut channel = channel.borrow_mut();
             channel.is_abandoned = true;
             channel.pieces.clear();
             channel.joined = BytesMut::new();
@@ -173,17 +170,17 @@ impl Channel {
 impl BodySender {
     /// Whether the reader asked for content that has not come.
     pub(crate) fn is_wanted(&self) -> bool {
-        lock(&self.0).is_wanted
+        self.0.borrow().is_wanted
     }
 
     /// Whether the reader is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
-        lock(&self.0).is_abandoned
+        self.0.borrow().is_abandoned
     }
 
     /// Ready once the reader asked for content that has not come.
     pub(crate) fn poll_wanted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut channel = lock(&self.0);
+        let mut channel = self.0.borrow_mut();
         if channel.is_wanted {
             return Poll::Ready(());
         }
@@ -193,18 +190,12 @@ impl BodySender {
 
     /// Ready as long as there is room.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut channel = lock(&self.0);
+        let mut channel = self.0.borrow_mut();
         if channel.bytes < MOST_BYTES || channel.is_abandoned {
             return Poll::Ready(());
         }
         channel.writer = Some(cx.waker().clone());
         Poll::Pending
-    }
-
-    /// Whether there is room, which is not waited for.
-    pub(crate) fn has_room(&self) -> bool {
-        let channel = lock(&self.0);
-        channel.bytes < MOST_BYTES || channel.is_abandoned
     }
 
     /// Hands content over.
@@ -231,7 +222,7 @@ impl BodySender {
     }
 
     fn give(&self, length: usize, give: impl FnOnce(&mut Channel)) {
-        let mut channel = lock(&self.0);
+        let mut channel = self.0.borrow_mut();
         if channel.is_abandoned {
             return;
         }
@@ -246,7 +237,7 @@ impl BodySender {
 
     /// Says that no more will come.
     pub(crate) fn end(&self, end: Result<Option<HeaderMap>, BodyError>) {
-        let mut channel = lock(&self.0);
+        let mut channel = self.0.borrow_mut();
         if channel.end.is_some() {
             return;
         }
@@ -297,7 +288,8 @@ mod tests {
             sender.push_slice(b"t");
         }
         sent.extend([b't'; 1000]);
-        assert!(sender.has_room());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(sender.poll_room(&mut cx).is_ready());
         sender.end(Ok(None));
         assert!(!body.is_end_stream());
         let pieces: Vec<_> = std::iter::from_fn(|| frame(&mut body)).collect();

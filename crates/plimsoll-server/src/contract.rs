@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use plimsoll_wire::h1::{KnownHead, Limits as ResponseLimits, ResponseDecoder};
 
-use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::action::MakeAction;
 use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
 use crate::http2::tap::frames::found_in as http2_frames;
 use crate::http3::frames::found_in as http3_frames;
+use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -145,30 +146,31 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
+    use crate::context::WorkerContext;
     use crate::{Action, Delay, Echo, EchoHandler, Redirect, Respond, Response};
 
     #[test]
     fn every_small_action() {
         let hello = || Rc::new(Respond::new(Response::text(StatusCode::OK, "hello\n")));
-        action(Arc::new(move || hello() as Rc<dyn Action>));
-        action(Arc::new(|| {
+        action(Arc::new(move |_: &WorkerContext| hello() as Rc<dyn Action>));
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Respond::new(Response::new(StatusCode::NO_CONTENT)))
         }));
-        action(Arc::new(|| {
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Redirect::new(308, "/to{path}{query}").unwrap())
         }));
-        action(Arc::new(|| Rc::new(Echo)));
-        action(Arc::new(move || {
+        action(Arc::new(|_: &WorkerContext| Rc::new(Echo)));
+        action(Arc::new(move |_: &WorkerContext| {
             Rc::new(Delay::new(Duration::from_millis(2), hello()))
         }));
-        action(Arc::new(|| {
+        action(Arc::new(|_: &WorkerContext| {
             Rc::new(Delay::new(Duration::from_millis(2), Rc::new(Echo)))
         }));
     }
 
     #[test]
     fn every_handler() {
-        stream_handler(Arc::new(|| Rc::new(EchoHandler)));
-        datagram_handler(Arc::new(|| Rc::new(EchoHandler)));
+        stream_handler(Arc::new(|_: &WorkerContext| Rc::new(EchoHandler)));
+        datagram_handler(Arc::new(|_: &WorkerContext| Box::new(EchoHandler)));
     }
 }

@@ -1,9 +1,8 @@
 //! What the workers count: each its own, added up only when somebody asks.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
@@ -67,11 +66,13 @@ pub enum Cut {
     Http3EmptyFrames,
     /// A frame of HTTP/3 that would have to be laid up as a whole, and is far too long.
     Http3HeaderList,
+    /// A connection that is not HTTP began with more bytes than are looked at to decide what serves it.
+    FirstBytes,
 }
 
 impl Cut {
     /// Each of them, in the order of their numbers (`cut as usize`).
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::HeaderTimeout,
         Self::BodyTimeout,
         Self::WriteTimeout,
@@ -98,6 +99,7 @@ impl Cut {
         Self::Http3Resets,
         Self::Http3EmptyFrames,
         Self::Http3HeaderList,
+        Self::FirstBytes,
     ];
 
     /// A short name, for metrics.
@@ -129,6 +131,7 @@ impl Cut {
             Self::Http3Resets => "http3_resets",
             Self::Http3EmptyFrames => "http3_empty_frames",
             Self::Http3HeaderList => "http3_header_list",
+            Self::FirstBytes => "first_bytes",
         }
     }
 }
@@ -234,14 +237,14 @@ impl RouteTag {
     }
 }
 
-/// All counters of an engine, and what its workers share beyond them.
+/// The metrics of an engine: what its workers count, figures that other crates register, and whether it drains.
+///
+/// Its locks are taken when something is registered or shown, never for a connection or a request.
 #[derive(Debug, Default)]
 pub struct Counters {
     workers: Mutex<Vec<Arc<WorkerCounters>>>,
     routes: Mutex<Routes>,
-    open: AtomicUsize,
     is_draining: AtomicBool,
-    per_address: Mutex<HashMap<IpAddr, usize>>,
     log_dropped: AtomicU64,
     others: Mutex<Vec<Other>>,
 }
@@ -350,53 +353,15 @@ impl Counters {
         others.iter().map(|it| Arc::clone(&it.shown)).collect()
     }
 
-    /// A place for a connection from `address`, if there is one.
-    pub(crate) fn admit(
-        &self,
-        address: IpAddr,
-        most: usize,
-        most_of_address: usize,
-    ) -> Result<(), Cut> {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= most {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            return Err(Cut::Connections);
-        }
-        let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(counted(address)).or_insert(0);
-        if *open >= most_of_address {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            return Err(Cut::ConnectionsOfAddress);
-        }
-        *open += 1;
-        Ok(())
-    }
-
-    /// Counts a connection as one of `to`, which a proxy passes on from `from`.
-    pub(crate) fn moved(
-        &self,
-        from: IpAddr,
-        to: IpAddr,
-        most_of_address: usize,
-    ) -> Result<(), Cut> {
-        let mut per_address = lock(&self.per_address);
-        let open = per_address.entry(counted(to)).or_insert(0);
-        if *open >= most_of_address {
-            return Err(Cut::ConnectionsOfAddress);
-        }
-        *open += 1;
-        forget(&mut per_address, from);
-        Ok(())
-    }
-
-    /// Gives a place back.
-    pub(crate) fn leave(&self, address: IpAddr) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        forget(&mut lock(&self.per_address), address);
-    }
-
     /// Connections open now.
     pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let open = lock(&self.workers).iter().fold(0, |open, worker| {
+            // In this order: what closes in between is not missed.
+            let closed = read(&worker.closed);
+            open + read(&worker.accepted).saturating_sub(closed)
+        });
+        usize::try_from(open).unwrap_or(usize::MAX)
     }
 
     /// Lines of the access log that could not be kept or written.
@@ -446,28 +411,6 @@ impl Counters {
             .map(|(name, sums)| (name.to_string(), sums))
             .collect();
         snapshot
-    }
-}
-
-/// As what an address is counted: of one of IPv6, its first 64 bits, of which a client has at least the rest.
-fn counted(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = u128::from(address) >> 64 << 64;
-            Ipv6Addr::from(network).into()
-        }
-        v4 @ IpAddr::V4(_) => v4,
-    }
-}
-
-/// One connection of `address` less.
-fn forget(per_address: &mut HashMap<IpAddr, usize>, address: IpAddr) {
-    let address = counted(address);
-    if let Some(open) = per_address.get_mut(&address) {
-        *open -= 1;
-        if *open == 0 {
-            per_address.remove(&address);
-        }
     }
 }
 
@@ -524,51 +467,10 @@ mod tests {
     }
 
     #[test]
-    fn places_are_given_back() {
-        let counters = Counters::default();
-        let (here, there) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
-        assert_eq!(counters.admit(here, 2, 1), Ok(()));
-        assert_eq!(counters.admit(here, 2, 1), Err(Cut::ConnectionsOfAddress));
-        assert_eq!(counters.admit(there, 2, 1), Ok(()));
-        assert_eq!(counters.admit(there, 2, 9), Err(Cut::Connections));
-        counters.leave(here);
-        assert_eq!(counters.admit(here, 2, 1), Ok(()));
-        assert_eq!(counters.open(), 2);
-        assert_eq!(
-            counters.moved(here, there, 1),
-            Err(Cut::ConnectionsOfAddress)
-        );
-        assert_eq!(counters.moved(here, there, 2), Ok(()));
-        counters.leave(there);
-        counters.leave(there);
-        assert_eq!(counters.open(), 0);
-        assert!(lock(&counters.per_address).is_empty());
-    }
-
-    #[test]
-    fn networks_of_ipv6_count_as_one_address() {
-        let counters = Counters::default();
-        let address = |text: &str| text.parse().unwrap();
-        let admit = |text| counters.admit(address(text), 9, 1);
-        assert_eq!(admit("2001:db8::1"), Ok(()));
-        let too_many = Err(Cut::ConnectionsOfAddress);
-        assert_eq!(admit("2001:db8::ffff:2"), too_many);
-        assert_eq!(admit("2001:db8:0:1::1"), Ok(()));
-        // The same client, by whichever family the socket has.
-        assert_eq!(admit("::ffff:192.0.2.1"), Ok(()));
-        assert_eq!(admit("192.0.2.1"), too_many);
-        assert_eq!(admit("192.0.2.2"), Ok(()));
-        counters.leave(address("192.0.2.1"));
-        assert_eq!(admit("192.0.2.1"), Ok(()));
-        counters.leave(address("2001:db8::2"));
-        assert_eq!(admit("2001:db8::1"), Ok(()));
-    }
-
-    #[test]
     fn numbers_of_cuts_are_their_places() {
         for (number, cut) in Cut::ALL.into_iter().enumerate() {
             assert_eq!(cut as usize, number);
         }
-        assert_eq!(Cut::ALL.last(), Some(&Cut::Http3HeaderList));
+        assert_eq!(Cut::ALL.last(), Some(&Cut::FirstBytes));
     }
 }

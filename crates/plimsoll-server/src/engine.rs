@@ -12,11 +12,13 @@ use ipnet::IpNet;
 use plimsoll_wire::cores::{self, PinError};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::action::{MakeAction, MakeDatagramHandler, MakeStreamHandler};
+use crate::action::MakeAction;
 use crate::address::Address;
+use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::http3::listener::{NoTls13, server_config};
 use crate::inherited::Inherited;
+use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
 use crate::limits::Limits;
 use crate::listener::{Sockets, Transport};
 use crate::run::{self, Command, Socket, Update};
@@ -216,6 +218,7 @@ pub(crate) type Key = (Transport, Address, usize);
 pub struct Engine {
     workers: Vec<Worker>,
     counters: Arc<Counters>,
+    admission: Arc<Admission>,
     /// Where each listener really listens.
     bound: HashMap<Key, Address>,
     /// The files of sockets, removed with their values.
@@ -246,6 +249,7 @@ impl Engine {
         let mut engine = Self {
             workers: Vec::with_capacity(threads),
             counters,
+            admission: Arc::default(),
             bound: HashMap::new(),
             files: HashMap::new(),
             threads: plan.threads,
@@ -262,6 +266,7 @@ impl Engine {
                 core,
                 plan.limits,
                 Arc::clone(&engine.counters),
+                Arc::clone(&engine.admission),
             )?);
         }
         engine.apply(updates, plan.limits)?;
@@ -514,6 +519,7 @@ impl Worker {
         core: Option<usize>,
         limits: Limits,
         counters: Arc<Counters>,
+        admission: Arc<Admission>,
     ) -> Result<Self, EngineError> {
         let (commands, receiver) = mpsc::channel(4);
         let (ready, started) = std::sync::mpsc::sync_channel(1);
@@ -526,7 +532,7 @@ impl Worker {
                     ready.send(Err(EngineError::Pin(error))).ok();
                     return;
                 }
-                run::worker(number, limits, counters, receiver, &ready);
+                run::worker(number, limits, counters, admission, receiver, &ready);
             })
             .map_err(EngineError::Worker)?;
         let worker = Self {

@@ -1,16 +1,25 @@
 //! What a head of HTTP/2 or HTTP/3 must keep besides the rules of its protocol: the same as one of HTTP/1.
 
 use http::Method;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
 use http::request::Parts;
 use http::uri::Scheme;
 use plimsoll_wire::h1::{RequestError, RequestLimits, Target, authority_of};
 
-/// Whom the request is for, after what HTTP/1 refuses while decoding.
-pub(crate) fn authority<'a>(
+/// What the head of a valid request says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checked<'a> {
+    /// `host` or `host:port`.
+    pub(crate) authority: &'a str,
+    /// Bytes of the content, where they are announced.
+    pub(crate) length: Option<u64>,
+}
+
+/// Refuses what HTTP/1 refuses while decoding.
+pub(crate) fn checked<'a>(
     parts: &'a Parts,
     limits: &RequestLimits,
-) -> Result<&'a str, RequestError> {
+) -> Result<Checked<'a>, RequestError> {
     if parts.headers.len() > limits.headers {
         return Err(RequestError::TooManyFields);
     }
@@ -29,14 +38,14 @@ pub(crate) fn authority<'a>(
         }
         Target::parse(method, target)?;
     }
-    if let Some(length) = parts.headers.get(CONTENT_LENGTH)
-        && let Some(length) = length
-            .to_str()
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-        && length > limits.body_bytes
-    {
+    let length = announced(&parts.headers)?;
+    if length.is_some_and(|length| length > limits.body_bytes) {
         return Err(RequestError::BodyTooLarge);
+    }
+    if target.is_empty() && parts.method == Method::CONNECT {
+        // The rules of authority-form: a host and a port (RFC 9113, section 8.5).
+        let authority = parts.uri.authority().map_or("", |it| it.as_str());
+        Target::parse("CONNECT", authority)?;
     }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let host = hosts.next();
@@ -52,7 +61,23 @@ pub(crate) fn authority<'a>(
         "443"
     };
     let named = parts.uri.authority().map(http::uri::Authority::as_str);
-    authority_of(named, host, default_port)
+    let authority = authority_of(named, host, default_port)?;
+    Ok(Checked { authority, length })
+}
+
+/// The length that the head announces (RFC 9110, section 8.6).
+pub(crate) fn announced(fields: &HeaderMap) -> Result<Option<u64>, RequestError> {
+    let mut values = fields.get_all(CONTENT_LENGTH).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(RequestError::ContentLengthRepeated);
+    }
+    let is_number = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
+    let length = value.to_str().ok().filter(|_| is_number);
+    let length = length.and_then(|text| text.parse().ok());
+    length.map(Some).ok_or(RequestError::ContentLength)
 }
 
 /// Whether the client waits to be asked for its content.
@@ -91,7 +116,8 @@ mod tests {
             request = request.header(HOST, host);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        super::authority(&parts, &RequestLimits::default()).map(str::to_owned)
+        let checked = checked(&parts, &RequestLimits::default());
+        checked.map(|checked| checked.authority.to_owned())
     }
 
     #[test]

@@ -9,6 +9,12 @@
 
 mod action;
 
+mod context;
+
+mod states;
+
+mod drain;
+
 mod actions;
 
 mod route;
@@ -19,7 +25,13 @@ mod metrics;
 
 mod admin;
 
+mod connection;
+
 mod request;
+
+mod fields;
+
+mod interim;
 
 mod response;
 
@@ -29,6 +41,8 @@ mod body;
 
 mod stream;
 
+mod layer4;
+
 mod access_log;
 
 mod acme;
@@ -36,6 +50,8 @@ mod acme;
 mod limits;
 
 mod middleware;
+
+mod admission;
 
 mod counters;
 
@@ -87,23 +103,31 @@ pub use crate::acme::{
     AcmeAccount, AcmePlan, AnsweringHttpChallenge, ChallengeKind, Challenges, ExternalAccount,
     HttpChallenges,
 };
-pub use crate::action::{
-    Accepted, Action, Answer, DatagramHandler, LocalFuture, MakeAction, MakeDatagramHandler,
-    MakeStreamHandler, Outcome, Refusal, StreamHandler, TakeOver,
+pub use crate::action::{Action, Answer, LocalFuture, MakeAction, Outcome, Refusal, TakeOver};
+pub use crate::actions::{
+    Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
-pub use crate::actions::{Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond};
 pub use crate::address::{Address, AddressError};
 pub use crate::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
 };
 pub use crate::alarms::Alarms;
 pub use crate::body::{BodyError, RequestBody};
+pub use crate::connection::{ConnectionInfo, TlsInfo};
+pub use crate::context::WorkerContext;
 pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
+pub use crate::drain::DrainSignal;
 pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
+pub use crate::fields::{FieldEdits, FieldList};
 pub use crate::file::FilePart;
 pub use crate::inherited::Inherited;
+pub use crate::interim::{InterimError, InterimSender};
+pub use crate::layer4::{
+    Accepted, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
+    MakeDatagramHandler, MakeStreamHandler, ServeStream, SessionId, StreamHandler,
+};
 pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::listener::Transport;
 pub use crate::metrics::{Figures, MetricsText};
@@ -114,10 +138,11 @@ pub use crate::middleware::{
 };
 pub use crate::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
-pub use crate::request::{Request, Scheme, Version};
+pub use crate::request::{OwnedRequest, Request, Scheme, Version};
 pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::route::{
     Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex,
     RouteRefusal, Routes,
 };
+pub use crate::states::SharedStates;
 pub use crate::stream::Stream;

@@ -1,7 +1,6 @@
-//! Connections that a proxy passes on: who is at their other end, by the header that they begin with.
+//! Connections that a proxy passes on: their real ends, by the header that they begin with.
 
-use plimsoll_wire::ProxyHeader;
-use std::net::SocketAddr;
+use plimsoll_wire::{ProxiedEnds, ProxyHeader};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
@@ -11,18 +10,18 @@ use crate::worker::Place;
 /// Bytes that are looked at at a time.
 const LOOK: usize = 256;
 
-/// Reads the header of `stream` and nothing behind it; the address of the client, where it says one.
-pub(crate) async fn client(
+/// Reads the header of `stream` and nothing behind it; both ends of the client's connection, where it names them.
+pub(crate) async fn ends(
     stream: &mut TcpStream,
     place: &Place,
-) -> Result<Option<SocketAddr>, Cut> {
+) -> Result<Option<ProxiedEnds>, Cut> {
     let timeout = place.worker.limits().header_timeout;
     tokio::time::timeout(timeout, header(stream))
         .await
         .unwrap_or(Err(Cut::HeaderTimeout))
 }
 
-async fn header(stream: &mut TcpStream) -> Result<Option<SocketAddr>, Cut> {
+async fn header(stream: &mut TcpStream) -> Result<Option<ProxiedEnds>, Cut> {
     let mut seen = Vec::new();
     let mut buffer = vec![0; LOOK];
     loop {
@@ -38,7 +37,7 @@ async fn header(stream: &mut TcpStream) -> Result<Option<SocketAddr>, Cut> {
         let read = stream.read_exact(&mut buffer[..taken]).await;
         read.map_err(|_| Cut::ProxyHeader)?;
         if let Some(found) = found {
-            return Ok(found.ends.map(|ends| ends.source));
+            return Ok(found.ends);
         }
     }
 }

@@ -6,16 +6,18 @@ use std::rc::Rc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
-use plimsoll_wire::h1::Header;
 
 use crate::body::{BodySender, RequestBody};
+use crate::connection::ConnectionInfo;
 use crate::counters::RouteTag;
+use crate::fields::{EditedFields, FieldEdits, FieldList, Fields};
+use crate::interim::{InterimSender, Interims};
 
 /// One request, borrowed from the connection that it came on.
 ///
-/// Whoever answers later takes out of it what it needs, the content by
-/// [`take_body`](Self::take_body).
-#[derive(Debug)]
+/// An action that answers later takes out of it what it needs, the content by [`take_body`](Self::take_body), or keeps
+/// all of it by [`into_owned`](Self::into_owned). Copies are the same request: its content can be taken once.
+#[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// A token, in the case it was sent in.
     pub method: &'a str,
@@ -30,12 +32,13 @@ pub struct Request<'a> {
     pub query: Option<&'a str>,
     /// The version of HTTP.
     pub version: Version,
-    /// Who sent it.
+    /// The client: that of [`connection`](Self::connection).
     pub peer: SocketAddr,
     /// What the client would like to speak instead: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
     /// extended CONNECT (RFC 8441).
     pub upgrade: Option<&'a [u8]>,
-    fields: Fields<'a>,
+    fields: EditedFields<'a>,
+    connection: &'a Rc<ConnectionInfo>,
     content: &'a Content,
 }
 
@@ -73,20 +76,16 @@ impl Version {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Fields<'a> {
-    Http1(&'a [Header<'a>]),
-    /// Of HTTP/2 and HTTP/3, or changed by a layer.
-    Map(&'a HeaderMap),
-}
-
-/// The content of a request, as long as nobody took it, and what is noted about the request.
+/// The content of a request until an action takes it, and what is noted about the request.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) source: RefCell<ContentSource>,
+    /// Bytes of it, as far as that is announced; 0 if there is none.
+    length: Option<u64>,
     notes: RefCell<Notes>,
     /// That of the same request, kept to be answered later: what is noted there holds.
     kept: OnceCell<Rc<Content>>,
+    interims: OnceCell<Rc<Interims>>,
 }
 
 /// What those who answer a request say about it.
@@ -103,6 +102,36 @@ pub(crate) struct Notes {
 }
 
 impl Content {
+    /// That of a request without any.
+    pub(crate) fn none() -> Self {
+        Self {
+            length: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// Content that is still on the connection.
+    ///
+    /// - `length`: bytes of it, if that is announced.
+    pub(crate) fn unread(length: Option<u64>) -> Self {
+        Self {
+            source: RefCell::new(ContentSource::Unread(length)),
+            length,
+            ..Self::default()
+        }
+    }
+
+    /// Where interim responses wait, if the action may send some.
+    #[inline]
+    pub(crate) fn interims(&self) -> Option<&Rc<Interims>> {
+        self.interims.get()
+    }
+
+    /// The same, made if there is none.
+    pub(crate) fn make_interims(&self) -> &Rc<Interims> {
+        self.interims.get_or_init(Rc::default)
+    }
+
     /// What was noted so far.
     pub(crate) fn notes(&self) -> Notes {
         let mut notes = self.notes.borrow().clone();
@@ -131,23 +160,31 @@ impl Content {
     }
 }
 
-/// A request that outlives the bytes that it was read from, to be answered later.
+/// A request that outlives the bytes that it was read from, to be answered later; made by
+/// [`Request::into_owned`].
 #[derive(Debug)]
-pub(crate) struct KeptRequest {
+pub struct OwnedRequest {
     method: String,
     scheme: Scheme,
     authority: String,
     path: String,
     query: Option<String>,
     version: Version,
-    peer: SocketAddr,
     upgrade: Option<Vec<u8>>,
-    fields: HeaderMap,
+    fields: OwnedFields,
+    connection: Rc<ConnectionInfo>,
     content: Rc<Content>,
 }
 
-impl KeptRequest {
-    pub(crate) fn request(&self) -> Request<'_> {
+#[derive(Debug)]
+enum OwnedFields {
+    Map(HeaderMap),
+    List(FieldList),
+}
+
+impl OwnedRequest {
+    /// The request, as an action takes it. Its content is that of the first: it can be taken once.
+    pub fn request(&self) -> Request<'_> {
         Request {
             method: &self.method,
             scheme: self.scheme,
@@ -155,9 +192,13 @@ impl KeptRequest {
             path: &self.path,
             query: self.query.as_deref(),
             version: self.version,
-            peer: self.peer,
+            peer: self.connection.peer,
             upgrade: self.upgrade.as_deref(),
-            fields: Fields::Map(&self.fields),
+            fields: EditedFields::new(match &self.fields {
+                OwnedFields::Map(map) => Fields::Map(map),
+                OwnedFields::List(list) => Fields::List(list),
+            }),
+            connection: &self.connection,
             content: &self.content,
         }
     }
@@ -177,7 +218,11 @@ pub(crate) enum ContentSource {
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn new(start: Start<'a>, peer: SocketAddr, content: &'a Content) -> Self {
+    pub(crate) fn new(
+        start: Start<'a>,
+        connection: &'a Rc<ConnectionInfo>,
+        content: &'a Content,
+    ) -> Self {
         Self {
             method: start.method,
             scheme: start.scheme,
@@ -185,9 +230,10 @@ impl<'a> Request<'a> {
             path: start.path,
             query: start.query,
             version: start.version,
-            peer,
+            peer: connection.peer,
             upgrade: start.upgrade,
-            fields: start.fields.0,
+            fields: EditedFields::new(start.fields),
+            connection,
             content,
         }
     }
@@ -203,28 +249,29 @@ impl<'a> Request<'a> {
             .unwrap_or(self.authority)
     }
 
-    /// The value of the first field of that name, whatever its case.
-    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
-        match self.fields {
-            Fields::Http1(headers) => headers
-                .iter()
-                .find(|header| header.name.eq_ignore_ascii_case(name))
-                .map(|header| header.value),
-            Fields::Map(headers) => headers.get(name).map(HeaderValue::as_bytes),
-        }
+    /// The connection that it came on.
+    pub fn connection(&self) -> &'a ConnectionInfo {
+        self.connection
     }
 
-    /// Every field in the order it came; over HTTP/2 those of one name together.
+    /// Bytes of its content, over every version: 0 if there is none, `None` if they are not announced.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content.length
+    }
+
+    /// The value of the first field of that name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields.get(name)
+    }
+
+    /// Every field in the order it came, names as they were written; over HTTP/2 and HTTP/3 those of one name together.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        let (http1, http2) = match self.fields {
-            Fields::Http1(headers) => (Some(headers), None),
-            Fields::Map(headers) => (None, Some(headers)),
-        };
-        let http1 = http1.into_iter().flatten();
-        let http2 = http2.into_iter().flatten();
-        http1
-            .map(|header| (header.name, header.value))
-            .chain(http2.map(|(name, value)| (name.as_str(), value.as_bytes())))
+        self.fields.iter()
+    }
+
+    /// Sends interim responses, such as `103 Early Hints`, before the answer.
+    pub fn interims(&self) -> InterimSender {
+        InterimSender(Rc::clone(self.content.make_interims()))
     }
 
     /// The content, the first time it is asked for; nothing afterwards.
@@ -248,29 +295,29 @@ impl<'a> Request<'a> {
     }
 
     /// Every field in a map of its own; names and values that `http` does not know are left out.
-    pub(crate) fn to_fields(&self) -> HeaderMap {
-        match self.fields {
-            Fields::Map(fields) => fields.clone(),
-            Fields::Http1(_) => self
-                .headers()
-                .filter_map(|(name, value)| {
-                    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-                    Some((name, HeaderValue::from_bytes(value).ok()?))
-                })
-                .collect(),
+    pub(crate) fn to_fields(self) -> HeaderMap {
+        if let Some(map) = self.fields.as_map() {
+            return map.clone();
         }
+        self.headers()
+            .filter_map(|(name, value)| {
+                let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+                Some((name, HeaderValue::from_bytes(value).ok()?))
+            })
+            .collect()
     }
 
-    /// The same request with other fields.
-    pub(crate) fn with_fields<'b>(&'b self, fields: &'b HeaderMap) -> Request<'b> {
-        Request {
-            fields: Fields::Map(fields),
+    /// What `then` makes of the same request with its fields changed by `edits`. Nothing is copied.
+    pub fn edited<T>(&self, edits: &FieldEdits, then: impl FnOnce(&Request<'_>) -> T) -> T {
+        let overlay = self.fields.overlay(edits);
+        then(&Request {
+            fields: self.fields.beneath(&overlay),
             ..*self
-        }
+        })
     }
 
-    /// Keeps the request with its content, to be answered later.
-    pub(crate) fn keep(&self) -> KeptRequest {
+    /// Keeps the request with its content, to be answered later: fields keep their order and case.
+    pub fn into_owned(self) -> OwnedRequest {
         let body = self.take_body();
         let content = Rc::new(Content {
             source: RefCell::new(if body.is_end_stream() {
@@ -278,21 +325,26 @@ impl<'a> Request<'a> {
             } else {
                 ContentSource::Kept(body)
             }),
+            length: self.content.length,
             notes: self.content.notes.clone(),
             kept: OnceCell::new(),
+            interims: OnceCell::from(Rc::clone(self.content.make_interims())),
         });
-        // Whoever keeps a request a second time answers that one.
+        // Of a request that is kept a second time, that one is answered.
         self.content.kept.set(Rc::clone(&content)).ok();
-        KeptRequest {
+        OwnedRequest {
             method: self.method.to_owned(),
             scheme: self.scheme,
             authority: self.authority.to_owned(),
             path: self.path.to_owned(),
             query: self.query.map(str::to_owned),
             version: self.version,
-            peer: self.peer,
             upgrade: self.upgrade.map(<[u8]>::to_owned),
-            fields: self.to_fields(),
+            fields: match self.fields.as_map() {
+                Some(map) => OwnedFields::Map(map.clone()),
+                None => OwnedFields::List(self.headers().collect()),
+            },
+            connection: Rc::clone(self.connection),
             content,
         }
     }
@@ -338,18 +390,5 @@ pub(crate) struct Start<'a> {
     pub(crate) query: Option<&'a str>,
     pub(crate) version: Version,
     pub(crate) upgrade: Option<&'a [u8]>,
-    pub(crate) fields: StartFields<'a>,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct StartFields<'a>(Fields<'a>);
-
-impl<'a> StartFields<'a> {
-    pub(crate) fn http1(headers: &'a [Header<'a>]) -> Self {
-        Self(Fields::Http1(headers))
-    }
-
-    pub(crate) fn http2(headers: &'a HeaderMap) -> Self {
-        Self(Fields::Map(headers))
-    }
+    pub(crate) fields: Fields<'a>,
 }

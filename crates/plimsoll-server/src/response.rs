@@ -5,11 +5,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
+use plimsoll_wire::http::FieldClass;
 
+use crate::fields::FieldList;
 use crate::file::FilePart;
 
 /// What an action answers with.
@@ -29,6 +31,8 @@ pub(crate) enum Kind {
 pub(crate) struct Built {
     pub(crate) status: StatusCode,
     pub(crate) fields: HeaderMap,
+    /// The order and the case in which HTTP/1 writes fields, of those that are still there.
+    pub(crate) order: Option<Box<FieldList>>,
     pub(crate) content: ResponseBody,
 }
 
@@ -42,6 +46,8 @@ pub enum ResponseBody {
     Bytes(Bytes),
     /// What lies in a file; over HTTP/1 in the clear the kernel sends it by itself.
     File(FilePart),
+    /// None, though its length is announced: for HEAD and 304. To other requests it is as `Empty`.
+    Announced(u64),
     /// Pieces as they come, with trailer fields if it has any.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>),
 }
@@ -55,6 +61,7 @@ impl fmt::Debug for ResponseBody {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
             Self::File(part) => write!(f, "File({})", part.length()),
+            Self::Announced(length) => write!(f, "Announced({length})"),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -68,6 +75,18 @@ pub struct Prepared {
     pub(crate) lines: Vec<u8>,
     pub(crate) fields: HeaderMap,
     pub(crate) content: Whole,
+}
+
+impl Prepared {
+    /// Its content; of a 304 the length that it announces.
+    pub(crate) fn body(&self) -> ResponseBody {
+        let announced = self.fields.get(CONTENT_LENGTH);
+        let announced = announced.filter(|_| self.status == StatusCode::NOT_MODIFIED);
+        match announced.and_then(|length| length.to_str().ok()?.parse().ok()) {
+            Some(length) => ResponseBody::Announced(length),
+            None => self.content.clone().into(),
+        }
+    }
 }
 
 /// Content that is there as a whole.
@@ -96,36 +115,59 @@ impl From<Whole> for ResponseBody {
     }
 }
 
-/// Fields that belong to the connection; actions that set them are not listened to.
-const OF_THE_CONNECTION: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "date",
-];
+/// Whether the server sets the field itself. `upgrade` is an action's: a response of 426 has one.
+fn is_set_by_server(name: &HeaderName) -> bool {
+    let is_specific = FieldClass::of(name.as_str().as_bytes()).is_connection_specific();
+    (is_specific && name != UPGRADE) || name == DATE
+}
 
 /// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.
 #[derive(Debug)]
 pub(crate) struct Framed {
     /// Never informational: such are not answers.
     pub(crate) status: StatusCode,
-    /// With `content-length` where it is known and there may be content.
+    /// With `content-length` where it is announced.
     pub(crate) fields: HeaderMap,
     pub(crate) content: ResponseBody,
     /// Bytes of the content, where they are known.
     pub(crate) length: Option<u64>,
 }
 
+impl ResponseBody {
+    /// Bytes of it, if that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Empty => Some(0),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::File(part) => Some(part.length()),
+            Self::Announced(length) => Some(*length),
+            Self::Stream(body) => body.size_hint().exact(),
+        }
+    }
+
+    /// What `content-length` says of it, if there is to be one (RFC 9110, section 8.6).
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn announced(&self, status: StatusCode, is_head: bool) -> Option<u64> {
+        match self {
+            Self::Announced(length) if is_head || status == StatusCode::NOT_MODIFIED => {
+                let may_be_announced = has_content(status) || status == StatusCode::NOT_MODIFIED;
+                may_be_announced.then_some(*length)
+            }
+            // There is none, so it must not be waited for.
+            Self::Announced(_) => has_content(status).then_some(0),
+            content => content.length().filter(|_| has_content(status)),
+        }
+    }
+}
+
 impl Response {
-    /// The response for those who write no lines.
-    pub(crate) fn framed(self) -> Framed {
+    /// The response where the connection writes no lines.
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn framed(self, is_head: bool) -> Framed {
         let (status, mut fields, content) = match self.0 {
-            Kind::Prepared(prepared) => (
-                prepared.status,
-                prepared.fields.clone(),
-                prepared.content.clone().into(),
-            ),
+            Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
             Kind::Built(built) => (built.status, built.fields, built.content),
         };
         let status = if status.is_informational() {
@@ -133,13 +175,8 @@ impl Response {
         } else {
             status
         };
-        let length = match &content {
-            ResponseBody::Empty => Some(0),
-            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ResponseBody::File(part) => Some(part.length()),
-            ResponseBody::Stream(body) => body.size_hint().exact(),
-        };
-        match length.filter(|_| has_content(status)) {
+        let length = content.announced(status, is_head);
+        match length {
             Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
             None => fields.remove(CONTENT_LENGTH),
         };
@@ -156,6 +193,7 @@ impl Response {
         Self(Kind::Built(Box::new(Built {
             status,
             fields: HeaderMap::new(),
+            order: None,
             content: ResponseBody::Empty,
         })))
     }
@@ -173,9 +211,35 @@ impl Response {
     /// The same with one more field; those that are the connection's are left out.
     #[must_use]
     pub fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        if !OF_THE_CONNECTION.contains(&name.as_str()) {
+        if !is_set_by_server(&name) {
             self.built().fields.append(name, value);
         }
+        self
+    }
+
+    /// The same with these fields in place of all it has; those that are the connection's are left out.
+    #[must_use]
+    pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
+        if fields.keys().any(is_set_by_server) {
+            remove_connection_fields(&mut fields);
+        }
+        self.built().fields = fields;
+        self
+    }
+
+    /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
+    ///
+    /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
+    /// layers may change or remove some.
+    #[must_use]
+    pub fn with_fields(mut self, fields: FieldList) -> Self {
+        for (name, value) in fields.iter() {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                self = self.with_field(name, value);
+            }
+        }
+        self.built().order = Some(Box::new(fields));
         self
     }
 
@@ -198,12 +262,15 @@ impl Response {
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Kind::Prepared(prepared) => Some(prepared.content.length()),
-            Kind::Built(built) => match &built.content {
-                ResponseBody::Empty => Some(0),
-                ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-                ResponseBody::File(part) => Some(part.length()),
-                ResponseBody::Stream(body) => body.size_hint().exact(),
-            },
+            Kind::Built(built) => built.content.length(),
+        }
+    }
+
+    /// Whether its content comes in pieces.
+    pub(crate) fn is_streamed(&self) -> bool {
+        match &self.0 {
+            Kind::Prepared(_) => false,
+            Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
         }
     }
 
@@ -212,20 +279,27 @@ impl Response {
     /// Content that comes in pieces cannot be kept and is left out.
     pub fn prepare(mut self) -> Rc<Prepared> {
         let built = self.built();
+        let announced = built.content.announced(built.status, false);
         let content = match std::mem::take(&mut built.content) {
             ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
             ResponseBody::File(part) => Whole::File(part),
-            ResponseBody::Empty | ResponseBody::Stream(_) => Whole::Bytes(Bytes::new()),
+            ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
+                Whole::Bytes(Bytes::new())
+            }
         };
         let mut fields = std::mem::take(&mut built.fields);
-        if has_content(built.status) {
-            fields.insert(CONTENT_LENGTH, HeaderValue::from(content.length()));
+        let length = if has_content(built.status) {
+            Some(content.length())
         } else {
-            fields.remove(CONTENT_LENGTH);
-        }
+            announced
+        };
+        match length {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
         let mut lines = Vec::new();
         let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
-        write_fields(&mut head, &fields);
+        write_fields_in(&mut head, &fields, built.order.as_deref());
         Rc::new(Prepared {
             status: built.status,
             lines,
@@ -245,7 +319,8 @@ impl Response {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
-                content: prepared.content.clone().into(),
+                order: None,
+                content: prepared.body(),
             }));
         }
         match &mut self.0 {
@@ -261,6 +336,19 @@ impl From<Rc<Prepared>> for Response {
     }
 }
 
+/// Leaves out what belongs to the connection or frames content.
+pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
+    let set_by_server: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_set_by_server(name))
+        .cloned()
+        .collect();
+    for name in set_by_server {
+        fields.remove(name);
+    }
+    fields.remove(CONTENT_LENGTH);
+}
+
 /// Appends fields, which as such are valid on the wire.
 pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     for (name, value) in fields {
@@ -269,9 +357,47 @@ pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     }
 }
 
+/// The same in the order and the case of `order`; fields that are not in it come last.
+pub(crate) fn write_fields_in(
+    head: &mut ResponseWriter<'_>,
+    fields: &HeaderMap,
+    order: Option<&FieldList>,
+) {
+    let Some(order) = order else {
+        return write_fields(head, fields);
+    };
+    let names = || order.iter().map(|(name, _)| name);
+    for (at, name) in names().enumerate() {
+        let before = names()
+            .take(at)
+            .filter(|before| before.eq_ignore_ascii_case(name))
+            .count();
+        if let Some(value) = fields.get_all(name).iter().nth(before) {
+            head.field(name, value.as_bytes()).ok();
+        }
+    }
+    for name in fields.keys() {
+        let written = names()
+            .filter(|it| it.eq_ignore_ascii_case(name.as_str()))
+            .count();
+        for value in fields.get_all(name).iter().skip(written) {
+            head.field(name.as_str(), value.as_bytes()).ok();
+        }
+    }
+}
+
 /// Whether a response of that status may have content at all (RFC 9110, section 6.4.1).
 pub(crate) fn has_content(status: StatusCode) -> bool {
     !status.is_informational()
         && status != StatusCode::NO_CONTENT
         && status != StatusCode::NOT_MODIFIED
+}
+
+/// What opens a tunnel: any 2xx does (RFC 9110, section 9.3.6).
+pub(crate) fn tunnel_status(status: StatusCode) -> StatusCode {
+    if status.is_success() {
+        status
+    } else {
+        StatusCode::OK
+    }
 }

@@ -2,37 +2,37 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::task::Poll;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
 use plimsoll_wire::tls::ACME_TLS;
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
 
-use crate::action::{Accepted, DatagramHandler, StreamHandler};
+use crate::admission::Admission;
+use crate::connection::{Ends, NOWHERE, TlsInfo};
+use crate::context::{Tasks, WorkerContext};
 use crate::counters::{Counters, Cut};
 use crate::engine::{EngineError, Key, Serves};
 use crate::http1;
 use crate::http2;
 use crate::http3::listener::{AltSvc, QuicListener, port_of};
+use crate::layer4::listener::DatagramListener;
+use crate::layer4::{self, StreamHandler};
 use crate::limits::Limits;
 use crate::listener::Transport;
 use crate::proxied;
 use crate::stream::Stream;
-use crate::timer::Timer;
 use crate::worker::{Place, Service, Worker};
 
 /// What the engine tells a worker.
@@ -82,14 +82,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How often a draining worker looks whether all has ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// Largest datagram there is.
-const DATAGRAM_BYTES: usize = 64 * 1024;
-
 /// Runs a worker on the calling thread until it is told to stop.
 pub(crate) fn worker(
     number: usize,
     limits: Limits,
     counters: Arc<Counters>,
+    admission: Arc<Admission>,
     commands: mpsc::Receiver<Command>,
     ready: &SyncSender<Result<(), EngineError>>,
 ) {
@@ -103,17 +101,17 @@ pub(crate) fn worker(
             return;
         }
     };
-    let worker = Rc::new(Worker::new(limits, counters));
+    let worker = Rc::new(Worker::new(number, limits, counters, admission));
     ready.send(Ok(())).ok();
-    runtime.block_on(Listeners::new(number, worker).run(commands));
+    runtime.block_on(Listeners::new(worker).run(commands));
     // Dropping the runtime drops what connections are left.
 }
 
 /// The listeners of a worker, by what their plan says.
 struct Listeners {
-    /// That of the worker.
-    number: usize,
     worker: Rc<Worker>,
+    /// Of the configuration that is served.
+    tasks: Rc<Tasks>,
     listening: HashMap<Key, Listening>,
 }
 
@@ -133,14 +131,15 @@ enum Served {
     Http(Rc<Service>),
     /// Beside a listener for HTTP, whose service it shares.
     Quic(Rc<QuicListener>),
-    Other,
+    Stream(Rc<RefCell<Rc<dyn StreamHandler>>>),
+    Datagram(Rc<DatagramListener>),
 }
 
 impl Listeners {
-    fn new(number: usize, worker: Rc<Worker>) -> Self {
+    fn new(worker: Rc<Worker>) -> Self {
         Self {
-            number,
             worker,
+            tasks: Rc::default(),
             listening: HashMap::new(),
         }
     }
@@ -169,21 +168,38 @@ impl Listeners {
 
     async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
         self.worker.limits.replace(Rc::new(limits));
+        let tasks = Rc::<Tasks>::default();
+        let context = WorkerContext::new(Rc::clone(&self.worker), Rc::clone(&tasks));
+        if let Err(error) = self.update(updates, &context).await {
+            tasks.end();
+            return Err(error);
+        }
+        // The new actions have found what they share with the old ones by now.
+        std::mem::replace(&mut self.tasks, tasks).end();
+        Ok(())
+    }
+
+    async fn update(&mut self, updates: Vec<Update>, context: &WorkerContext) -> io::Result<()> {
         let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
         for mut update in updates {
             let key = update.key.clone();
             if let Some(socket) = update.socket.take() {
-                let listening = self.listen(socket, update)?;
+                let listening = self.listen(socket, update, context)?;
                 self.listening.insert(key, listening);
             } else {
-                self.replace(update)?;
+                self.replace(update, context)?;
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
         Ok(())
     }
 
-    fn listen(&self, socket: Socket, update: Update) -> io::Result<Listening> {
+    fn listen(
+        &self,
+        socket: Socket,
+        update: Update,
+        context: &WorkerContext,
+    ) -> io::Result<Listening> {
         let proxied_by = Rc::new(RefCell::new(update.proxied_by));
         let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
@@ -197,13 +213,13 @@ impl Listeners {
             ) => {
                 let listener = Acceptor::new(socket)?;
                 let service = Rc::new(Service {
-                    action: action().into(),
+                    action: action(context).into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                     http2: (*http2).into(),
                     http3: RefCell::default(),
                 });
                 let served = Served::Http(Rc::clone(&service));
-                let taking = move |stream, place, peer| take_http(&service, stream, place, peer);
+                let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
                 (
                     served,
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
@@ -211,12 +227,14 @@ impl Listeners {
             }
             (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
                 let listener = Acceptor::new(socket)?;
-                let handler = handler();
-                let taking = move |stream, place, peer| {
-                    spawn_local(take_stream(Rc::clone(&handler), stream, place, peer));
+                let handler = Rc::new(RefCell::new(handler(context)));
+                let serving = Rc::clone(&handler);
+                let taking = move |stream, place, ends| {
+                    let handler = Rc::clone(&serving.borrow());
+                    spawn_local(layer4::take(handler, Stream::from(stream), place, ends));
                 };
                 (
-                    Served::Other,
+                    Served::Stream(handler),
                     spawn_local(accept(listener, worker, proxies, stopped, taking)),
                 )
             }
@@ -232,16 +250,13 @@ impl Listeners {
                 service.http3.replace(Some(Rc::new(AltSvc::new(port))));
                 let quic = update.quic.ok_or_else(no_http)?;
                 let listener = Rc::new(QuicListener::new(quic));
-                let running =
-                    Rc::clone(&listener).run(socket, self.number, worker, service, stopped);
+                let running = Rc::clone(&listener).run(socket, worker, service, stopped);
                 (Served::Quic(listener), spawn_local(running))
             }
             (Socket::Udp(socket), Serves::Datagram(handler)) => {
-                let socket = UdpSocket::from_std(socket)?;
-                (
-                    Served::Other,
-                    spawn_local(datagrams(socket, handler(), stopped)),
-                )
+                let listener = DatagramListener::new(socket, worker, handler(context))?;
+                let running = Rc::clone(&listener).run(stopped);
+                (Served::Datagram(listener), spawn_local(running))
             }
             _ => return Err(io::Error::other("the socket is of another kind")),
         };
@@ -260,12 +275,12 @@ impl Listeners {
         let listening = self.listening.get(&key)?;
         match &listening.served {
             Served::Http(service) => Some(Rc::clone(service)),
-            Served::Quic(_) | Served::Other => None,
+            Served::Quic(_) | Served::Stream(_) | Served::Datagram(_) => None,
         }
     }
 
     /// Serves something else on a socket that stays.
-    fn replace(&mut self, update: Update) -> io::Result<()> {
+    fn replace(&mut self, update: Update, context: &WorkerContext) -> io::Result<()> {
         let beside = self.beside(&update.key);
         let Some(listening) = self.listening.get(&update.key) else {
             return Err(io::Error::other("the listener is not there"));
@@ -282,7 +297,7 @@ impl Listeners {
                 },
                 _,
             ) => {
-                service.action.replace(action());
+                service.action.replace(action(context));
                 service.tls.replace(tls.map(TlsAcceptor::from));
                 service.http2.set(http2);
                 if http3.is_none() {
@@ -303,7 +318,14 @@ impl Listeners {
                 }
                 Ok(())
             }
-            (Served::Other, Serves::Stream(_) | Serves::Datagram(_), _) => Ok(()),
+            (Served::Stream(serving), Serves::Stream(handler), _) => {
+                serving.replace(handler(context));
+                Ok(())
+            }
+            (Served::Datagram(listener), Serves::Datagram(handler), _) => {
+                listener.replace(handler(context));
+                Ok(())
+            }
             _ => Err(io::Error::other(
                 "a listener cannot change between HTTP and raw streams while it runs",
             )),
@@ -339,7 +361,11 @@ impl Listeners {
 
 /// What connections are accepted from.
 enum Acceptor {
-    Tcp(TcpListener),
+    Tcp {
+        listener: TcpListener,
+        /// The address of every connection, if it is the same.
+        local: Option<SocketAddr>,
+    },
     Unix(UnixListener),
 }
 
@@ -349,29 +375,39 @@ enum Connected {
     Unix(UnixStream),
 }
 
-/// What clients at a socket in the file system come from.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-
 impl Acceptor {
     fn new(socket: Socket) -> io::Result<Self> {
         match socket {
-            Socket::Tcp(socket) => TcpListener::from_std(socket).map(Self::Tcp),
+            Socket::Tcp(socket) => {
+                let listener = TcpListener::from_std(socket)?;
+                let local = listener.local_addr()?;
+                let local = Some(local).filter(|local| !local.ip().is_unspecified());
+                Ok(Self::Tcp { listener, local })
+            }
             Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
             Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
         }
     }
 
-    async fn accept(&self) -> io::Result<(Connected, SocketAddr)> {
+    async fn accept(&self) -> io::Result<(Connected, Ends)> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp { listener, local } => {
                 let (stream, peer) = listener.accept().await?;
                 // A client that is gone already will be noticed when it is read from.
                 stream.set_nodelay(true).ok();
-                Ok((Connected::Tcp(stream), peer))
+                let local = match local {
+                    Some(local) => *local,
+                    None => stream.local_addr().unwrap_or(NOWHERE),
+                };
+                Ok((Connected::Tcp(stream), Ends { peer, local }))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((Connected::Unix(stream), NOWHERE))
+                let ends = Ends {
+                    peer: NOWHERE,
+                    local: NOWHERE,
+                };
+                Ok((Connected::Unix(stream), ends))
             }
         }
     }
@@ -392,7 +428,7 @@ async fn accept(
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(Connected, Place, SocketAddr) + 'static,
+    take: impl Fn(Connected, Place, Ends) + 'static,
 ) {
     let take = Rc::new(take);
     loop {
@@ -404,7 +440,8 @@ async fn accept(
         };
         match accepted {
             None => return,
-            Some(Ok((stream, peer))) => {
+            Some(Ok((stream, ends))) => {
+                let peer = ends.peer;
                 let limits = worker.limits();
                 let is_proxied = is_within(&proxies.borrow(), peer);
                 // Those of a proxy are counted by whom it passes on; those on this machine have no address.
@@ -414,17 +451,18 @@ async fn accept(
                 } else {
                     limits.connections_per_address
                 };
-                let admitted = worker
-                    .shared
-                    .admit(peer.ip(), limits.connections, most_of_address);
+                let admitted =
+                    worker
+                        .admission
+                        .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
                         let place = Place::new(Rc::clone(&worker), peer.ip());
                         match stream {
                             Connected::Tcp(stream) if is_proxied => {
-                                spawn_local(take_proxied(stream, place, peer, Rc::clone(&take)));
+                                spawn_local(take_proxied(stream, place, ends, Rc::clone(&take)));
                             }
-                            stream => take(stream, place, peer),
+                            stream => take(stream, place, ends),
                         }
                     }
                     Err(cut) => worker.counters.cut(cut),
@@ -449,19 +487,19 @@ fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
 async fn take_proxied(
     mut stream: TcpStream,
     mut place: Place,
-    peer: SocketAddr,
-    take: Rc<impl Fn(Connected, Place, SocketAddr)>,
+    ends: Ends,
+    take: Rc<impl Fn(Connected, Place, Ends)>,
 ) {
-    let client = proxied::client(&mut stream, &place).await;
-    let moved = client.and_then(|client| {
-        let client = client.unwrap_or(peer);
-        if client != peer {
-            place.moved(client.ip())?;
+    let named = proxied::ends(&mut stream, &place).await;
+    let moved = named.and_then(|named| {
+        let named = named.map_or(ends, Ends::from);
+        if named.peer != ends.peer {
+            place.moved(named.peer.ip())?;
         }
-        Ok(client)
+        Ok(named)
     });
     match moved {
-        Ok(client) => take(Connected::Tcp(stream), place, client),
+        Ok(ends) => take(Connected::Tcp(stream), place, ends),
         Err(cut) => place.worker.counters.cut(cut),
     }
 }
@@ -471,15 +509,18 @@ fn is_shortage(error: &io::Error) -> bool {
     FailureKind::from_io(error) == FailureKind::ResourceLimit
 }
 
-fn take_http(service: &Rc<Service>, stream: Connected, place: Place, peer: SocketAddr) {
+fn take_http(service: &Rc<Service>, stream: Connected, place: Place, ends: Ends) {
     let service = Rc::clone(service);
     let acceptor = service.tls.borrow().clone();
     match (acceptor, stream) {
         (Some(acceptor), Connected::Tcp(stream)) => {
-            spawn_local(take_https(acceptor, service, stream, place, peer))
+            spawn_local(take_https(acceptor, service, stream, place, ends))
         }
         // What does not leave the machine is not encrypted.
-        (_, stream) => spawn_local(http1::serve(stream.into(), service, place, peer)),
+        (_, stream) => {
+            let info = ends.info(&place, None);
+            spawn_local(http1::serve(stream.into(), service, place, info))
+        }
     };
 }
 
@@ -509,7 +550,7 @@ async fn take_https(
     service: Rc<Service>,
     stream: TcpStream,
     place: Place,
-    peer: SocketAddr,
+    ends: Ends,
 ) {
     let timeout = place.worker.limits().handshake_timeout;
     match tokio::time::timeout(timeout, speaks_in_the_clear(&stream)).await {
@@ -526,79 +567,20 @@ async fn take_https(
         Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
         Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
         Ok(Ok(stream)) => {
-            let protocol = stream.get_ref().1.alpn_protocol();
+            let tls = TlsInfo::of(stream.get_ref().1);
+            let protocol = tls.alpn.as_deref();
             // An authority has seen what it wanted to see (RFC 8737, section 3).
             if protocol == Some(ACME_TLS) {
                 return;
             }
             let is_http2 = protocol == Some(b"h2");
+            let info = ends.info(&place, Some(tls));
             let stream = Stream::tls(stream);
             if is_http2 {
-                Box::pin(http2::serve(stream, service, place, peer)).await;
+                Box::pin(http2::serve(stream, service, place, info)).await;
             } else {
-                http1::serve(stream, service, place, peer).await;
+                http1::serve(stream, service, place, info).await;
             }
-        }
-    }
-}
-
-async fn take_stream(
-    handler: Rc<dyn StreamHandler>,
-    stream: Connected,
-    place: Place,
-    peer: SocketAddr,
-) {
-    let timeout = place.worker.limits().write_timeout;
-    let mut stream = Stream::from(stream).with_write_timeout(timeout);
-    let mut peeked = Vec::new();
-    if handler.wants_first_bytes() {
-        let worker = Rc::clone(&place.worker);
-        let deadline = worker.clock.now() + worker.limits().header_timeout;
-        let mut timer = Timer::new(deadline);
-        let first = poll_fn(|cx| {
-            let memory = &mut *worker.memory.borrow_mut();
-            let mut buffer = ReadBuf::new(&mut memory.input);
-            match Pin::new(&mut stream).poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(())) => Poll::Ready(Some(buffer.filled().to_vec())),
-                Poll::Ready(Err(_)) => Poll::Ready(None),
-                Poll::Pending => timer
-                    .poll_passed(cx, deadline, &worker.clock)
-                    .map(|()| None),
-            }
-        })
-        .await;
-        match first {
-            Some(first) => peeked = first,
-            None => return worker.counters.cut(Cut::HeaderTimeout),
-        }
-        stream = stream.with_read_ahead(peeked.clone());
-    }
-    let serving = handler.handle(Accepted {
-        stream,
-        peer,
-        peeked,
-    });
-    serving.await;
-    drop(place);
-}
-
-async fn datagrams(
-    socket: UdpSocket,
-    handler: Rc<dyn DatagramHandler>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut buffer = vec![0; DATAGRAM_BYTES].into_boxed_slice();
-    loop {
-        let received = tokio::select! {
-            received = socket.recv_from(&mut buffer) => received,
-            _ = stopped.changed() => return,
-        };
-        // An error here is about a datagram sent earlier, which is lost as any may be.
-        if let Ok((length, peer)) = received {
-            let mut reply = |peer: SocketAddr, bytes: &[u8]| {
-                socket.try_send_to(bytes, peer).ok();
-            };
-            handler.handle(&buffer[..length], peer, &mut reply);
         }
     }
 }

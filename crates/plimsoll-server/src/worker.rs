@@ -13,10 +13,14 @@ use plimsoll_wire::h1::DateLine;
 use tokio_rustls::TlsAcceptor;
 
 use crate::action::Action;
+use crate::admission::Admission;
+use crate::alarms::Alarms;
 use crate::counters::{Counters, Cut, WorkerCounters};
+use crate::drain::DrainSignal;
 use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
 use crate::request::Scheme;
+use crate::states::LocalStates;
 
 /// How long an idle connection may still bring a request once the engine drains: one that is on its way
 /// is answered instead of lost.
@@ -25,16 +29,26 @@ pub(crate) const LAST_CALL: Duration = Duration::from_secs(1);
 /// Bytes asked of the kernel at a time.
 const INPUT_BYTES: usize = 64 * 1024;
 
+/// The bits of a connection's number that count: more than a worker ever sees.
+const WORKER_SHIFT: u32 = 48;
+
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// Its number among those of the engine, from 0 on.
+    pub(crate) number: usize,
     pub(crate) clock: SystemClock,
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) shared: Arc<Counters>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) limits: RefCell<Rc<Limits>>,
     pub(crate) memory: RefCell<Memory>,
-    /// Since when it drains.
-    draining: Cell<Option<Instant>>,
+    pub(crate) alarms: Alarms,
+    /// State that survives reloads.
+    pub(crate) states: LocalStates,
+    pub(crate) drain: DrainSignal,
     connections: RefCell<Connections>,
+    /// How many connections there were.
+    ids: Cell<u64>,
 }
 
 /// Memory that all connections use, one after the other: an idle one holds none.
@@ -73,11 +87,18 @@ struct Connections {
 }
 
 impl Worker {
-    pub(crate) fn new(limits: Limits, shared: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        limits: Limits,
+        shared: Arc<Counters>,
+        admission: Arc<Admission>,
+    ) -> Self {
         Self {
+            number,
             clock: SystemClock,
             counters: shared.worker(),
             shared,
+            admission,
             limits: RefCell::new(Rc::new(limits)),
             memory: RefCell::new(Memory {
                 input: vec![0; INPUT_BYTES].into_boxed_slice(),
@@ -85,8 +106,11 @@ impl Worker {
                 date: DateLine::new(),
                 date_value: None,
             }),
-            draining: Cell::new(None),
+            alarms: Alarms::default(),
+            states: LocalStates::default(),
+            drain: DrainSignal::default(),
             connections: RefCell::default(),
+            ids: Cell::new(0),
         }
     }
 
@@ -97,15 +121,22 @@ impl Worker {
     /// Since when the engine drains, if it does.
     #[inline]
     pub(crate) fn draining(&self) -> Option<Instant> {
-        self.draining.get()
+        self.drain.since()
     }
 
     /// Tells every connection that this request is its last.
     pub(crate) fn drain(&self, now: Instant) {
-        self.draining.set(Some(now));
+        self.drain.begin(now);
         for waker in self.connections.borrow().wakers.iter().flatten() {
             waker.wake_by_ref();
         }
+    }
+
+    /// Those of a worker are counted; the number of the worker makes them differ from those of the others.
+    fn next_id(&self) -> u64 {
+        let count = self.ids.get();
+        self.ids.set(count + 1);
+        (self.number as u64) << WORKER_SHIFT | count
     }
 
     /// Connections that are open.
@@ -121,12 +152,14 @@ pub(crate) struct Place {
     pub(crate) worker: Rc<Worker>,
     address: IpAddr,
     number: usize,
+    id: u64,
 }
 
 impl Place {
     /// For a connection that was admitted.
     pub(crate) fn new(worker: Rc<Worker>, address: IpAddr) -> Self {
         worker.counters.accepted();
+        let id = worker.next_id();
         let number = {
             let mut connections = worker.connections.borrow_mut();
             connections.free.pop().unwrap_or_else(|| {
@@ -138,15 +171,21 @@ impl Place {
             worker,
             address,
             number,
+            id,
         }
     }
 
     /// Counts the connection as one of `address` from now on, if that one may have it.
     pub(crate) fn moved(&mut self, address: IpAddr) -> Result<(), Cut> {
         let most = self.worker.limits().connections_per_address;
-        self.worker.shared.moved(self.address, address, most)?;
+        self.worker.admission.moved(self.address, address, most)?;
         self.address = address;
         Ok(())
+    }
+
+    /// A number that no other connection of the engine has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Wakes the task of the connection.
@@ -173,7 +212,7 @@ impl Drop for Place {
             self.worker.counters.panicked();
         }
         self.worker.counters.closed();
-        self.worker.shared.leave(self.address);
+        self.worker.admission.leave(self.address);
         let mut connections = self.worker.connections.borrow_mut();
         connections.wakers[self.number] = None;
         connections.free.push(self.number);

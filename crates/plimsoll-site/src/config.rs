@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
-use plimsoll_server::{Action, Counters, MakeAction};
+use plimsoll_server::{Action, Counters, MakeAction, WorkerContext};
 use url::Url;
 
 use crate::changes::Changes;
@@ -91,7 +91,7 @@ enum Source {
 impl Site {
     fn made(self) -> Arc<MakeAction> {
         let started = OnceLock::new();
-        Arc::new(move || {
+        Arc::new(move |_: &WorkerContext| {
             let (shared, changes) = started.get_or_init(|| self.start());
             let tree: Rc<dyn Tree> = match (&self.source, changes) {
                 (Source::Directory(root), Some(changes)) => {

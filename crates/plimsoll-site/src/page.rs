@@ -599,7 +599,7 @@ impl Body for Pieces {
         let lengths = self.0.iter().map(|piece| match piece {
             ResponseBody::Bytes(bytes) => bytes.len() as u64,
             ResponseBody::File(part) => part.length(),
-            ResponseBody::Empty | ResponseBody::Stream(_) => 0,
+            ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => 0,
         });
         SizeHint::with_exact(lengths.sum())
     }

@@ -39,6 +39,7 @@ const SHORT_HELP: [(&str, &[&str]); 6] = [
             "threshold",
             "pid",
             "http2",
+            "verbose",
             "json",
             "out",
         ],

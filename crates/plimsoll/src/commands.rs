@@ -16,6 +16,8 @@ mod chaos;
 
 mod crawl;
 
+mod gateway;
+
 mod report;
 
 mod loadtest;
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Crawl(crawl::Args),
     Report(report::Args),
     Serve(Box<serve::Args>),
+    Gateway(Box<gateway::Args>),
     Up(up::Args),
     Mock(Box<mock::Args>),
     Schema(schema::Args),
@@ -89,6 +92,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Crawl(args) => crawl::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Mock(args) => mock::run(&args),
         Command::Schema(args) => schema::run(&args),

@@ -56,12 +56,6 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Rows of the terminal that standard output is; `None` if it is none.
-pub(crate) fn rows() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
-}
-
 /// Whether all three streams are one's terminal, and it is one that can be drawn on.
 pub(crate) fn can_be_taken_over() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");

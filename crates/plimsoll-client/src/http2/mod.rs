@@ -17,7 +17,8 @@ use std::time::Instant;
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry};
 use plimsoll_wire::h2::hpack::Fields;
 use plimsoll_wire::h2::{
-    Connection as Codec, EncodedRequest, OpenError, ResponseHead, Settings, StreamId,
+    Connection as Codec, EncodedRequest, ErrorCode, FieldWriter, OpenError, ResponseHead, Settings,
+    StreamId, StreamedRequest,
 };
 use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -54,6 +55,9 @@ pub trait Responses {
         false
     }
 
+    /// An interim head (1xx), its `:status` among the fields.
+    fn interim(&mut self, _token: u32, _status: u16, _fields: &Fields) {}
+
     /// The final head of a response.
     fn head(&mut self, _token: u32, _head: &ResponseHead<'_>) {}
 
@@ -74,7 +78,10 @@ pub trait Responses {
     /// The fields behind it; empty unless `wants_fields`.
     fn trailers(&mut self, _token: u32, _fields: &Fields) {}
 
-    /// The response is complete; the token is free.
+    /// A streamed request may be able to send more; without a token, all of them.
+    fn window_opened(&mut self, _token: Option<u32>) {}
+
+    /// The response is complete; the token is free, unless the request is streamed.
     fn completed(&mut self, token: u32, completed: Completed);
 
     /// There will be no complete response; the token is free.
@@ -116,7 +123,8 @@ struct UnderWay {
     /// `None` while the token is free.
     stream: Option<StreamId>,
     begun: Instant,
-    deadline: Instant,
+    /// When to give up; streamed exchanges have none.
+    deadline: Option<Instant>,
     sent_at: Option<Instant>,
     first_byte_at: Option<Instant>,
     status: u16,
@@ -181,29 +189,107 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             return Err(OpenError::Retired);
         }
         let stream = self.codec.open(request, token)?;
+        self.enter(token, stream, begun, Some(deadline));
+        self.due.include(deadline);
+        Ok(())
+    }
+
+    #[inline]
+    fn enter(&mut self, token: u32, stream: StreamId, begun: Instant, deadline: Option<Instant>) {
         let slot = token as usize;
-        if slot >= self.exchanges.len() {
-            self.exchanges.resize_with(slot + 1, || UnderWay {
-                stream: None,
-                begun,
-                deadline,
-                sent_at: None,
-                first_byte_at: None,
-                status: 0,
-            });
-        }
-        debug_assert!(self.exchanges[slot].stream.is_none());
-        self.exchanges[slot] = UnderWay {
-            stream: Some(stream),
+        let exchange = |stream| UnderWay {
+            stream,
             begun,
             deadline,
             sent_at: None,
             first_byte_at: None,
             status: 0,
         };
+        if slot >= self.exchanges.len() {
+            self.exchanges.resize_with(slot + 1, || exchange(None));
+        }
+        debug_assert!(self.exchanges[slot].stream.is_none());
+        self.exchanges[slot] = exchange(Some(stream));
         self.unsent.push((token, stream));
-        self.due.include(deadline);
+    }
+
+    /// Begins an exchange whose bodies the caller writes and reads piece by piece; deadlines are the caller's.
+    ///
+    /// The token is in use until it is [reset](Self::reset), which the caller does in any case.
+    ///
+    /// - `write`: writes the fields of the request.
+    pub(crate) fn begin_streamed(
+        &mut self,
+        request: StreamedRequest,
+        token: u32,
+        begun: Instant,
+        write: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<(), OpenError> {
+        if self.is_over {
+            return Err(OpenError::Retired);
+        }
+        let stream = self.codec.open_streamed(request, token, write)?;
+        self.enter(token, stream, begun, None);
         Ok(())
+    }
+
+    fn stream(&self, token: u32) -> Option<StreamId> {
+        self.exchanges.get(token as usize)?.stream
+    }
+
+    /// Bytes of content that the streamed request of `token` can send now.
+    pub(crate) fn send_room(&mut self, token: u32) -> usize {
+        self.stream(token)
+            .map_or(0, |stream| self.codec.send_room(stream))
+    }
+
+    /// Sends content of a streamed request; returns how many bytes of it were taken.
+    pub(crate) fn send_data(&mut self, token: u32, content: &[u8], ends_stream: bool) -> usize {
+        self.stream(token).map_or(0, |stream| {
+            self.codec.send_data(stream, content, ends_stream)
+        })
+    }
+
+    /// Ends a streamed request with trailers.
+    pub(crate) fn send_trailers(&mut self, token: u32, write: impl FnOnce(&mut FieldWriter<'_>)) {
+        if let Some(stream) = self.stream(token) {
+            self.codec.send_trailers(stream, write);
+        }
+    }
+
+    /// Returns credit for content of a streamed response that the caller has consumed.
+    pub(crate) fn consume(&mut self, token: u32, bytes: usize) {
+        if let Some(stream) = self.stream(token) {
+            self.codec.consume(stream, bytes);
+        }
+    }
+
+    /// Ends the exchange of `token` in whatever state it is, and frees the token.
+    pub(crate) fn reset(&mut self, token: u32, code: ErrorCode) {
+        let exchange = self.exchanges.get_mut(token as usize);
+        if let Some(stream) = exchange.and_then(|exchange| exchange.stream.take()) {
+            self.codec.reset(stream, code);
+        }
+    }
+
+    /// Whether the peer lets CONNECT name a protocol (RFC 8441).
+    pub(crate) fn allows_connect_protocol(&self) -> bool {
+        self.codec.allows_connect_protocol()
+    }
+
+    /// Whether driving the connection would write something.
+    pub(crate) fn wants_write(&mut self) -> bool {
+        self.codec.wants_write()
+    }
+
+    /// Begins no more exchanges, and announces that to the peer when the connection is driven.
+    pub(crate) fn close(&mut self) {
+        self.codec.close();
+    }
+
+    /// The stream underneath.
+    pub(crate) fn stream_ref(&self) -> &S {
+        &self.stream
     }
 
     /// Gives the exchange of `token` up: the peer is told, and the token is free.
@@ -482,8 +568,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             let Some(stream) = exchange.stream else {
                 continue;
             };
-            if exchange.deadline > limit {
-                next = Some(next.map_or(exchange.deadline, |next| next.min(exchange.deadline)));
+            let Some(deadline) = exchange.deadline else {
+                continue;
+            };
+            if deadline > limit {
+                next = Some(next.map_or(deadline, |next| next.min(deadline)));
                 continue;
             }
             let traffic = self.codec.traffic(stream).unwrap_or_default();

@@ -42,9 +42,17 @@ impl<K: Responses> Events for Telling<'_, K> {
                 done: self.now,
             };
             if let Some(deadline) = self.sink.opened(token, &opening) {
-                exchange.deadline = deadline;
+                exchange.deadline = Some(deadline);
             }
         }
+    }
+
+    fn interim(&mut self, token: u32, status: u16, fields: &Fields) {
+        self.sink.interim(token, status, fields);
+    }
+
+    fn window_opened(&mut self, token: Option<u32>) {
+        self.sink.window_opened(token);
     }
 
     #[inline]
@@ -66,7 +74,10 @@ impl<K: Responses> Events for Telling<'_, K> {
     fn complete(&mut self, token: u32) {
         self.ended += 1;
         let exchange = &mut self.exchanges[token as usize];
-        exchange.stream = None;
+        // A streamed request may go on behind its response.
+        if exchange.deadline.is_some() {
+            exchange.stream = None;
+        }
         let completed = Completed {
             status: exchange.status,
             phases: exchange.phases(self.now),

@@ -29,6 +29,9 @@ pub struct QuicOptions {
     /// A request may leave with the first packet of a connection whose server is known (0-RTT). An
     /// attacker can replay such a request (RFC 8470).
     pub early_data: bool,
+    /// Bytes of content that a server may send ahead of the reader of one response; absent is as many as no network
+    /// needs.
+    pub stream_window: Option<u32>,
 }
 
 /// Why QUIC cannot be spoken as asked for.
@@ -94,7 +97,9 @@ impl QuicOptions {
         let mut transport = TransportConfig::default();
         transport
             .max_idle_timeout(Some(silence))
-            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+            .stream_receive_window(VarInt::from_u32(
+                self.stream_window.unwrap_or(STREAM_WINDOW),
+            ))
             .receive_window(VarInt::from_u32(CONNECTION_WINDOW));
         let mut endpoint = EndpointConfig::default();
         if let Some(bytes) = self.udp_payload {

@@ -23,7 +23,7 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::Code;
 use h3_quinn::{BidiStream, OpenStreams};
 use http::HeaderMap;
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry, TlsSession};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Retry, TlsSession};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::tls;
 use rustls::pki_types::CertificateDer;
@@ -35,6 +35,7 @@ pub(crate) use self::early_data::{EarlyData, WithoutEarlyData};
 pub use self::request::Http3Request;
 
 use self::failure::stream_failure;
+use crate::timing::Timing;
 use crate::{Completed, Incomplete, Opening};
 
 /// A connection that speaks HTTP/3; clones share it.
@@ -78,14 +79,6 @@ impl Http3Parts for () {
     fn content(&mut self, _piece: &[u8]) {}
 }
 
-/// How far an exchange came.
-#[derive(Debug)]
-struct Progress {
-    begun: Instant,
-    sent_at: Option<Instant>,
-    first_byte_at: Option<Instant>,
-}
-
 type Exchanging = RequestStream<BidiStream<Bytes>, Bytes>;
 
 impl Http3 {
@@ -116,6 +109,21 @@ impl Http3 {
     /// Whether no exchange can be begun any more.
     pub fn is_retired(&self) -> bool {
         self.shared.is_leaving.get() || self.shared.quic.close_reason().is_some()
+    }
+
+    /// Begins requests; for exchanges that are forwarded.
+    pub(crate) fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
+        self.sender.clone()
+    }
+
+    /// An exchange was completed.
+    pub(crate) fn carried(&self) {
+        self.shared.has_carried.set(true);
+    }
+
+    /// The failure that an error of a stream means.
+    pub(crate) fn failed(&self, phase: Phase, error: h3::error::StreamError) -> Failure {
+        self.shared.failed(phase, error)
     }
 
     /// Whether an exchange was completed on it.
@@ -160,11 +168,7 @@ impl Http3 {
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<Completed, Incomplete> {
-        let mut progress = Progress {
-            begun,
-            sent_at: None,
-            first_byte_at: None,
-        };
+        let mut progress = Timing::begin(begun);
         let mut stream = None;
         let exchanging = self.follow(request, &mut stream, &mut progress, sink, clock);
         let mut outcome = match timeout_at(deadline.into(), exchanging).await {
@@ -236,17 +240,12 @@ impl Http3 {
         &mut self,
         request: &Http3Request,
         stream: &mut Option<Exchanging>,
-        progress: &mut Progress,
+        progress: &mut Timing,
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<u16, Failure> {
-        let failed = |shared: &Shared, progress: &Progress, error| {
-            let failure = stream_failure(progress.phase(), error, shared.quic.close_reason());
-            if failure.kind == FailureKind::Closed {
-                shared.is_leaving.set(true);
-            }
-            failure
-        };
+        let failed =
+            |shared: &Shared, progress: &Timing, error| shared.failed(progress.phase(), error);
         let shared = &*self.shared;
         let opened = self.sender.send_request(request.head()).await;
         let stream = stream.insert(opened.map_err(|error| failed(shared, progress, error))?);
@@ -312,6 +311,16 @@ impl Http3 {
     }
 }
 
+impl Shared {
+    fn failed(&self, phase: Phase, error: h3::error::StreamError) -> Failure {
+        let failure = stream_failure(phase, error, self.quic.close_reason());
+        if failure.kind == FailureKind::Closed {
+            self.is_leaving.set(true);
+        }
+        failure
+    }
+}
+
 impl fmt::Debug for Http3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http3")
@@ -323,13 +332,13 @@ impl fmt::Debug for Http3 {
 
 /// Content against what was announced (RFC 9114, section 4.1.2).
 #[derive(Debug)]
-struct Length {
+pub(crate) struct Length {
     announced: Option<u64>,
     seen: u64,
 }
 
 impl Length {
-    fn announced(head: &http::Response<()>, is_head: bool) -> Result<Self, Failure> {
+    pub(crate) fn announced(head: &http::Response<()>, is_head: bool) -> Result<Self, Failure> {
         let mut announced = None;
         for value in head.headers().get_all(http::header::CONTENT_LENGTH) {
             let length = value.to_str().ok().and_then(|text| text.parse().ok());
@@ -345,7 +354,12 @@ impl Length {
         Ok(Self { announced, seen: 0 })
     }
 
-    fn take(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
+    /// Bytes that are still to come, if they were announced.
+    pub(crate) fn left(&self) -> Option<u64> {
+        Some(self.announced?.saturating_sub(self.seen))
+    }
+
+    pub(crate) fn take(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
         self.seen += bytes as u64;
         if self
             .announced
@@ -360,7 +374,7 @@ impl Length {
         Ok(())
     }
 
-    fn end(&self) -> Result<(), Failure> {
+    pub(crate) fn end(&self) -> Result<(), Failure> {
         match self.announced {
             Some(announced) if self.seen < announced => {
                 Err(malformed("less content than announced"))
@@ -372,40 +386,4 @@ impl Length {
 
 fn malformed(cause: &str) -> Failure {
     Failure::new(Phase::Receive, FailureKind::Protocol).because(cause)
-}
-
-impl Progress {
-    fn phase(&self) -> Phase {
-        match (self.sent_at, self.first_byte_at) {
-            (_, Some(_)) => Phase::Receive,
-            (Some(_), None) => Phase::Wait,
-            (None, None) => Phase::Send,
-        }
-    }
-
-    /// The phases before the one that was under way.
-    fn partial(&self) -> Phases {
-        let mut phases = Phases::default();
-        if let Some(sent_at) = self.sent_at {
-            phases.set(Phase::Send, sent_at.saturating_duration_since(self.begun));
-            if let Some(first_byte_at) = self.first_byte_at {
-                phases.set(
-                    Phase::Wait,
-                    first_byte_at.saturating_duration_since(sent_at),
-                );
-            }
-        }
-        phases
-    }
-
-    fn completed(&self, done: Instant) -> Phases {
-        let mut phases = self.partial();
-        if let Some(first_byte_at) = self.first_byte_at {
-            phases.set(
-                Phase::Receive,
-                done.saturating_duration_since(first_byte_at),
-            );
-        }
-        phases
-    }
 }

@@ -10,6 +10,8 @@ mod connecting;
 
 mod exchanges;
 
+mod forwarding;
+
 mod names;
 
 mod proxies;

@@ -1,5 +1,7 @@
 //! `_headers`, in the dialects of Netlify and Cloudflare.
 
+use plimsoll_model::FieldClass;
+
 use crate::Remark;
 use crate::request::is_token;
 use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host, without_mark};
@@ -128,7 +130,7 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
         return Err(format!("the value of `{name}` has a control character"));
     }
     let name = name.to_ascii_lowercase();
-    if OF_THE_SERVER.contains(&name.as_str()) {
+    if is_set_by_server(&name) {
         return Err(format!("`{name}` is set by the server and cannot be given"));
     }
     if rule.fields.len() == MOST_FIELDS {
@@ -146,15 +148,9 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
     Ok(())
 }
 
-/// Fields that tell how content is framed or what it is, which is not for a file to say.
-const OF_THE_SERVER: [&str; 9] = [
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-range",
-    "date",
-    "keep-alive",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Whether the server sets the field itself: it frames or describes content.
+fn is_set_by_server(name: &str) -> bool {
+    let class = FieldClass::of(name.as_bytes());
+    let describes_content = ["content-encoding", "content-range", "date", "trailer"];
+    class.is_connection_specific() || class.is_framing() || describes_content.contains(&name)
+}

@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_formats::{Place, Remark};
+use plimsoll_wire::http::FieldClass;
 use serde_json::Value;
 
 use crate::config::{self, FileProblem, MockFile};
@@ -413,15 +414,8 @@ const LONGEST_BODY: u64 = 16 << 20;
 
 /// Whether a field is about the connection or the framing, which are the server's.
 pub(crate) fn is_about_connection(name: &str) -> bool {
-    [
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "date",
-    ]
-    .iter()
-    .any(|known| name.eq_ignore_ascii_case(known))
+    let class = FieldClass::of(name.as_bytes());
+    class.is_connection_specific() || class.is_framing() || name.eq_ignore_ascii_case("date")
 }
 
 #[cfg(test)]

@@ -10,20 +10,20 @@ mod exchange;
 
 mod outgoing;
 
-mod pool;
-
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
-use plimsoll_client::{ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, EndpointError};
+use plimsoll_client::forward::{Destination, Pool, PoolOptions, Speaks};
+use plimsoll_client::{
+    ConnectOptions, ConnectPlan, ConnectPlanError, Connector, Endpoint, EndpointError,
+};
 use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 
 pub(crate) use self::exchange::{Passed, pass_on};
 pub(crate) use self::outgoing::Outgoing;
-pub(crate) use self::pool::Pool;
 
 /// How long a server may take to answer, unless a rule says otherwise, and to go on with its answer.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -130,9 +130,32 @@ impl Upstream {
     }
 
     /// Connections of one worker to it.
-    pub(crate) fn pool(self: &Arc<Self>) -> Rc<Pool> {
-        Rc::new(Pool::new(Arc::clone(self)))
+    pub(crate) fn pool(self: &Arc<Self>) -> Rc<UpstreamPool> {
+        let options = PoolOptions {
+            speaks: Speaks::Http1,
+            connections: MOST_CONNECTIONS,
+            idle: MOST_IDLE,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(Connector::new(Arc::clone(&self.plan)), options);
+        Rc::new(UpstreamPool {
+            destination: pool.destination(&self.endpoint),
+            upstream: Arc::clone(self),
+        })
     }
+}
+
+/// Connections of one worker to one server that each are kept for later.
+const MOST_IDLE: usize = 32;
+
+/// Connections of one worker to one server.
+const MOST_CONNECTIONS: usize = 1024;
+
+/// A real server, and the connections of one worker to it.
+#[derive(Debug)]
+pub(crate) struct UpstreamPool {
+    upstream: Arc<Upstream>,
+    destination: Rc<Destination>,
 }
 
 impl fmt::Display for Upstream {

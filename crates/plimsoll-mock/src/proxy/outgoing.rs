@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
+use plimsoll_client::is_idempotent;
+use plimsoll_wire::http::FieldClass;
 
 use super::Upstream;
 use crate::asked::Asked;
-use crate::hops::is_of_connection;
 
 /// Fields that are written anew.
 const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
@@ -17,11 +19,15 @@ const MOST_HOPS: usize = 10;
 /// How this program is called in `via`.
 const PSEUDONYM: &str = "plimsoll";
 
-/// The bytes of a request, and what is to be known of it.
+/// A request as it is sent, and what is to be known of it.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) is_head: bool,
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) authority: String,
+    /// Without those of the connection it came by.
+    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Bytes,
     /// Whether it may be sent a second time (RFC 9110, section 9.2.2).
     pub(crate) is_idempotent: bool,
 }
@@ -48,20 +54,13 @@ impl Outgoing {
                 .iter()
                 .any(|(it, _)| name.eq_ignore_ascii_case(it.as_str()))
         };
-        let mut bytes = Vec::with_capacity(512 + asked.body.len());
-        bytes.extend_from_slice(asked.method.as_bytes());
-        bytes.push(b' ');
-        bytes.extend_from_slice(target(asked, upstream).as_bytes());
-        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        let mut written = Vec::new();
         let mut field = |name: &str, value: &[u8]| {
             // What came by HTTP/2 was checked by other rules.
             if HeaderName::from_bytes(name.as_bytes()).is_ok()
                 && HeaderValue::from_bytes(value).is_ok()
             {
-                bytes.extend_from_slice(name.as_bytes());
-                bytes.extend_from_slice(b": ");
-                bytes.extend_from_slice(value);
-                bytes.extend_from_slice(b"\r\n");
+                written.push((name.to_owned(), value.to_vec()));
             }
         };
         let own = upstream.endpoint.authority();
@@ -70,7 +69,6 @@ impl Outgoing {
         } else {
             own
         };
-        field("host", host.as_bytes());
         for (name, value) in &fields {
             let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
             let is_left_out = is_of_connection(name, &named)
@@ -103,18 +101,13 @@ impl Outgoing {
                 field(name, value.as_bytes());
             }
         }
-        let has_content =
-            !asked.body.is_empty() || ["POST", "PUT", "PATCH"].contains(&asked.method);
-        if has_content {
-            field("content-length", asked.body.len().to_string().as_bytes());
-        }
-        bytes.extend_from_slice(b"\r\n");
-        bytes.extend_from_slice(asked.body);
         Some(Self {
-            bytes,
-            is_head: asked.method == "HEAD",
-            is_idempotent: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]
-                .contains(&asked.method),
+            method: asked.method.to_owned(),
+            target: target(asked, upstream),
+            authority: host.to_owned(),
+            fields: written,
+            body: Bytes::copy_from_slice(asked.body),
+            is_idempotent: is_idempotent(asked.method),
         })
     }
 }
@@ -144,12 +137,21 @@ fn joined(before: String, last: &str) -> String {
     }
 }
 
-/// Whether a field of a response is passed on.
-///
-/// - `connection`: the value of its field `connection`.
-pub(super) fn is_passed_back(name: &str, connection: &str) -> bool {
-    // Whoever sends it on says when.
-    !is_of_connection(name, connection) && !["date", "alt-svc"].contains(&name)
+/// Whether a field stays on its connection, is framing, or is nominated by the `connection` field beside it. Trailers
+/// are not passed on, so `trailer` is not either.
+fn is_of_connection(name: &str, connection: &str) -> bool {
+    let name = name.as_bytes();
+    let class = FieldClass::of(name);
+    class.is_hop_by_hop()
+        || class.is_framing()
+        || name.eq_ignore_ascii_case(b"trailer")
+        || FieldClass::is_nominated(name, connection.as_bytes())
+}
+
+/// Whether a field of a response is passed on, besides those of the connection, which are gone already.
+pub(super) fn is_passed_back(name: &HeaderName) -> bool {
+    // The server says when it sends. Trailers are announced by those who send them.
+    !["date", "alt-svc", "trailer"].contains(&name.as_str())
 }
 
 #[cfg(test)]
@@ -168,7 +170,17 @@ mod tests {
         };
         let upstream = Upstream::new(url, options).unwrap();
         let outgoing = Outgoing::of(&request.asked(), &upstream)?;
-        Some(String::from_utf8(outgoing.bytes).unwrap())
+        Some(shown(&outgoing))
+    }
+
+    fn shown(outgoing: &Outgoing) -> String {
+        let mut text = format!("{} {}\n", outgoing.method, outgoing.target);
+        let host = ("host".to_owned(), outgoing.authority.clone().into_bytes());
+        for (name, value) in std::iter::once(&host).chain(&outgoing.fields) {
+            let value = String::from_utf8(value.clone()).unwrap();
+            text += &[name, ": ", &value, "\n"].concat();
+        }
+        text + std::str::from_utf8(&outgoing.body).unwrap()
     }
 
     #[test]
@@ -190,15 +202,15 @@ mod tests {
         }
         request.body = "hi".into();
         let bytes = passed_on(&request, "http://api.example:81/base/").unwrap();
-        let expected = "POST /base/a%20b/?x=%2F HTTP/1.1\r\n\
-             host: api.example:81\r\n\
-             Accept: */*\r\n\
-             authorization: Bearer own\r\n\
-             x-forwarded-for: 10.0.0.1, 127.0.0.1\r\n\
-             x-forwarded-host: localhost\r\n\
-             x-forwarded-proto: http\r\n\
-             via: 1.0 a, 1.1 plimsoll\r\n\
-             content-length: 2\r\n\r\nhi";
+        let expected = "POST /base/a%20b/?x=%2F\n\
+             host: api.example:81\n\
+             Accept: */*\n\
+             authorization: Bearer own\n\
+             x-forwarded-for: 10.0.0.1, 127.0.0.1\n\
+             x-forwarded-host: localhost\n\
+             x-forwarded-proto: http\n\
+             via: 1.0 a, 1.1 plimsoll\n\
+             hi";
         assert_eq!(bytes, expected);
     }
 
@@ -220,12 +232,9 @@ mod tests {
             let cookie = ("Cookie".to_owned(), b"a=b".to_vec());
             request.fields.push(cookie);
             let outgoing = Outgoing::of(&request.asked(), &upstream).unwrap();
-            let bytes = String::from_utf8(outgoing.bytes).unwrap();
-            assert!(
-                bytes.starts_with(&format!("GET {expected} HTTP")),
-                "{bytes}"
-            );
-            assert!(!bytes.contains("Cookie"), "{bytes}");
+            let text = shown(&outgoing);
+            assert!(text.starts_with(&format!("GET {expected}\n")), "{text}");
+            assert!(!text.contains("Cookie"), "{text}");
         }
     }
 

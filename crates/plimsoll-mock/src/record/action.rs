@@ -13,7 +13,7 @@ use super::{AskedOf, Recorder};
 use crate::action::collected;
 use crate::asked::KeptRequest;
 use crate::plan::BODY_LIMIT;
-use crate::proxy::{Outgoing, Pool, pass_on};
+use crate::proxy::{Outgoing, UpstreamPool, pass_on};
 
 /// Passes requests on for one worker, and has a recorder keep what came.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ struct Inner {
     recorder: Arc<Recorder>,
     /// What comes before the paths that it is asked for, without a slash at its end.
     prefix: String,
-    pool: Rc<Pool>,
+    pool: Rc<UpstreamPool>,
 }
 
 impl Record {

@@ -16,6 +16,8 @@ mod proxy;
 
 mod record;
 
+mod reload;
+
 mod replies;
 
 mod script;

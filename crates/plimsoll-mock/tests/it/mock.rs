@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plimsoll_mock::{Folder, Mock, MockPlan, Shared};
 use plimsoll_server::{
-    Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves,
+    Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves, WorkerContext,
 };
 use tempfile::TempDir;
 
@@ -49,7 +49,9 @@ impl Answer {
 
 pub(crate) fn make(shared: &Arc<Shared>) -> Arc<MakeAction> {
     let shared = Arc::clone(shared);
-    Arc::new(move || Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>)
+    Arc::new(move |_: &WorkerContext| {
+        Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>
+    })
 }
 
 /// Writes files, each with its folders.

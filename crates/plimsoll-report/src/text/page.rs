@@ -115,6 +115,46 @@ impl Page {
         }
     }
 
+    /// Columns of the labels before cells and rows.
+    pub(super) const LABEL: usize = 11;
+
+    /// A label and short figures behind it, on further lines where they do not fit; escape
+    /// sequences in them have no width.
+    pub(super) fn cells(&mut self, label: &str, cells: &[String]) {
+        let mut used = Self::LABEL.max(width(label) + 1);
+        let mut line = padded_right(label, used);
+        let mut is_first = true;
+        for cell in cells {
+            let columns = visible_width(cell);
+            if !is_first && used + 3 + columns > WIDTH {
+                self.line(&line);
+                line = " ".repeat(Self::LABEL);
+                used = Self::LABEL;
+                is_first = true;
+            }
+            if !is_first {
+                line.push_str("   ");
+                used += 3;
+            }
+            line.push_str(cell);
+            used += columns;
+            is_first = false;
+        }
+        self.line(&line);
+    }
+
+    /// A label and a sentence behind it, wrapped below itself.
+    pub(super) fn row(&mut self, label: &str, emphasis: Emphasis, text: &str) {
+        let mut label = label;
+        let indent = text.len() - text.trim_start().len();
+        for part in wrapped(text.trim_start(), WIDTH - Self::LABEL - indent) {
+            let part = self.style.apply(emphasis, &part);
+            let lead = padded_right(label, Self::LABEL + indent);
+            self.line(&format!("{lead}{part}"));
+            label = "";
+        }
+    }
+
     pub(super) fn finish(self) -> String {
         self.text
     }
@@ -126,6 +166,14 @@ const LABEL: usize = 15;
 /// Characters; every one that the summary uses takes one column.
 pub(super) fn width(text: &str) -> usize {
     text.chars().count()
+}
+
+/// Characters that are not part of an escape sequence for emphasis.
+fn visible_width(text: &str) -> usize {
+    let mut parts = text.split('\x1b');
+    let first = parts.next().map_or(0, width);
+    let rest = parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| width(rest)));
+    first + rest.sum::<usize>()
 }
 
 pub(super) fn padded_left(text: &str, to: usize) -> String {

@@ -40,7 +40,7 @@ pub(super) fn requests(page: &mut Page, run: &RunSummary) {
 }
 
 /// Scheme, host and port of `url`: the first request's, which need not be repeated in each row.
-fn site(url: &str) -> &str {
+pub(super) fn site(url: &str) -> &str {
     let authority = url.find("://").map_or(0, |at| at + 3);
     let rest = url.get(authority..).unwrap_or_default();
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

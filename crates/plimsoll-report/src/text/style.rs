@@ -13,6 +13,8 @@ pub enum Style {
 /// What is to be emphasised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emphasis {
+    /// Nothing stands out.
+    Plain,
     /// A title or a principal figure.
     Strong,
     /// What explains.
@@ -26,7 +28,7 @@ pub(super) enum Emphasis {
 impl Style {
     pub(super) fn apply(self, emphasis: Emphasis, text: &str) -> String {
         let code = match (self, emphasis) {
-            (Self::Plain, _) => return text.to_owned(),
+            (Self::Plain, _) | (_, Emphasis::Plain) => return text.to_owned(),
             (Self::Ansi, Emphasis::Strong) => "1",
             (Self::Ansi, Emphasis::Faint) => "2",
             (Self::Ansi, Emphasis::Warning) => "33",

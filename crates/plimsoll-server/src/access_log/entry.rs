@@ -202,7 +202,9 @@ impl Entry {
                             self.bytes = match &content {
                                 ResponseBody::Bytes(bytes) => bytes.len() as u64,
                                 ResponseBody::File(part) => part.length(),
-                                ResponseBody::Empty | ResponseBody::Stream(_) => 0,
+                                ResponseBody::Empty
+                                | ResponseBody::Announced(_)
+                                | ResponseBody::Stream(_) => 0,
                             };
                         }
                         self.is_whole = true;

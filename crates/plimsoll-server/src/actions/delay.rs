@@ -23,6 +23,12 @@ impl Delay {
             alarms: Alarms::default(),
         }
     }
+
+    /// The same by `alarms`, such as those that everything on a worker shares.
+    #[must_use]
+    pub fn with_alarms(self, alarms: Alarms) -> Self {
+        Self { alarms, ..self }
+    }
 }
 
 impl Action for Delay {

@@ -1,9 +1,9 @@
 //! Gives back what came: the content of requests, streams, datagrams.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -11,10 +11,12 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::action::{Accepted, Action, Answer, DatagramHandler, LocalFuture, StreamHandler};
+use crate::action::{Action, Answer};
 use crate::body::RequestBody;
+use crate::layer4::{Datagram, DatagramHandler, Effects, FirstBytes, Inspection, StreamHandler};
 use crate::request::Request;
 use crate::response::{Response, ResponseBody, StreamError};
+use crate::stream::Stream;
 
 /// Answers with the content of the request, as it comes, and with its content type.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,26 +90,33 @@ impl Body for Echoed {
 pub struct EchoHandler;
 
 impl StreamHandler for EchoHandler {
-    fn handle(&self, accepted: Accepted) -> LocalFuture<()> {
-        Box::pin(async move {
-            let mut stream = accepted.stream;
-            let mut buffer = vec![0; 16 * 1024];
-            loop {
-                let Ok(read @ 1..) = stream.read(&mut buffer).await else {
-                    // The client may have gone; it gets the end either way.
-                    stream.shutdown().await.ok();
-                    return;
-                };
-                if stream.write_all(&buffer[..read]).await.is_err() {
-                    return;
-                }
-            }
-        })
+    fn inspect(&self, _: FirstBytes<'_>) -> Inspection {
+        Inspection::Decided(Box::new(|accepted| Box::pin(echo(accepted.stream))))
+    }
+}
+
+async fn echo(mut stream: Stream) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let Ok(read @ 1..) = stream.read(&mut buffer).await else {
+            // The client may have gone; it gets the end either way.
+            stream.shutdown().await.ok();
+            return;
+        };
+        if stream.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
     }
 }
 
 impl DatagramHandler for EchoHandler {
-    fn handle(&self, datagram: &[u8], peer: SocketAddr, reply: &mut dyn FnMut(SocketAddr, &[u8])) {
-        reply(peer, datagram);
+    fn on_datagram(&mut self, _: Instant, datagram: &Datagram<'_>, effects: &mut Effects) {
+        let Datagram {
+            local,
+            peer,
+            ecn,
+            bytes,
+        } = *datagram;
+        effects.reply(local, peer, ecn, bytes);
     }
 }

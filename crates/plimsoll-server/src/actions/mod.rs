@@ -12,6 +12,6 @@ mod respond;
 
 pub use crate::actions::delay::Delay;
 pub use crate::actions::echo::{Echo, EchoHandler};
-pub use crate::actions::mount::Mount;
+pub use crate::actions::mount::{Mount, SendBody};
 pub use crate::actions::redirect::{Redirect, RedirectError};
 pub use crate::actions::respond::Respond;

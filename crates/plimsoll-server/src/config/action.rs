@@ -1,5 +1,7 @@
 //! Actions of other crates in `[[route]]`.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use crate::admin::AdminApis;
 use crate::config::document::Value;
 use crate::counters::Counters;
 use crate::notice::Notices;
+use crate::states::SharedStates;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +25,33 @@ pub struct ActionKind {
 /// Compiles the value of an action's key, a table if it is like the others, noting what is wrong in it; yields nothing if anything is.
 pub type CompileAction = fn(Value<'_>, &Mounted<'_>) -> Option<Arc<MakeAction>>;
 
+/// A table at the top of the file that another crate brings, such as `[upstream.NAME]`; compiled before the routes,
+/// whose actions find it by [`Mounted::section`].
+#[derive(Debug, Clone, Copy)]
+pub struct SectionKind {
+    /// The key, such as `upstream`.
+    pub key: &'static str,
+    /// Compiles its value.
+    pub compile: CompileSection,
+}
+
+/// Compiles the value of a section, noting what is wrong in it; called with nothing if the file does not have it.
+pub type CompileSection = fn(Option<Value<'_>>, &SectionContext<'_>) -> Arc<dyn Any + Send + Sync>;
+
+/// What compiling a section needs besides its value.
+#[derive(Debug, Clone, Copy)]
+pub struct SectionContext<'a> {
+    /// What paths in the file are relative to.
+    pub directory: &'a Path,
+    /// What the server counts in.
+    pub counters: &'a Arc<Counters>,
+    /// Takes what the section answers on the admin port; absent if there is none.
+    pub apis: Option<&'a AdminApis>,
+}
+
+/// What the sections of a file were compiled to, by key.
+pub(super) type Sections = HashMap<&'static str, Arc<dyn Any + Send + Sync>>;
+
 /// Where an action has its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Mounted<'a> {
@@ -29,6 +59,11 @@ pub struct Mounted<'a> {
     pub directory: &'a Path,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
+    /// What the route is called, or else its path: the same in every compilation, and no other route has it. State that
+    /// is to survive a reload is found by it.
+    pub identity: &'a str,
+    /// State that survives a reload.
+    pub states: &'a SharedStates,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
     /// Takes what it answers on the admin port; absent if there is none.
@@ -37,6 +72,14 @@ pub struct Mounted<'a> {
     pub is_measured: bool,
     /// Who is told what happens while it is served.
     pub notices: &'a Notices,
+    pub(super) sections: &'a Sections,
+}
+
+impl Mounted<'_> {
+    /// What the section of that key was compiled to, if it is of this type.
+    pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        Arc::clone(self.sections.get(key)?).downcast().ok()
+    }
 }
 
 /// What a worker makes its own action of.

@@ -10,6 +10,7 @@ use crate::action::Action;
 use crate::address::Address;
 use crate::admin::{Admin, AdminApi, AdminPath};
 use crate::config::document::{Table, Value, as_text};
+use crate::context::WorkerContext;
 use crate::counters::Counters;
 use crate::engine::{ListenerPlan, Serves};
 
@@ -86,7 +87,7 @@ pub(super) fn listener(
     address: SocketAddr,
     admin: impl Fn() -> Admin + Send + Sync + 'static,
 ) -> ListenerPlan {
-    let action = move || Rc::new(admin()) as Rc<dyn Action>;
+    let action = move |_: &WorkerContext| Rc::new(admin()) as Rc<dyn Action>;
     ListenerPlan {
         is_last: true,
         ..ListenerPlan::new(address, Serves::clear(Arc::new(action)))

@@ -17,6 +17,7 @@ use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
 use crate::config::{Context, acme, middleware, ocsp, udp};
+use crate::context::WorkerContext;
 use crate::counters::Counters;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
@@ -69,7 +70,9 @@ pub(super) fn compile(
         let Secured { http2, tls, .. } = secured;
         let http3 = http3(&mut table, tls.is_some());
         let to_tls = to_tls(&mut table);
-        let middleware = middleware::compile(&mut table, context, "listener");
+        let shown = address.as_ref().map(ToString::to_string);
+        let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
+        let middleware = middleware::compile(&mut table, context, "listener", &identity);
         if let Some(address) = &address {
             check_http(&mut table, address, http3.is_some(), &listeners);
         }
@@ -162,7 +165,7 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
     let redirect = redirect.map_err(|error| settings.wrong(error, None)).ok();
     settings.finish();
     let redirect = redirect?;
-    Some(Arc::new(move || {
+    Some(Arc::new(move |_: &WorkerContext| {
         Rc::new(redirect.clone()) as Rc<dyn Action>
     }))
 }
@@ -178,8 +181,8 @@ fn layered(
     log: Option<AccessLog>,
 ) -> Arc<MakeAction> {
     let routes = Arc::clone(routes);
-    Arc::new(move || {
-        let mut action = middleware.over(routes());
+    Arc::new(move |context: &WorkerContext| {
+        let mut action = middleware.over(routes(context));
         if let Some((challenges, counters)) = &challenges {
             action = Rc::new(WithChallenges {
                 challenges: challenges.clone(),

@@ -20,10 +20,12 @@ const CLIENTS: usize = 100_000;
 /// Takes the keys of all layers out of `table`.
 ///
 /// - `place`: what clients are told that a limit is of.
+/// - `identity`: by which state that survives a reload is found.
 pub(super) fn compile(
     table: &mut Table<'_>,
     context: &Context<'_>,
     place: &'static str,
+    identity: &str,
 ) -> Middleware {
     let mut layer = |key| table.take(key);
     let request_id = layer("request_id");
@@ -47,9 +49,7 @@ pub(super) fn compile(
             .map(security_headers)
             .map(Arc::new),
         cors: cors_value.and_then(cors).map(Arc::new),
-        rate_limit: limit
-            .and_then(|value| rate_limit(value, place))
-            .map(Arc::new),
+        rate_limit: limit.and_then(|value| rate_limit(value, context, place, identity)),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
@@ -203,7 +203,13 @@ fn cors(value: Value<'_>) -> Option<Cors> {
     })
 }
 
-fn rate_limit(value: Value<'_>, place: &'static str) -> Option<RateLimit> {
+/// The limit that was there before, if it says the same.
+fn rate_limit(
+    value: Value<'_>,
+    context: &Context<'_>,
+    place: &'static str,
+    identity: &str,
+) -> Option<Arc<RateLimit>> {
     let mut table = value.table()?;
     let requests = table.count("requests", 1..=10_000_000);
     if requests.is_none() && !table.was_given("requests") {
@@ -230,14 +236,12 @@ fn rate_limit(value: Value<'_>, place: &'static str) -> Option<RateLimit> {
     };
     table.finish();
     let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-    Some(RateLimit::new(
-        place,
-        key?,
-        number(requests?),
-        per,
-        burst.map(number),
-        clients,
-    ))
+    let (key, requests, burst) = (key?, number(requests?), burst.map(number));
+    let identity = format!("{identity} {key:?} {requests} {per:?} {burst:?} {clients}");
+    let states = &context.compiler.states;
+    Some(states.state(&identity, || {
+        RateLimit::new(place, key, requests, per, burst, clients)
+    }))
 }
 
 fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {

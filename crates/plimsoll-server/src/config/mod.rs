@@ -40,15 +40,20 @@ use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 use crate::acme::{AcmePlan, Challenges};
 use crate::action::{Action, MakeAction};
 use crate::admin::{AdminApis, AdminPath};
+use crate::config::action::Sections;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
+use crate::context::WorkerContext;
 use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::inherited::Inherited;
 use crate::notice::Notices;
 use crate::route::Routes;
+use crate::states::SharedStates;
 
-pub use crate::config::action::{ActionKind, CompileAction, Mounted};
+pub use crate::config::action::{
+    ActionKind, CompileAction, CompileSection, Mounted, SectionContext, SectionKind,
+};
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
@@ -100,6 +105,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// Tables of other crates at the top of the file.
+    pub sections: Vec<SectionKind>,
     /// What other crates answer on the admin port.
     pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
@@ -108,6 +115,8 @@ pub struct Compiler {
     pub notices: Notices,
     /// Where the listeners of its plans answer the challenges of authorities.
     pub challenges: Challenges,
+    /// State of its plans that survives a reload.
+    pub states: SharedStates,
     /// Certificates that were made, by their names.
     self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
 }
@@ -120,10 +129,12 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            sections: Vec::new(),
             admin_paths: Vec::new(),
             inherited: Arc::default(),
             notices: Notices::default(),
             challenges: Challenges::default(),
+            states: SharedStates::default(),
             self_signed: RefCell::default(),
         }
     }
@@ -133,13 +144,26 @@ impl Compiler {
         let mut document = Document::parse(text);
         let counters = &self.counters;
         let mut root = document.root();
+        let apis = root.has("admin").then(AdminApis::default);
+        let place = SectionContext {
+            directory: &self.directory,
+            counters,
+            apis: apis.as_ref(),
+        };
+        let sections = self.sections.iter().map(|section| {
+            let compiled = (section.compile)(root.take(section.key), &place);
+            (section.key, compiled)
+        });
+        let sections = sections.collect();
         let context = Context {
+            sections,
             compiler: self,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
             ocsp: RefCell::default(),
-            apis: root.has("admin").then(AdminApis::default),
+            apis,
+            identities: RefCell::default(),
         };
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
@@ -194,6 +218,8 @@ impl Compiler {
 /// What compiling needs besides the file.
 struct Context<'c> {
     compiler: &'c Compiler,
+    /// What the sections of other crates were compiled to.
+    sections: Sections,
     /// Somebody may ask for figures.
     is_measured: bool,
     /// Files that were read as certificates and keys.
@@ -204,11 +230,21 @@ struct Context<'c> {
     ocsp: RefCell<Vec<OcspPlan>>,
     /// What actions answer on the admin port; absent without one.
     apis: Option<AdminApis>,
+    /// How often each name of a place was given.
+    identities: RefCell<HashMap<String, usize>>,
 }
 
 impl Context<'_> {
     fn directory(&self) -> &Path {
         &self.compiler.directory
+    }
+
+    /// An identity for a place of that name: the same in each compilation of the same file.
+    fn identity(&self, name: &str) -> String {
+        let mut identities = self.identities.borrow_mut();
+        let count = identities.entry(name.to_owned()).or_default();
+        *count += 1;
+        format!("{name} ({count})")
     }
 
     /// The place of a certificate or key, noted to be watched.
@@ -233,10 +269,10 @@ impl Context<'_> {
 /// The routes as what each worker makes of them.
 fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
     let counters = Arc::clone(counters);
-    Arc::new(move || {
+    Arc::new(move |context: &WorkerContext| {
         let routes = plans.iter().map(|plan| {
             let tag = counters.route(&plan.name);
-            let action = plan.middleware.over(plan.action.make());
+            let action = plan.middleware.over(plan.action.make(context));
             (plan.conditions.clone(), tag, action)
         });
         Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>

@@ -13,6 +13,7 @@ use crate::actions::{Delay, Echo, Redirect, Respond};
 use crate::config::action::{Made, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
+use crate::context::WorkerContext;
 use crate::middleware::Middleware;
 use crate::response::{Response, ResponseBody};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
@@ -41,7 +42,7 @@ pub(super) enum ActionPlan {
 }
 
 impl ActionPlan {
-    pub(super) fn make(&self) -> Rc<dyn Action> {
+    pub(super) fn make(&self, worker: &WorkerContext) -> Rc<dyn Action> {
         match self {
             Self::Respond {
                 status,
@@ -57,8 +58,11 @@ impl ActionPlan {
             }
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
             Self::Echo => Rc::new(Echo),
-            Self::Delay(time, inner) => Rc::new(Delay::new(*time, inner.make())),
-            Self::Other(Made(make)) => make(),
+            Self::Delay(time, inner) => {
+                let inner = inner.make(worker);
+                Rc::new(Delay::new(*time, inner).with_alarms(worker.alarms().clone()))
+            }
+            Self::Other(Made(make)) => make(worker),
         }
     }
 }
@@ -87,8 +91,11 @@ pub(super) fn compile(
     let query = conditions(table.table("query"));
     let headers = conditions(table.table("header"));
     let delay = table.duration("delay");
-    let middleware = middleware::compile(&mut table, context, "route");
-    let action = action(&mut table, context, path.as_ref());
+    let shown_path = || path.as_ref().map(shown).unwrap_or_default();
+    let called = name.clone().unwrap_or_else(shown_path);
+    let identity = context.identity(&format!("route {called}"));
+    let middleware = middleware::compile(&mut table, context, "route", &identity);
+    let action = action(&mut table, context, path.as_ref(), &identity);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -197,6 +204,7 @@ fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
     path: Option<&PathCondition>,
+    identity: &str,
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
     let mut given = Vec::new();
@@ -218,10 +226,13 @@ fn action(
             Some(PathCondition::Prefix(prefix)) => prefix,
             _ => "/",
         },
+        identity,
+        states: &context.compiler.states,
         counters: &context.compiler.counters,
         apis: context.apis.as_ref(),
         is_measured: context.is_measured,
         notices: &context.compiler.notices,
+        sections: &context.sections,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

@@ -324,7 +324,9 @@ fn actions_of_other_crates_have_their_keys_and_places() {
             if as_text(&value)? != mounted.prefix {
                 return value.wrong("is not the prefix");
             }
-            Some(Arc::new(|| Rc::new(crate::Echo) as Rc<dyn Action>))
+            Some(Arc::new(|_: &WorkerContext| {
+                Rc::new(crate::Echo) as Rc<dyn Action>
+            }))
         },
     };
     let mut compiler = Compiler::new(Path::new(""), &Arc::default());

@@ -1,11 +1,11 @@
 //! `udp` in a `[[listen]]`: what answers datagrams.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::action::{DatagramHandler, MakeDatagramHandler};
 use crate::actions::EchoHandler;
 use crate::config::document::Table;
+use crate::context::WorkerContext;
+use crate::layer4::{DatagramHandler, MakeDatagramHandler};
 
 /// What the table says; there is only `echo`.
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {
@@ -15,5 +15,7 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> 
     }
     table.finish();
     echo?.finish();
-    Some(Arc::new(|| Rc::new(EchoHandler) as Rc<dyn DatagramHandler>))
+    Some(Arc::new(|_: &WorkerContext| {
+        Box::new(EchoHandler) as Box<dyn DatagramHandler>
+    }))
 }

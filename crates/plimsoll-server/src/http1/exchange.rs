@@ -9,18 +9,19 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::{
-    BodyStep, RequestError, ResponseWriter, chunk_head, fields_of, interim, last_chunk,
+    BodyStep, RequestError, ResponseWriter, chunk_head, fields_of, last_chunk,
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::respond::checked;
 use super::wait::WaitsFor;
-use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending};
+use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims};
 use crate::action::{LocalFuture, Outcome};
-use crate::body::BodyError;
+use crate::body::{BodyError, BodySender};
+use crate::fields::FieldList;
 use crate::request::{Content, ContentSource, Version};
 use crate::response::{
-    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields,
+    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields, write_fields_in,
 };
 
 /// How the content of a response is told from what follows it.
@@ -33,6 +34,16 @@ enum Framing {
     Chunked,
     /// It ends with the connection: HTTP/1.0 has no chunks.
     Close,
+}
+
+/// What became of some input of a body.
+enum Given {
+    /// It was framing, or empty.
+    Nothing,
+    /// There was content.
+    Some,
+    /// The body has ended, with these trailer fields.
+    End(Option<HeaderMap>),
 }
 
 impl Http1 {
@@ -60,10 +71,12 @@ impl Http1 {
             if let Built {
                 status,
                 fields,
+                order,
                 content: ResponseBody::Stream(body),
             } = *built
             {
                 let status = checked(status);
+                let fields = (fields, order);
                 self.send_stream(asked, &content, status, fields, body)
                     .await?;
                 return Ok(None);
@@ -105,13 +118,22 @@ impl Http1 {
     ) -> Result<Result<Outcome, RequestError>, Broken> {
         poll_fn(|cx| {
             loop {
+                let outcome = future.as_mut().poll(cx);
+                if let Some(interims) = content.interims() {
+                    interims.watch(cx.waker());
+                    let asks = write_interims(interims, asked.version, self.output.bytes());
+                    asked.expects_continue &= !asks;
+                }
+                if let Poll::Ready(outcome) = outcome {
+                    if let Some(interims) = content.interims() {
+                        interims.end();
+                    }
+                    return Poll::Ready(Ok(Ok(outcome)));
+                }
                 if !self.output.is_empty()
                     && let Poll::Ready(result) = self.poll_output(cx)
                 {
                     result?;
-                }
-                if let Poll::Ready(outcome) = future.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(Ok(outcome)));
                 }
                 match ready!(self.poll_content(cx, asked, content))? {
                     Ok(()) => {}
@@ -143,7 +165,7 @@ impl Http1 {
         if asked.expects_continue {
             ready!(sender.poll_wanted(cx));
             asked.expects_continue = false;
-            interim(self.output.bytes(), 100);
+            ResponseWriter::interim(self.output.bytes(), 100).finish();
             ready!(self.poll_output(cx))?;
         }
         if sender.poll_room(cx).is_pending() {
@@ -153,52 +175,22 @@ impl Http1 {
         }
         let worker = std::rc::Rc::clone(&self.place.worker);
         let memory = &mut *worker.memory.borrow_mut();
-        let mut carry = std::mem::take(&mut self.carry);
         // First what was read already, if only the end of a body of no more bytes.
-        let mut at = 0;
-        let mut is_given = false;
+        let carry = std::mem::take(&mut self.carry);
+        let mut given = self.give(&carry, sender);
         loop {
-            let step = match self.decoder.decode_body(&carry[at..]) {
-                Ok(step) => step,
+            match given {
                 Err(error) => {
                     sender.end(Err(BodyError::Refused));
                     return Poll::Ready(Ok(Err(error)));
                 }
-            };
-            match step {
-                BodyStep::Content(range) => {
-                    sender.push_slice(&carry[at + range.start..at + range.end]);
-                    at += range.end;
-                    is_given = true;
-                    if sender.has_room() {
-                        continue;
-                    }
-                    // Taken off once for all pieces of this turn: for each by itself it would be quadratic.
-                    carry.drain(..at);
-                    self.carry = carry;
-                    return Poll::Ready(Ok(Ok(())));
-                }
-                BodyStep::End(consumed) => {
-                    carry.drain(..at + consumed);
-                    self.carry = carry;
-                    let trailers = match self.decoder.finish_body() {
-                        Ok(trailers) => trailers,
-                        Err(error) => {
-                            sender.end(Err(BodyError::Refused));
-                            return Poll::Ready(Ok(Err(error)));
-                        }
-                    };
-                    sender.end(Ok(trailer_map(&trailers)));
+                Ok(Given::End(trailers)) => {
+                    sender.end(Ok(trailers));
                     *source = ContentSource::None;
                     return Poll::Ready(Ok(Ok(())));
                 }
-                BodyStep::NeedMore => {
-                    carry.clear();
-                    at = 0;
-                }
-            }
-            if is_given {
-                return Poll::Ready(Ok(Ok(())));
+                Ok(Given::Some) => return Poll::Ready(Ok(Ok(()))),
+                Ok(Given::Nothing) => {}
             }
             if self.is_at_end {
                 sender.end(Err(BodyError::Closed));
@@ -211,7 +203,7 @@ impl Http1 {
                     self.since = worker.clock.now();
                     self.is_at_end = buffer.filled().is_empty();
                     self.content_pace.took(buffer.filled().len());
-                    carry.extend_from_slice(buffer.filled());
+                    given = self.give(buffer.filled(), sender);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
@@ -225,20 +217,43 @@ impl Http1 {
         }
     }
 
+    /// Hands over all content in `input`, from where it lies; what follows the request is carried.
+    ///
+    /// That there is room is not looked at for each piece: there is some, and no input is longer than a read.
+    fn give(&mut self, input: &[u8], sender: &BodySender) -> Result<Given, RequestError> {
+        let mut at = 0;
+        let mut given = Given::Nothing;
+        loop {
+            match self.decoder.decode_body(&input[at..])? {
+                BodyStep::NeedMore => return Ok(given),
+                BodyStep::Content(range) => {
+                    sender.push_slice(&input[at + range.start..at + range.end]);
+                    at += range.end;
+                    given = Given::Some;
+                }
+                BodyStep::End(consumed) => {
+                    self.carry.extend_from_slice(&input[at + consumed..]);
+                    let trailers = self.decoder.finish_body()?;
+                    return Ok(Given::End(trailer_map(&trailers)));
+                }
+            }
+        }
+    }
+
     /// Sends a response whose content comes in pieces.
     async fn send_stream(
         &mut self,
         mut asked: Asked,
         content: &Content,
         status: http::StatusCode,
-        mut fields: HeaderMap,
+        (mut fields, order): (HeaderMap, Option<Box<FieldList>>),
         mut body: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
     ) -> Result<(), Broken> {
         let is_read = matches!(&*content.source.borrow(), ContentSource::Taken(_));
         if asked.expects_continue && is_read {
             // The response's content may depend on the request's, so it has to be asked for before.
             asked.expects_continue = false;
-            interim(self.output.bytes(), 100);
+            ResponseWriter::interim(self.output.bytes(), 100).finish();
         }
         fields.remove(CONTENT_LENGTH);
         let length = body.size_hint().exact();
@@ -251,7 +266,7 @@ impl Http1 {
         let persists = framing != Framing::Close && self.persists(asked);
         self.write(|connection, out, date| {
             let mut head = ResponseWriter::new(out, status.as_u16());
-            write_fields(&mut head, &fields);
+            write_fields_in(&mut head, &fields, order.as_deref());
             match framing {
                 Framing::Length(length) => head.content_length(length),
                 Framing::Chunked => head.chunked(),

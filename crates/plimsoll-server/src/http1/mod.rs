@@ -17,29 +17,33 @@ mod wait;
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::{
-    BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError,
+    BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, ResponseWriter,
+    TargetForm,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
+use crate::connection::ConnectionInfo;
 use crate::counters::Cut;
+use crate::fields::Fields;
 use crate::http1::linger::linger;
 use crate::http1::output::Output;
 use crate::http1::wait::WaitsFor;
 use crate::http2;
 use crate::http3::listener::AltSvc;
+use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::Pace;
-use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
-use crate::response::{Kind, Response, ResponseBody};
+use crate::request::{Content, Request, Scheme, Start, Version};
+use crate::response::{Response, write_fields};
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::{Memory, Place, Service};
@@ -57,13 +61,19 @@ const LARGE: usize = 8 * 1024;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves `stream` until either side closes it; hands it on if the client speaks HTTP/2.
-pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) {
-    let mut connection = Http1::new(stream, service, place, peer);
+pub(crate) async fn serve(
+    stream: Stream,
+    service: Rc<Service>,
+    place: Place,
+    info: Rc<ConnectionInfo>,
+) {
+    let mut connection = Http1::new(stream, service, place, info);
     let end = connection.run().await;
     let Http1 {
         stream,
         service,
         place,
+        info,
         carry,
         ..
     } = connection;
@@ -72,11 +82,11 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
         Ok(End::TakeOver(take_over)) => {
             let timeout = place.worker.limits().write_timeout;
             let stream = stream.with_read_ahead(carry).with_write_timeout(timeout);
-            take_over(stream).await;
+            take_over(stream, place.worker.drain.clone()).await;
         }
         Ok(End::Http2) => {
             let stream = stream.with_read_ahead(carry);
-            Box::pin(http2::serve(stream, service, place, peer)).await;
+            Box::pin(http2::serve(stream, service, place, info)).await;
         }
         Err(Broken::Cut(cut)) => place.worker.counters.cut(cut),
         // A client that breaks off concerns only itself.
@@ -92,7 +102,7 @@ struct Http1 {
     stream: Stream,
     service: Rc<Service>,
     place: Place,
-    peer: SocketAddr,
+    info: Rc<ConnectionInfo>,
     limits: Rc<Limits>,
     decoder: RequestDecoder,
     /// What was read and not yet understood.
@@ -177,6 +187,7 @@ enum Pending {
 struct Asked {
     version: Version,
     is_head: bool,
+    is_connect: bool,
     is_persistent: bool,
     expects_continue: bool,
     wants_upgrade: bool,
@@ -194,6 +205,7 @@ impl Asked {
                 Version::Http11
             },
             is_head: head.is_head(),
+            is_connect: head.target.form == TargetForm::Authority,
             is_persistent: head.is_persistent,
             expects_continue: head.expects_continue && head.body != BodyLength::None,
             wants_upgrade: head.upgrade.is_some(),
@@ -204,7 +216,7 @@ impl Asked {
 }
 
 impl Http1 {
-    fn new(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) -> Self {
+    fn new(stream: Stream, service: Rc<Service>, place: Place, info: Rc<ConnectionInfo>) -> Self {
         let worker = &place.worker;
         let now = worker.clock.now();
         let limits = worker.limits();
@@ -212,7 +224,7 @@ impl Http1 {
             alternative: service.alternative(scheme_of(&stream)),
             stream,
             service,
-            peer,
+            info,
             decoder: RequestDecoder::new(limits.request),
             carry: Vec::new(),
             output: Output::default(),
@@ -448,23 +460,18 @@ impl Http1 {
     fn handle(
         &mut self,
         head: &ReceivedHead<'_>,
-        asked: Asked,
+        mut asked: Asked,
         out: &mut Vec<u8>,
         date: &[u8],
     ) -> Option<Next> {
-        let content = Content::default();
         if head.body != BodyLength::None {
             self.content_pace.rest();
         }
-        match head.body {
-            BodyLength::None => {}
-            BodyLength::Known(length) => {
-                content.source.replace(ContentSource::Unread(Some(length)));
-            }
-            BodyLength::Chunked => {
-                content.source.replace(ContentSource::Unread(None));
-            }
-        }
+        let content = match head.body {
+            BodyLength::None => Content::none(),
+            BodyLength::Known(length) => Content::unread(Some(length)),
+            BodyLength::Chunked => Content::unread(None),
+        };
         let start = Start {
             method: head.method,
             scheme: scheme_of(&self.stream),
@@ -473,15 +480,21 @@ impl Http1 {
             query: head.target.query,
             version: asked.version,
             upgrade: head.upgrade,
-            fields: StartFields::http1(head.headers),
+            fields: Fields::Http1(head.headers),
         };
         let answer = self
             .service
             .action()
-            .handle(&Request::new(start, self.peer, &content));
+            .handle(&Request::new(start, &self.info, &content));
+        if let Answer::Now(_) = answer
+            && let Some(interims) = content.interims()
+        {
+            asked.expects_continue &= !write_interims(interims, asked.version, out);
+            interims.end();
+        }
         match answer {
             Answer::Now(Outcome::Respond(response)) => {
-                if is_streamed(&response) {
+                if response.is_streamed() {
                     return Some(Next::Exchange(Box::new(Exchange {
                         asked,
                         content,
@@ -539,17 +552,27 @@ fn is_other_preface(input: &[u8]) -> bool {
     version.is_some_and(|version| !version.starts_with(b"HTTP/")) && words.next().is_none()
 }
 
+/// Appends the interim responses that wait; a client of HTTP/1.0 would take them for the answer.
+///
+/// Returns whether one of them asks for the content.
+fn write_interims(interims: &Interims, version: Version, out: &mut Vec<u8>) -> bool {
+    let mut asks = false;
+    while let Some(interim) = interims.pop() {
+        if version == Version::Http10 {
+            continue;
+        }
+        asks |= interim.status == StatusCode::CONTINUE;
+        let mut head = ResponseWriter::interim(out, interim.status.as_u16());
+        write_fields(&mut head, &interim.fields);
+        head.finish();
+    }
+    asks
+}
+
 fn scheme_of(stream: &Stream) -> Scheme {
     if stream.is_tls() {
         Scheme::Https
     } else {
         Scheme::Http
-    }
-}
-
-fn is_streamed(response: &Response) -> bool {
-    match &response.0 {
-        Kind::Prepared(_) => false,
-        Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
     }
 }

@@ -2,12 +2,15 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::CONTENT_LENGTH;
 use plimsoll_wire::h1::{BodyLength, RequestDecoder, RequestError, ResponseWriter};
 
 use super::{Asked, End, Http1, LARGE, Next};
 use crate::action::{Outcome, Refusal};
 use crate::request::{Content, Version};
-use crate::response::{Kind, Response, ResponseBody, Whole, has_content, write_fields};
+use crate::response::{
+    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_fields_in,
+};
 
 impl Http1 {
     /// Does what is not a response.
@@ -26,17 +29,28 @@ impl Http1 {
             }
             Outcome::Upgrade(response, take_over) => {
                 // Content would come first on the stream, and be taken for what it is not.
-                if !asked.wants_upgrade || asked.length != BodyLength::None {
+                let is_wanted = asked.wants_upgrade || asked.is_connect;
+                if !is_wanted || asked.length != BodyLength::None {
                     let refusal =
                         Response::text(StatusCode::NOT_IMPLEMENTED, "no upgrade was asked for\n");
                     self.respond(refusal, asked, content, out, date);
                     return None;
                 }
-                self.count(StatusCode::SWITCHING_PROTOCOLS, asked.version, content);
-                let mut head = ResponseWriter::new(out, 101);
-                head.lines(b"connection: upgrade\r\n");
+                let status = if asked.is_connect {
+                    tunnel_status(response.status())
+                } else {
+                    StatusCode::SWITCHING_PROTOCOLS
+                };
+                self.count(status, asked.version, content);
+                let mut head = ResponseWriter::new(out, status.as_u16());
+                if !asked.is_connect {
+                    head.lines(b"connection: upgrade\r\n");
+                }
                 if let Kind::Built(built) = response.0 {
-                    write_fields(&mut head, &built.fields);
+                    let mut fields = built.fields;
+                    // What follows is not content (RFC 9110, section 9.3.6).
+                    fields.remove(CONTENT_LENGTH);
+                    write_fields_in(&mut head, &fields, built.order.as_deref());
                 }
                 head.lines(date);
                 head.finish();
@@ -63,17 +77,21 @@ impl Http1 {
             }
             Kind::Built(built) => {
                 let status = checked(built.status);
+                let announced = built.content.announced(status, asked.is_head);
                 let whole = match built.content {
                     ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
                     ResponseBody::File(part) => Whole::File(part),
-                    ResponseBody::Empty | ResponseBody::Stream(_) => Whole::Bytes(Bytes::new()),
+                    ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
+                        Whole::Bytes(Bytes::new())
+                    }
                 };
                 let mut fields = built.fields;
+                fields.remove(CONTENT_LENGTH);
                 let mut head = ResponseWriter::new(out, status.as_u16());
-                if fields.remove(http::header::CONTENT_LENGTH).is_some() || has_content(status) {
-                    head.content_length(whole.length());
+                if let Some(length) = announced {
+                    head.content_length(length);
                 }
-                write_fields(&mut head, &fields);
+                write_fields_in(&mut head, &fields, built.order.as_deref());
                 (status, whole)
             }
         };
@@ -139,7 +157,7 @@ impl Http1 {
     pub(super) fn end_refused(&mut self, error: RequestError) {
         self.place.worker.counters.refused(error);
         self.service.action().refused(&Refusal {
-            peer: self.peer,
+            peer: self.info.peer,
             version: Version::Http11,
             error,
         });

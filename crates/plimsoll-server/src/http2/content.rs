@@ -13,6 +13,7 @@ use plimsoll_wire::h1::RequestError;
 use crate::activity::Busy;
 use crate::body::{BodyError, BodySender};
 use crate::counters::Cut;
+use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::timer::Timer;
@@ -28,15 +29,19 @@ enum Piece {
     Late(Cut),
 }
 
-/// Hands content over to whoever has taken it, until either side ends.
+/// Hands content over to the action that has taken it, until either side ends.
+///
+/// - `asks`: by what a client is asked that waits for that before it sends its content.
 pub(super) async fn hand_over(
     mut stream: RecvStream,
     sender: BodySender,
+    asks: Option<Rc<Interims>>,
     limits: Rc<Limits>,
     busy: Busy,
 ) {
     let clock = busy.place.worker.clock;
     let mut timer = Timer::new(clock.now() + limits.body_timeout);
+    let mut asks = asks;
     let mut left = limits.request.body_bytes;
     let mut pace = Pace::default();
     let mut since = None;
@@ -65,6 +70,9 @@ pub(super) async fn hand_over(
                 since = None;
                 return Poll::Pending;
             }
+            if let Some(interims) = asks.take() {
+                interims.ask_to_continue();
+            }
             if let Some(unasked) = unasked.take() {
                 pace.skip(clock.now().saturating_duration_since(unasked));
             }
@@ -80,6 +88,8 @@ pub(super) async fn hand_over(
         });
         match piece.await {
             Piece::Data(piece) => {
+                // A client that does not wait is not asked any more.
+                asks = None;
                 since = None;
                 if let Some(unasked) = unasked.take() {
                     pace.skip(clock.now().saturating_duration_since(unasked));

@@ -12,7 +12,6 @@ pub(crate) mod tap;
 pub(crate) mod tunnel;
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -26,21 +25,28 @@ use plimsoll_model::Clock;
 
 use crate::action::{Answer, Outcome, Refusal};
 use crate::activity::{Activity, Busy};
+use crate::connection::ConnectionInfo;
 use crate::counters::Cut;
+use crate::fields::Fields;
 use crate::head;
 use crate::http2::content::{discard, hand_over};
 use crate::http2::stream::Responder;
 use crate::http2::tap::{Tap, TapState};
 use crate::http3::listener::AltSvc;
 use crate::limits::Limits;
-use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
+use crate::request::{Content, ContentSource, Request, Scheme, Start, Version};
 use crate::response::Response;
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::{Place, Service};
 
 /// Serves `stream` until either side closes it.
-pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, peer: SocketAddr) {
+pub(crate) async fn serve(
+    stream: Stream,
+    service: Rc<Service>,
+    place: Place,
+    info: Rc<ConnectionInfo>,
+) {
     let limits = place.worker.limits();
     let scheme = if stream.is_tls() {
         Scheme::Https
@@ -69,7 +75,7 @@ pub(crate) async fn serve(stream: Stream, service: Rc<Service>, place: Place, pe
                 connection,
                 alternative: service.alternative(scheme),
                 service,
-                peer,
+                info,
                 scheme,
                 timer,
                 activity: Rc::new(Activity::new(clock.now())),
@@ -117,7 +123,7 @@ struct Http2 {
     tap: Rc<TapState>,
     service: Rc<Service>,
     place: Rc<Place>,
-    peer: SocketAddr,
+    info: Rc<ConnectionInfo>,
     scheme: Scheme,
     limits: Rc<Limits>,
     timer: Timer,
@@ -237,11 +243,6 @@ impl Http2 {
         self.activity.is_seen(now);
         let date = worker.memory.borrow_mut().date_value(now, worker.clock);
         let (parts, stream) = request.into_parts();
-        let content = Content::default();
-        let has_content = !stream.is_end_stream();
-        if has_content {
-            content.source.replace(ContentSource::Unread(None));
-        }
         let mut responder = Responder {
             respond,
             place: Rc::clone(&self.place),
@@ -250,15 +251,16 @@ impl Http2 {
             alternative: self.alternative.clone(),
             route: None,
             kept: None,
+            interims: None,
             is_tls: self.scheme == Scheme::Https,
             tunnel: None,
         };
-        let authority = match head::authority(&parts, &self.limits.request) {
-            Ok(authority) => authority,
+        let checked = match head::checked(&parts, &self.limits.request) {
+            Ok(checked) => checked,
             Err(error) => {
                 worker.counters.refused(error);
                 self.service.action().refused(&Refusal {
-                    peer: self.peer,
+                    peer: self.info.peer,
                     version: Version::Http2,
                     error,
                 });
@@ -270,23 +272,36 @@ impl Http2 {
         };
         let upgrade = parts.extensions.get::<Protocol>();
         let upgrade = upgrade.map(|protocol| protocol.as_str().as_bytes());
+        let is_tunnel = parts.method == Method::CONNECT;
+        let content = if stream.is_end_stream() {
+            Content::none()
+        } else {
+            Content::unread(checked.length)
+        };
         let start = Start {
             method: parts.method.as_str(),
             scheme: self.scheme,
-            authority,
+            authority: checked.authority,
             path: parts.uri.path(),
             query: parts.uri.query(),
             version: Version::Http2,
             upgrade,
-            fields: StartFields::http2(&parts.headers),
+            fields: Fields::Map(&parts.headers),
         };
-        let request = Request::new(start, self.peer, &content);
+        let request = Request::new(start, &self.info, &content);
         let answer = self.service.action().handle(&request);
         responder.route = content.take_route();
         responder.kept = content.kept();
+        let is_expected = head::is_expected(&parts);
+        if is_expected && matches!(&*content.source.borrow(), ContentSource::Taken(_)) {
+            content.make_interims();
+        }
+        responder.interims = content.interims().cloned();
         match content.source.take() {
             // What follows is no content, but what the client would like to speak.
-            ContentSource::Unread(_) if upgrade.is_some() => responder.tunnel = Some(stream),
+            ContentSource::Unread(_) | ContentSource::None if is_tunnel => {
+                responder.tunnel = Some(stream);
+            }
             // Nobody took it: the client may finish, within bounds, rather than be interrupted.
             ContentSource::Unread(_) => {
                 let busy = Busy::new(&self.activity, &self.place);
@@ -294,12 +309,17 @@ impl Http2 {
                 tokio::task::spawn_local(discard(stream, limits, busy));
             }
             ContentSource::Taken(sender) => {
-                if head::is_expected(&parts) {
-                    responder.tell_to_continue();
+                let asks = responder.interims.clone().filter(|_| is_expected);
+                // The response's content may depend on the request's, so it is asked for before.
+                if let Answer::Now(Outcome::Respond(response)) = &answer
+                    && let Some(interims) = &asks
+                    && response.is_streamed()
+                {
+                    interims.ask_to_continue();
                 }
                 let busy = Busy::new(&self.activity, &self.place);
                 let limits = Rc::clone(&self.limits);
-                tokio::task::spawn_local(hand_over(stream, sender, limits, busy));
+                tokio::task::spawn_local(hand_over(stream, sender, asks, limits, busy));
             }
             ContentSource::None | ContentSource::Kept(_) => {}
         }
@@ -314,8 +334,9 @@ impl Http2 {
             Answer::Now(outcome) => {
                 if let Some((stream, take_over)) = responder.upgrade(outcome) {
                     let busy = Busy::new(&self.activity, &self.place);
+                    let drain = self.place.worker.drain.clone();
                     tokio::task::spawn_local(async move {
-                        take_over(stream).await;
+                        take_over(stream, drain).await;
                         drop(busy);
                     });
                 }

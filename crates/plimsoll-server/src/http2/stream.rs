@@ -18,10 +18,11 @@ use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::activity::Busy;
 use crate::counters::{Cut, RouteTag};
 use crate::http3::listener::AltSvc;
+use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, Version};
-use crate::response::{Framed, Response, ResponseBody, StreamError, has_content};
+use crate::response::{Framed, Response, ResponseBody, StreamError, has_content, tunnel_status};
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::worker::Place;
@@ -55,8 +56,10 @@ pub(super) struct Responder {
     pub(super) route: Option<Rc<RouteTag>>,
     /// The request, if it was kept: its route is known only once it is answered.
     pub(super) kept: Option<Rc<Content>>,
+    /// Interim responses that the action sends.
+    pub(super) interims: Option<Rc<Interims>>,
     pub(super) is_tls: bool,
-    /// What the client sends behind an extended CONNECT.
+    /// What the client sends behind a CONNECT.
     pub(super) tunnel: Option<RecvStream>,
 }
 
@@ -76,7 +79,7 @@ impl Responder {
             fields,
             content,
             length,
-        } = response.framed();
+        } = response.framed(self.is_head);
         let is_over = self.is_head || !has_content(status) || length == Some(0);
         // A stream that the client has reset concerns only itself.
         let mut stream = self.head(status, fields, is_over)?;
@@ -84,7 +87,7 @@ impl Responder {
             return None;
         }
         match content {
-            ResponseBody::Empty => None,
+            ResponseBody::Empty | ResponseBody::Announced(_) => None,
             ResponseBody::Bytes(bytes) => {
                 stream.reserve_capacity(bytes.len());
                 if stream.capacity() >= bytes.len() {
@@ -105,6 +108,10 @@ impl Responder {
         mut fields: HeaderMap,
         is_over: bool,
     ) -> Option<SendStream<Bytes>> {
+        self.send_interims();
+        if let Some(interims) = self.interims.take() {
+            interims.end();
+        }
         self.place.worker.counters.answered(Version::Http2, status);
         let kept = self.kept.take();
         let route = self.route.take();
@@ -123,11 +130,15 @@ impl Responder {
         self.respond.send_response(response, is_over).ok()
     }
 
-    /// Asks for the content of a request that waits for it.
-    pub(super) fn tell_to_continue(&mut self) {
-        let mut interim = http::Response::new(());
-        *interim.status_mut() = StatusCode::CONTINUE;
-        self.respond.send_informational(interim).ok();
+    /// Sends the interim responses that wait.
+    fn send_interims(&mut self) {
+        if let Some(interims) = &self.interims {
+            while let Some(interim) = interims.pop() {
+                // A stream that the client has reset shows so elsewhere.
+                let sent = self.respond.send_informational(interim.into_response());
+                sent.ok();
+            }
+        }
     }
 
     /// Waits for an answer and sends it; gives up when the client does.
@@ -138,7 +149,12 @@ impl Responder {
         busy: Busy,
     ) {
         let outcome = poll_fn(|cx| {
-            if let Poll::Ready(outcome) = future.as_mut().poll(cx) {
+            let outcome = future.as_mut().poll(cx);
+            if let Some(interims) = &self.interims {
+                interims.watch(cx.waker());
+            }
+            self.send_interims();
+            if let Poll::Ready(outcome) = outcome {
                 return Poll::Ready(Some(outcome));
             }
             self.respond.poll_reset(cx).map(|_| None)
@@ -152,29 +168,31 @@ impl Responder {
                 }
             }
             Some(outcome) => {
+                let drain = self.place.worker.drain.clone();
                 if let Some((stream, take_over)) = self.upgrade(outcome) {
-                    take_over(stream).await;
+                    take_over(stream, drain).await;
                 }
                 drop(busy);
             }
         }
     }
 
-    /// The stream as one of bytes, and whom it is for, if the client asked for that by an extended CONNECT; other
-    /// clients are told to come back by HTTP/1.1.
+    /// The stream as one of bytes, and what takes it over, if the client asked for that by CONNECT, extended or not;
+    /// other clients are sent back to HTTP/1.1.
     pub(super) fn upgrade(mut self, outcome: Outcome) -> Option<(Stream, TakeOver)> {
         let (Outcome::Upgrade(response, take_over), Some(receive)) = (outcome, self.tunnel.take())
         else {
             self.respond.send_reset(Reason::HTTP_1_1_REQUIRED);
             return None;
         };
-        let mut fields = response.framed().fields;
+        let status = tunnel_status(response.status());
+        let mut fields = response.framed(false).fields;
         // That the server has understood is what 200 says (RFC 8441, section 5).
         for name in [CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT] {
             fields.remove(name);
         }
         let is_tls = self.is_tls;
-        let send = self.head(StatusCode::OK, fields, false)?;
+        let send = self.head(status, fields, false)?;
         let tunnel = Tunnel::new(receive, send, is_tls);
         let timeout = self.place.worker.limits().write_timeout;
         let stream = Stream::tunnel(tunnel).with_write_timeout(timeout);

@@ -1,7 +1,6 @@
 //! One request of HTTP/3 and its response: a task each.
 
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -9,24 +8,28 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use http::header::{CONTENT_LENGTH, DATE, TE, UPGRADE};
+use http::header::{DATE, TE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
+use plimsoll_wire::http::FieldClass;
 use tokio::time::{timeout, timeout_at};
 
 use super::reading::Reading;
 use super::tap::Tap;
 use super::transport::{Sender, StreamState, Transport};
-use crate::action::{Answer, Outcome, Refusal};
+use crate::action::{Answer, LocalFuture, Outcome, Refusal};
 use crate::activity::Busy;
+use crate::connection::ConnectionInfo;
 use crate::counters::Cut;
+use crate::fields::Fields;
 use crate::head;
+use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
-use crate::request::{Content, ContentSource, Request, Scheme, Start, StartFields, Version};
+use crate::request::{Content, ContentSource, Request, Scheme, Start, Version};
 use crate::response::{Framed, Response, ResponseBody, StreamError as Broken, has_content};
 use crate::worker::{Place, Service};
 
@@ -40,7 +43,7 @@ pub(super) struct Exchange {
     pub(super) limits: Rc<Limits>,
     pub(super) tap: Rc<Tap>,
     pub(super) stream: Rc<StreamState>,
-    pub(super) peer: SocketAddr,
+    pub(super) info: Rc<ConnectionInfo>,
     pub(super) busy: Busy,
 }
 
@@ -63,17 +66,18 @@ impl Exchange {
         self.stream.begin();
         let (parts, ()) = request.into_parts();
         let (mut sending, receiving) = stream.split();
-        let announced = match announced(&parts.headers) {
+        let announced = match head::announced(&parts.headers) {
             Ok(announced) if !has_connection_fields(&parts.headers) => announced,
             // RFC 9114, sections 4.1.2 and 4.2.
             _ => return sending.stop_stream(Code::H3_MESSAGE_ERROR),
         };
         let clock = self.place.worker.clock;
         let mut reading = Reading::new(receiving, announced, &self.limits, clock);
-        let content = Content::default();
-        if poll_fn(|cx| Poll::Ready(reading.has_content(cx))).await {
-            content.source.replace(ContentSource::Unread(announced));
-        }
+        let content = if poll_fn(|cx| Poll::Ready(reading.has_content(cx))).await {
+            Content::unread(announced)
+        } else {
+            Content::none()
+        };
         let sent = self
             .answer(&parts, &content, &mut sending, &mut reading)
             .await;
@@ -98,7 +102,7 @@ impl Exchange {
     fn refused(&self, error: RequestError) {
         self.place.worker.counters.refused(error);
         self.service.action().refused(&Refusal {
-            peer: self.peer,
+            peer: self.info.peer,
             version: Version::Http3,
             error,
         });
@@ -112,8 +116,8 @@ impl Exchange {
         reading: &mut Reading,
     ) -> Result<(), Gone> {
         let is_head = parts.method == Method::HEAD;
-        let authority = match head::authority(parts, &self.limits.request) {
-            Ok(authority) => authority,
+        let authority = match head::checked(parts, &self.limits.request) {
+            Ok(checked) => checked.authority,
             Err(error) => {
                 self.refused(error);
                 let status =
@@ -132,34 +136,32 @@ impl Exchange {
             query: parts.uri.query(),
             version: Version::Http3,
             upgrade: None,
-            fields: StartFields::http2(&parts.headers),
+            fields: Fields::Map(&parts.headers),
         };
         let answer = self
             .service
             .action()
-            .handle(&Request::new(start, self.peer, content));
+            .handle(&Request::new(start, &self.info, content));
         let is_taken = matches!(&*content.source.borrow(), ContentSource::Taken(_));
         if is_taken && head::is_expected(parts) {
-            let mut interim = http::Response::new(());
-            *interim.status_mut() = StatusCode::CONTINUE;
-            self.within(&mut Pace::default(), sending.send_response(interim))
-                .await?;
+            let interims = content.make_interims();
+            // The response's content may depend on the request's, so it is asked for before.
+            match &answer {
+                Answer::Now(Outcome::Respond(response)) if response.is_streamed() => {
+                    interims.ask_to_continue();
+                }
+                Answer::Now(_) => {}
+                Answer::Later(_) => reading.ask_by(Rc::clone(interims)),
+            }
         }
         let outcome = match answer {
             Answer::Now(outcome) => outcome,
-            Answer::Later(mut later) => {
-                let counters = &self.place.worker.counters;
-                let outcome = poll_fn(|cx| {
-                    if let Poll::Ready(outcome) = later.as_mut().poll(cx) {
-                        return Poll::Ready(Some(outcome));
-                    }
-                    reading.hand_over(cx, content, &self.limits, counters);
-                    self.stream.poll_over(cx, &self.tap).map(|()| None)
-                });
-                // The client has gone, and what would have been the answer with it.
-                outcome.await.ok_or(Gone)?
-            }
+            Answer::Later(later) => self.wait(later, content, sending, reading).await?,
         };
+        if let Some(interims) = content.interims() {
+            self.send_interims(interims, sending).await?;
+            interims.end();
+        }
         match outcome {
             Outcome::Respond(response) => {
                 self.respond(response, is_head, content, sending, reading)
@@ -170,6 +172,48 @@ impl Exchange {
                 Err(Gone)
             }
         }
+    }
+
+    /// Waits for an answer, handing over the request's content and sending interim responses meanwhile.
+    async fn wait(
+        &self,
+        mut later: LocalFuture<Outcome>,
+        content: &Content,
+        sending: &mut Sending,
+        reading: &mut Reading,
+    ) -> Result<Outcome, Gone> {
+        let counters = &self.place.worker.counters;
+        loop {
+            let waited = poll_fn(|cx| {
+                if let Poll::Ready(outcome) = later.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(Some(outcome)));
+                }
+                reading.hand_over(cx, content, &self.limits, counters);
+                if let Some(interims) = content.interims() {
+                    interims.watch(cx.waker());
+                    if interims.is_waiting() {
+                        return Poll::Ready(Ok(None));
+                    }
+                }
+                // The client has gone, and what would have been the answer with it.
+                self.stream.poll_over(cx, &self.tap).map(|()| Err(Gone))
+            });
+            if let Some(outcome) = waited.await? {
+                return Ok(outcome);
+            }
+            if let Some(interims) = content.interims() {
+                self.send_interims(interims, sending).await?;
+            }
+        }
+    }
+
+    async fn send_interims(&self, interims: &Interims, sending: &mut Sending) -> Result<(), Gone> {
+        while let Some(interim) = interims.pop() {
+            let interim = interim.into_response();
+            self.within(&mut Pace::default(), sending.send_response(interim))
+                .await?;
+        }
+        Ok(())
     }
 
     async fn respond(
@@ -185,7 +229,7 @@ impl Exchange {
             mut fields,
             content,
             length,
-        } = response.framed();
+        } = response.framed(is_head);
         // HTTP/3 has no such thing (RFC 9114, section 4.2).
         fields.remove(UPGRADE);
         let worker = &self.place.worker;
@@ -204,7 +248,7 @@ impl Exchange {
             .await?;
         if !is_head && has_content(status) {
             match content {
-                ResponseBody::Empty => {}
+                ResponseBody::Empty | ResponseBody::Announced(_) => {}
                 ResponseBody::Bytes(bytes) => self.send(bytes, &mut pace, sending).await?,
                 ResponseBody::File(part) => {
                     self.send_stream(Box::pin(part), length, asked, &mut pace, sending, reading)
@@ -343,30 +387,10 @@ impl Exchange {
     }
 }
 
-/// The length that a request announces (RFC 9110, section 8.6).
-fn announced(fields: &HeaderMap) -> Result<Option<u64>, ()> {
-    let mut values = fields.get_all(CONTENT_LENGTH).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
-    let is_number = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
-    if values.next().is_some() || !is_number {
-        return Err(());
-    }
-    let text = value.to_str().map_err(|_| ())?;
-    text.parse().map(Some).map_err(|_| ())
-}
-
 /// Whether there are fields that only a connection of HTTP/1 has (RFC 9114, section 4.2).
 fn has_connection_fields(fields: &HeaderMap) -> bool {
-    let is_there = [
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "transfer-encoding",
-        "upgrade",
-    ]
-    .iter()
-    .any(|name| fields.contains_key(*name));
+    let is_there = fields
+        .keys()
+        .any(|name| FieldClass::of(name.as_str().as_bytes()).is_connection_specific());
     is_there || fields.get_all(TE).iter().any(|value| value != "trailers")
 }

@@ -23,6 +23,7 @@ use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use super::serve;
+use crate::connection::NOWHERE;
 use crate::counters::Cut;
 use crate::limits::Limits;
 use crate::worker::{Place, Service, Worker};
@@ -96,18 +97,16 @@ impl QuicListener {
     }
 
     /// Takes connections until it is stopped; those that are open then go on.
-    ///
-    /// - `number`: that of the worker, and of its socket.
     pub(crate) async fn run(
         self: Rc<Self>,
         socket: UdpSocket,
-        number: usize,
         worker: Rc<Worker>,
         service: Rc<Service>,
         mut stopped: watch::Receiver<bool>,
     ) {
+        let local = socket.local_addr().unwrap_or(NOWHERE);
         loop {
-            let Ok(endpoint) = self.endpoint(&socket, number) else {
+            let Ok(endpoint) = self.endpoint(&socket, worker.number) else {
                 worker.counters.cut(Cut::Shortage);
                 sleep(PAUSE).await;
                 continue;
@@ -118,6 +117,7 @@ impl QuicListener {
                 endpoint.clone(),
                 Rc::clone(&worker),
                 Rc::clone(&service),
+                local,
             );
             let mut accepting = spawn_local(accepting);
             tokio::select! {
@@ -176,6 +176,7 @@ async fn accept(
     endpoint: Endpoint,
     worker: Rc<Worker>,
     service: Rc<Service>,
+    local: SocketAddr,
 ) {
     while let Some(incoming) = endpoint.accept().await {
         let limits = worker.limits();
@@ -186,7 +187,7 @@ async fn accept(
             continue;
         }
         let peer = incoming.remote_address();
-        let admitted = worker.shared.admit(
+        let admitted = worker.admission.admit(
             peer.ip(),
             limits.connections,
             limits.connections_per_address,
@@ -195,7 +196,7 @@ async fn accept(
             Ok(()) => {
                 let place = Place::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(incoming, handshake, Rc::clone(&service), place));
+                spawn_local(take(incoming, handshake, Rc::clone(&service), place, local));
             }
             Err(cut) => {
                 worker.counters.cut(cut);
@@ -221,7 +222,13 @@ impl Drop for Handshake {
     }
 }
 
-async fn take(incoming: Incoming, handshake: Handshake, service: Rc<Service>, place: Place) {
+async fn take(
+    incoming: Incoming,
+    handshake: Handshake,
+    service: Rc<Service>,
+    place: Place,
+    local: SocketAddr,
+) {
     let limit = place.worker.limits().handshake_timeout;
     let handshaken = match timeout(limit, incoming).await {
         Err(_) | Ok(Err(quinn::ConnectionError::TimedOut)) => Err(Cut::HandshakeTimeout),
@@ -230,7 +237,7 @@ async fn take(incoming: Incoming, handshake: Handshake, service: Rc<Service>, pl
     };
     drop(handshake);
     match handshaken {
-        Ok(connection) => Box::pin(serve(connection, service, place)).await,
+        Ok(connection) => Box::pin(serve(connection, service, place, local)).await,
         Err(cut) => place.worker.counters.cut(cut),
     }
 }

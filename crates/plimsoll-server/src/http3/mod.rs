@@ -16,6 +16,7 @@ mod tap;
 mod transport;
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -32,6 +33,7 @@ use self::exchange::Exchange;
 use self::tap::Tap;
 use self::transport::{Transport, code};
 use crate::activity::{Activity, Busy};
+use crate::connection::{ConnectionInfo, TlsInfo};
 use crate::counters::Cut;
 use crate::limits::Limits;
 use crate::timer::Timer;
@@ -48,7 +50,23 @@ const MOST_HEADLESS: usize = 10_000;
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// Serves `quic` until either side closes it.
-pub(crate) async fn serve(quic: quinn::Connection, service: Rc<Service>, place: Place) {
+///
+/// - `local`: the address of the socket.
+pub(crate) async fn serve(
+    quic: quinn::Connection,
+    service: Rc<Service>,
+    place: Place,
+    local: SocketAddr,
+) {
+    let info = Rc::new(ConnectionInfo {
+        id: place.id(),
+        peer: quic.remote_address(),
+        local: match quic.local_ip() {
+            Some(address) => SocketAddr::new(address, local.port()),
+            None => local,
+        },
+        tls: Some(TlsInfo::of_quic(&quic)),
+    });
     let limits = place.worker.limits();
     let place = Rc::new(place);
     let tap = Rc::new(Tap::new(Rc::clone(&place)));
@@ -66,6 +84,7 @@ pub(crate) async fn serve(quic: quinn::Connection, service: Rc<Service>, place: 
             let mut http3 = Http3 {
                 http,
                 quic: quic.clone(),
+                info,
                 activity: Rc::new(Activity::new(now)),
                 timer: Timer::new(now + limits.idle_timeout),
                 leaving: None,
@@ -100,6 +119,7 @@ fn cut_of(quic: &quinn::Connection) -> Option<Cut> {
 struct Http3 {
     http: Connection<Transport, Bytes>,
     quic: quinn::Connection,
+    info: Rc<ConnectionInfo>,
     tap: Rc<Tap>,
     service: Rc<Service>,
     place: Rc<Place>,
@@ -175,13 +195,18 @@ impl Http3 {
         let Some(stream) = self.tap.take_accepted() else {
             return;
         };
+        // The client may have moved to another address (RFC 9000, section 9).
+        let peer = self.quic.remote_address();
+        if peer != self.info.peer {
+            Rc::make_mut(&mut self.info).peer = peer;
+        }
         let exchange = Exchange {
             place: Rc::clone(&self.place),
             service: Rc::clone(&self.service),
             limits: Rc::clone(&self.limits),
             tap: Rc::clone(&self.tap),
             stream,
-            peer: self.quic.remote_address(),
+            info: Rc::clone(&self.info),
             busy: Busy::new(&self.activity, &self.place),
         };
         tokio::task::spawn_local(exchange.run(resolver));

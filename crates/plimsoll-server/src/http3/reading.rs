@@ -1,5 +1,6 @@
 //! The content of one request on its way from the stream to whoever reads it.
 
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use plimsoll_wire::h1::RequestError;
 use super::transport::Receiver;
 use crate::body::BodyError;
 use crate::counters::{Cut, WorkerCounters};
+use crate::interim::Interims;
 use crate::limits::Limits;
 use crate::pace::{Pace, sooner};
 use crate::request::{Content, ContentSource};
@@ -35,6 +37,8 @@ pub(super) struct Reading {
     /// Since when nobody asks for more.
     unasked: Option<Instant>,
     timer: Option<Timer>,
+    /// By what a client is asked that waits for that before it sends its content.
+    asks: Option<Rc<Interims>>,
     clock: SystemClock,
 }
 
@@ -62,6 +66,7 @@ impl Reading {
             since: None,
             unasked: None,
             timer: None,
+            asks: None,
             clock,
         }
     }
@@ -80,6 +85,11 @@ impl Reading {
                 !self.is_over
             }
         }
+    }
+
+    /// Has the client asked for its content by `interims`, once that is wanted.
+    pub(super) fn ask_by(&mut self, interims: Rc<Interims>) {
+        self.asks = Some(interims);
     }
 
     /// Stops reading: what more there is was not needed.
@@ -136,6 +146,9 @@ impl Reading {
                     return;
                 }
                 Poll::Pending => {
+                    if let Some(interims) = self.asks.take() {
+                        interims.ask_to_continue();
+                    }
                     if let Poll::Ready(cut) = self.poll_late(cx, limits) {
                         counters.cut(cut);
                         self.stop(Code::H3_REQUEST_CANCELLED);
@@ -207,6 +220,8 @@ impl Reading {
                 .map(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining()))),
         };
         self.since = None;
+        // A client that does not wait is not asked any more.
+        self.asks = None;
         self.go_on();
         Poll::Ready(match read {
             Ok(Some(piece)) => {

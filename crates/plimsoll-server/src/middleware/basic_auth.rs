@@ -211,7 +211,7 @@ impl Action for Guarded {
             return self.inner.handle(request);
         }
         let (auth, inner) = (Arc::clone(&self.auth), Rc::clone(&self.inner));
-        let kept = request.keep();
+        let kept = request.into_owned();
         Answer::Later(Box::pin(async move {
             match auth.check(&name, password).await {
                 Some(true) => auth.remember(digest),

@@ -215,7 +215,8 @@ fn compressed(
             let built = Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
-                content: prepared.content.clone().into(),
+                order: None,
+                content: prepared.body(),
             };
             let content = match &prepared.content {
                 Whole::Bytes(bytes) if kept.borrow().len() < MOST_KEPT => bytes,
@@ -226,12 +227,7 @@ fn compressed(
             Response(Kind::Prepared(ready))
         }
         Kind::Built(built) => {
-            let length = match &built.content {
-                ResponseBody::Empty => Some(0),
-                ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-                ResponseBody::File(part) => Some(part.length()),
-                ResponseBody::Stream(body) => body.size_hint().exact(),
-            };
+            let length = built.content.length();
             if !compress.covers(built.status, &built.fields, length) {
                 return Response(Kind::Built(built));
             }
@@ -301,7 +297,7 @@ fn encoded(coding: Coding, is_head: bool, mut built: Built) -> Response {
         ResponseBody::Stream(body) => Source::Stream(body),
         ResponseBody::File(part) => Source::Stream(Box::pin(part)),
         ResponseBody::Bytes(bytes) => Source::Bytes(bytes),
-        ResponseBody::Empty => Source::Bytes(Bytes::new()),
+        ResponseBody::Empty | ResponseBody::Announced(_) => Source::Bytes(Bytes::new()),
     };
     built.content = ResponseBody::Stream(Box::pin(Encoded {
         source,

@@ -1,12 +1,11 @@
 //! Header fields that are set, added or removed, on the way in or on the way out.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
+use crate::fields::FieldEdits;
 use crate::request::Request;
 
 /// What is done to a set of header fields: first fields are removed, then set, then added.
@@ -21,57 +20,59 @@ pub struct HeaderRules {
 }
 
 impl HeaderRules {
-    /// Does it.
-    pub fn apply(&self, fields: &mut HeaderMap) {
+    /// The same as edits, which a layer makes once.
+    fn edits(&self) -> FieldEdits {
+        let mut edits = FieldEdits::new();
         for name in &self.remove {
-            fields.remove(name);
+            edits = edits.remove(name.clone());
         }
         for (name, value) in &self.set {
-            fields.insert(name.clone(), value.clone());
+            edits = edits.set(name.clone(), value.clone());
         }
         for (name, value) in &self.add {
-            fields.append(name.clone(), value.clone());
+            edits = edits.add(name.clone(), value.clone());
         }
+        edits
     }
 }
 
 /// Applies rules to requests.
 pub(super) struct Requests {
-    rules: Arc<HeaderRules>,
+    edits: FieldEdits,
     inner: Rc<dyn Action>,
 }
 
 impl Requests {
-    pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
-        Self { rules, inner }
+    pub(super) fn new(rules: &HeaderRules, inner: Rc<dyn Action>) -> Self {
+        let edits = rules.edits();
+        Self { edits, inner }
     }
 }
 
 impl Action for Requests {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let mut fields = request.to_fields();
-        self.rules.apply(&mut fields);
-        self.inner.handle(&request.with_fields(&fields))
+        request.edited(&self.edits, |request| self.inner.handle(request))
     }
 }
 
 /// Applies rules to responses.
 pub(super) struct Responses {
-    rules: Arc<HeaderRules>,
+    edits: Rc<FieldEdits>,
     inner: Rc<dyn Action>,
 }
 
 impl Responses {
-    pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
-        Self { rules, inner }
+    pub(super) fn new(rules: &HeaderRules, inner: Rc<dyn Action>) -> Self {
+        let edits = Rc::new(rules.edits());
+        Self { edits, inner }
     }
 }
 
 impl Action for Responses {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let rules = Arc::clone(&self.rules);
+        let edits = Rc::clone(&self.edits);
         self.inner.handle(request).map(move |mut response| {
-            rules.apply(response.fields_mut());
+            edits.apply(response.fields_mut());
             response
         })
     }

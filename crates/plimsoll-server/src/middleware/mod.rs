@@ -68,7 +68,7 @@ impl Middleware {
             action = Rc::new(compress::Compressing::new(Arc::clone(compress), action));
         }
         if let Some(rules) = &self.request_headers {
-            action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
+            action = Rc::new(header_rules::Requests::new(rules, action));
         }
         if let Some(auth) = &self.basic_auth {
             action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
@@ -83,7 +83,7 @@ impl Middleware {
             action = Rc::new(security::Secured::new(Arc::clone(headers), action));
         }
         if let Some(rules) = &self.response_headers {
-            action = Rc::new(header_rules::Responses::new(Arc::clone(rules), action));
+            action = Rc::new(header_rules::Responses::new(rules, action));
         }
         if let Some(trace) = self.trace {
             action = Rc::new(trace::Traced::new(trace, action));

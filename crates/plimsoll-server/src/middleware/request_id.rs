@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
+use crate::fields::FieldEdits;
 use crate::request::Request;
 
 /// How requests are named.
@@ -64,11 +65,10 @@ impl Action for Named {
             return self.inner.handle(request);
         };
         request.called(id);
-        let mut fields = request.to_fields();
-        fields.insert(self.ids.field.clone(), value.clone());
         let name = self.ids.field.clone();
-        self.inner
-            .handle(&request.with_fields(&fields))
+        let edits = FieldEdits::new().set(name.clone(), value.clone());
+        request
+            .edited(&edits, |request| self.inner.handle(request))
             .map(move |mut response| {
                 response.fields_mut().insert(name, value);
                 response

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
+use crate::fields::FieldEdits;
 use crate::request::Request;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -130,14 +131,14 @@ impl Action for Traced {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let (parent, continues) = self.parent(request);
         request.traced(parent.trace);
-        let mut fields = request.to_fields();
+        let mut edits = FieldEdits::new();
         if !continues {
-            fields.remove(TRACESTATE);
+            edits = edits.remove(TRACESTATE);
         }
         if let Ok(value) = HeaderValue::from_str(&parent.to_string()) {
-            fields.insert(TRACEPARENT, value);
+            edits = edits.set(TRACEPARENT, value);
         }
-        self.inner.handle(&request.with_fields(&fields))
+        request.edited(&edits, |request| self.inner.handle(request))
     }
 }
 

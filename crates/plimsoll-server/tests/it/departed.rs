@@ -1,6 +1,6 @@
 //! Clients that leave before their answer is complete: the pending answer is dropped, over every version of HTTP.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use plimsoll_testkit::eventually;
 use crate::server::{Server, plan, read_all, text};
 use crate::{http2, http3};
 
-/// Answers `/wait` never and `/stream` without an end, and counts both.
+/// Answers `/wait` never, `/content` neither, though it reads the content, and `/stream` without an end; counts them.
 #[derive(Clone, Default)]
 struct Counts {
     asked: Arc<AtomicUsize>,
@@ -70,8 +70,12 @@ impl Action for Endless {
             let body = ResponseBody::Stream(Box::pin(pending_answer));
             return Answer::now(Response::new(StatusCode::OK).with_body(body));
         }
+        let body = (request.path == "/content").then(|| request.take_body());
         Answer::later(async move {
             let _held = pending_answer;
+            if let Some(mut body) = body {
+                while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+            }
             pending().await
         })
     }
@@ -104,6 +108,10 @@ fn http_1_clients_that_leave_have_their_answers_dropped() {
         format!("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n{many}"),
         format!("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n{too_many}"),
         "POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab".to_owned(),
+        "POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nab".to_owned(),
+        "POST /content HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n"
+            .to_owned(),
+        "POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nab".to_owned(),
     ]
     .into_iter()
     .enumerate()
@@ -123,7 +131,7 @@ fn http_1_clients_that_leave_have_their_answers_dropped() {
         eventually(|| counts.dropped() == number + 1);
         eventually(|| server.engine.counters().open() == 0);
     }
-    assert_eq!(counts.asked(), 5, "what came behind them was not answered");
+    assert_eq!(counts.asked(), 8, "what came behind them was not answered");
 }
 
 #[test]
@@ -159,6 +167,62 @@ fn http_2_clients_that_leave_have_their_answers_dropped() {
     // The runtime of the client is gone, and its connection with it.
     eventually(|| counts.dropped() == 2);
     eventually(|| server.engine.counters().open() == 0);
+}
+
+#[test]
+fn http_2_requests_that_are_reset_have_their_answers_dropped() {
+    let counts = Counts::default();
+    let server = Server::start(&plan(Limits::default(), counts.make()));
+    http2::run(async {
+        let mut requests = http2::connect(server.address).await;
+        // With its content still coming, and with all of it sent.
+        for (number, is_over) in [(1, false), (2, true)] {
+            let request = HttpRequest::post("http://a/content").body(()).unwrap();
+            let (response, mut stream) = requests.send_request(request, false).unwrap();
+            stream
+                .send_data(Bytes::from_static(b"ab"), is_over)
+                .unwrap();
+            while counts.asked() < number {
+                tokio::task::yield_now().await;
+            }
+            stream.send_reset(h2::Reason::CANCEL);
+            drop(response);
+            while counts.dropped() < number {
+                tokio::task::yield_now().await;
+            }
+            requests = requests.ready().await.unwrap();
+        }
+    });
+    // The connection was there all the time.
+    assert_eq!(server.engine.counters().snapshot().accepted, 1);
+}
+
+#[test]
+fn http_3_requests_that_are_cancelled_have_their_answers_dropped() {
+    let counts = Counts::default();
+    let (server, authority) = http3::start(Limits::default(), 1, counts.make());
+    http3::run(async {
+        let quic = http3::open(&authority, server.address).await;
+        let (mut requests, _driver) = http3::speak(quic).await;
+        for (number, is_over) in [(1, false), (2, true)] {
+            let request = HttpRequest::post("https://localhost/content");
+            let request = request.body(()).unwrap();
+            let mut stream = requests.send_request(request).await.unwrap();
+            stream.send_data(Bytes::from_static(b"ab")).await.unwrap();
+            if is_over {
+                stream.finish().await.unwrap();
+            }
+            while counts.asked() < number {
+                tokio::task::yield_now().await;
+            }
+            stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
+            stream.stop_sending(h3::error::Code::H3_REQUEST_CANCELLED);
+            while counts.dropped() < number {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    assert_eq!(server.engine.counters().snapshot().accepted, 1);
 }
 
 #[test]

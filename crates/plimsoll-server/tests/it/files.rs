@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use plimsoll_server::{Action, Cut, FilePart, Limits, Respond, Response, ResponseBody, Serves};
+use plimsoll_server::{
+    Action, Cut, FilePart, Limits, Respond, Response, ResponseBody, Serves, WorkerContext,
+};
 use plimsoll_testkit::{Authority, eventually};
 
 use crate::server::{Server, plan, read_all};
@@ -67,8 +69,9 @@ fn they_come_over_tls_in_pieces() {
     let authority = Authority::new();
     let config = Arc::new(authority.issue(&["localhost"]).server_config());
     let mut plan = plan(Limits::default(), serving(part.clone()));
+    let make = serving(part);
     plan.listeners[0].serves = Serves::Http {
-        action: Arc::new(serving(part)),
+        action: Arc::new(move |_: &WorkerContext| make()),
         tls: Some(config),
         http2: false,
         http3: None,

@@ -193,7 +193,7 @@ struct Switch;
 
 impl Action for Switch {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let echo = |mut stream: plimsoll_server::Stream| {
+        let echo = |mut stream: plimsoll_server::Stream, _: plimsoll_server::DrainSignal| {
             let echoing = async move {
                 let mut buffer = [0; 5];
                 stream.read_exact(&mut buffer).await.unwrap();
@@ -389,7 +389,7 @@ fn a_stream_that_was_handed_over_and_is_not_read_ends() {
     struct Flood;
     impl Action for Flood {
         fn handle(&self, _: &Request<'_>) -> Answer {
-            Answer::Now(Outcome::Raw(Box::new(|mut stream| {
+            Answer::Now(Outcome::Raw(Box::new(|mut stream, _| {
                 Box::pin(async move {
                     let bytes = vec![b'x'; 64 * 1024];
                     while stream.write_all(&bytes).await.is_ok() {}

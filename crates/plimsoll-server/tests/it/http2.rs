@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
-use plimsoll_server::{Delay, Echo, Limits, Redirect, Serves};
+use plimsoll_server::{Delay, Echo, Limits, Redirect, Serves, WorkerContext};
 use plimsoll_testkit::Authority;
 use plimsoll_wire::h1::RequestError;
 use tokio::net::TcpStream;
@@ -136,7 +136,9 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let mut plan = plan(Limits::default(), || text("never"));
     plan.listeners[0].serves = Serves::Http {
-        action: Arc::new(|| Rc::new(Redirect::new(301, "https://{host}{path}{query}").unwrap())),
+        action: Arc::new(|_: &WorkerContext| {
+            Rc::new(Redirect::new(301, "https://{host}{path}{query}").unwrap())
+        }),
         tls: Some(Arc::new(config)),
         http2: true,
         http3: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Secret;
-use plimsoll_server::{Admin, Counters, Engine, EngineError, Limits, Serves};
+use plimsoll_server::{Admin, Counters, Engine, EngineError, Limits, Serves, WorkerContext};
 use plimsoll_testkit::eventually;
 
 use crate::server::{Server, expect, plan, read_all, text, undated};
@@ -138,7 +138,7 @@ fn the_admin_port_tells_what_happens_also_during_a_drain() {
     let shown = Arc::clone(&counters);
     plan.listeners[0].is_last = true;
     plan.listeners[0].serves = Serves::Http {
-        action: Arc::new(move || {
+        action: Arc::new(move |_: &WorkerContext| {
             let token = Secret::new("0123456789abcdef".to_owned());
             Rc::new(Admin::new(Arc::clone(&shown), Some(token)))
         }),

@@ -4,6 +4,8 @@
 
 mod allocations;
 
+mod context;
+
 mod departed;
 
 mod files;
@@ -15,6 +17,8 @@ mod http2;
 mod http3;
 
 mod http3_rates;
+
+mod layer4;
 
 mod life;
 
@@ -31,6 +35,8 @@ mod rates;
 mod server;
 
 mod sockets;
+
+mod versions;
 
 mod websocket;
 

@@ -60,7 +60,7 @@ fn a_router_of_axum_answers() {
         "content-length: 10\r\n\r\nhello you\n",
         "content-length: 6\r\n\r\n100000",
         "transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-        "content-length: 10\r\n\r\nHTTP/1.1 200 OK\r\n",
+        "content-length: 10\r\ncontent-type: text/plain; charset=utf-8\r\n\r\nHTTP/1.1 200 OK\r\n",
         "x-one: 1\r\nx-two: 2\r\n",
         "\r\n\r\ntrue \"a:1\"",
         "HTTP/1.1 404 Not Found\r\n",

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use plimsoll_server::{
     Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, Respond, Response, Serves,
+    WorkerContext,
 };
 
 /// Longer than any test takes.
@@ -23,7 +24,10 @@ pub(crate) fn plan(
     make: impl Fn() -> Rc<dyn Action> + Send + Sync + 'static,
 ) -> EnginePlan {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = ListenerPlan::new(address, Serves::clear(Arc::new(make)));
+    let listener = ListenerPlan::new(
+        address,
+        Serves::clear(Arc::new(move |_: &WorkerContext| make())),
+    );
     EnginePlan {
         limits,
         ..EnginePlan::new(vec![listener])

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_server::{
     Address, Cut, EchoHandler, Engine, EngineError, EnginePlan, Inherited, Limits, Serves,
+    WorkerContext,
 };
 use plimsoll_testkit::Authority;
 
@@ -147,7 +147,8 @@ fn datagrams_come_back_and_their_port_is_apart_from_that_of_tcp() {
     let engine = start(&plan);
     let address = engine.addresses()[0];
     plan.listeners[0].address = address.into();
-    plan.listeners[0].serves = Serves::Datagram(Arc::new(|| Rc::new(EchoHandler)));
+    plan.listeners[0].serves =
+        Serves::Datagram(Arc::new(|_: &WorkerContext| Box::new(EchoHandler)));
     let datagrams = start(&plan);
     let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     client

@@ -30,7 +30,7 @@ impl Action for Echo {
         let response = Response::new(StatusCode::SWITCHING_PROTOCOLS)
             .with_field(UPGRADE, HeaderValue::from_static("websocket"))
             .with_field(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_static("x"));
-        let outcome = Outcome::Upgrade(response, Box::new(|stream| Box::pin(echo(stream))));
+        let outcome = Outcome::Upgrade(response, Box::new(|stream, _drain| Box::pin(echo(stream))));
         match request.query {
             None => Answer::Now(outcome),
             Some(_) => Answer::Later(Box::pin(async {

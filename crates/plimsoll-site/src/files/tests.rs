@@ -2,7 +2,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use plimsoll_server::{Counters, Engine, EnginePlan, ListenerPlan, Serves};
+use plimsoll_server::{Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 
 use super::*;
 use crate::changes::Changes;
@@ -24,7 +24,7 @@ impl Served {
         let shared = Arc::new(Shared::new(SitePlan::default(), "", None, None));
         let (of_worker, directory) = (Arc::clone(&shared), root.path().to_owned());
         let changes = Changes::none();
-        let action = move || {
+        let action = move |_: &WorkerContext| {
             let tree = Rc::new(Directory::new(directory.clone(), Arc::clone(&changes)));
             Rc::new(Files::new(Arc::clone(&of_worker), tree, None)) as Rc<dyn Action>
         };

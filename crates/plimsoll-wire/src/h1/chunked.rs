@@ -7,8 +7,8 @@ use crate::h1::{DecodeError, RequestError};
 /// Line ends are CR LF and nothing else: a lone LF is how one intermediary reads a body that
 /// another does not. Extensions and trailers are bounded by one limit for both.
 ///
-/// A client skips both of them. A server, whose request may yet be forwarded, holds extensions to their
-/// grammar, sizes to 16 digits, and keeps the trailers.
+/// A client skips extensions, and trailers unless it forwards them. A server, whose request may yet be forwarded,
+/// holds extensions to their grammar, sizes to 16 digits, and keeps the trailers.
 #[derive(Debug, Clone)]
 pub struct ChunkedDecoder {
     state: State,
@@ -16,9 +16,10 @@ pub struct ChunkedDecoder {
     overhead_left: usize,
     overhead_limit: usize,
     is_strict: bool,
+    keeps_trailers: bool,
     /// Digits of the current size.
     digits: u8,
-    /// Lines of trailers, kept only if strict.
+    /// Lines of trailers, if they are kept.
     trailers: Vec<u8>,
 }
 
@@ -92,6 +93,7 @@ impl ChunkedDecoder {
             overhead_left: overhead_limit,
             overhead_limit,
             is_strict: false,
+            keeps_trailers: false,
             digits: 0,
             trailers: Vec::new(),
         }
@@ -101,11 +103,18 @@ impl ChunkedDecoder {
     pub(crate) fn strict(overhead_limit: usize) -> Self {
         Self {
             is_strict: true,
+            keeps_trailers: true,
             ..Self::new(overhead_limit)
         }
     }
 
-    /// Lines of trailers with their CR LF, once the body has ended; always empty unless strict.
+    /// The same with the trailers kept or not.
+    pub(crate) fn with_trailers(mut self, keeps_trailers: bool) -> Self {
+        self.keeps_trailers = keeps_trailers;
+        self
+    }
+
+    /// Lines of trailers with their CR LF, once the body has ended; empty unless they are kept.
     pub(crate) fn take_trailers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.trailers)
     }
@@ -161,7 +170,7 @@ impl ChunkedDecoder {
             let was = self.state;
             self.state = self.step(byte)?;
             at += 1;
-            if self.is_strict && was.is_in_trailer(byte) {
+            if self.keeps_trailers && was.is_in_trailer(byte) {
                 self.trailers.push(byte);
             }
             if self.state == State::Done {
@@ -287,9 +296,37 @@ fn is_text(byte: u8) -> bool {
 }
 
 /// What may stand in a field name (RFC 9110, section 5.6.2).
+#[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TOKEN[byte as usize]
 }
+
+const TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte as usize] = matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z')
+            || matches!(
+                byte,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

@@ -27,11 +27,11 @@ pub use crate::h1::chunked::ChunkedDecoder;
 pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
 pub use crate::h1::known_head::KnownHead;
-pub use crate::h1::request::{HeadError, RequestHead};
-pub use crate::h1::response::{Decoded, Limits, ResponseDecoder, ResponseHead, ResponseSink};
-pub use crate::h1::response_writer::{
-    FieldError, ResponseWriter, chunk_head, interim, last_chunk, reason,
+pub use crate::h1::request::{HeadError, RequestHead, put_field};
+pub use crate::h1::response::{
+    Decoded, Limits, RequestFacts, ResponseDecoder, ResponseHead, ResponseSink,
 };
+pub use crate::h1::response_writer::{FieldError, ResponseWriter, chunk_head, last_chunk, reason};
 pub use crate::h1::server::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
     Target, TargetForm, authority_of, fields_of,

@@ -1,6 +1,10 @@
 //! A request head, checked and written once, sent as often as needed.
 
+use std::io::Write as _;
+
+use crate::h1::BodyLength;
 use crate::h1::chunked::is_token;
+use crate::http::FieldClass;
 
 /// Everything before the body of a request.
 #[derive(Debug, Clone)]
@@ -33,13 +37,18 @@ impl RequestHead {
     ///
     /// - `target`: origin-form (`/path?query`) or absolute-form (RFC 9112, section 3.2).
     pub fn new(method: &str, target: &str) -> Result<Self, HeadError> {
+        Self::after(Vec::new(), method, target)
+    }
+
+    /// Writes the request line behind `bytes`, whose memory it uses.
+    pub fn after(mut bytes: Vec<u8>, method: &str, target: &str) -> Result<Self, HeadError> {
         if method.is_empty() || !method.bytes().all(is_token) {
             return Err(HeadError::Method(method.to_owned()));
         }
         if target.is_empty() || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(HeadError::Target(target.to_owned()));
         }
-        let mut bytes = Vec::with_capacity(256);
+        bytes.reserve(256);
         bytes.extend_from_slice(method.as_bytes());
         bytes.push(b' ');
         bytes.extend_from_slice(target.as_bytes());
@@ -49,26 +58,33 @@ impl RequestHead {
 
     /// Adds one header field; `content-length` and `transfer-encoding` are refused.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), HeadError> {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(HeadError::Name(name.to_owned()));
-        }
-        if ["content-length", "transfer-encoding"]
-            .iter()
-            .any(|framing| name.eq_ignore_ascii_case(framing))
-        {
+        if FieldClass::of(name.as_bytes()).is_framing() {
             return Err(HeadError::Framing(name.to_owned()));
         }
-        if value
-            .bytes()
-            .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
-        {
-            return Err(HeadError::Value(name.to_owned()));
+        self.end_to_end_field(name.as_bytes(), value.as_bytes())
+    }
+
+    /// Adds one header field that the caller knows not to frame the body.
+    pub fn end_to_end_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
+        debug_assert!(!FieldClass::of(name).is_framing());
+        put_field(&mut self.bytes, name, value)
+    }
+
+    /// Ends the head of a request whose body is sent apart.
+    pub fn finish_before(mut self, body: BodyLength) -> Vec<u8> {
+        match body {
+            BodyLength::None => {}
+            BodyLength::Known(length) => {
+                write!(self.bytes, "content-length: {length}\r\n")
+                    .expect("memory takes what is written to it");
+            }
+            BodyLength::Chunked => {
+                self.bytes
+                    .extend_from_slice(b"transfer-encoding: chunked\r\n");
+            }
         }
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.extend_from_slice(b": ");
-        self.bytes.extend_from_slice(value.as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
-        Ok(())
+        self.bytes
     }
 
     /// Ends the head and appends `body`: the bytes of one whole request.
@@ -84,6 +100,24 @@ impl RequestHead {
         }
         self.bytes
     }
+}
+
+/// Appends one line of a head or of trailers.
+pub fn put_field(bytes: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
+        return Err(HeadError::Name(text(name)));
+    }
+    let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    // Counted rather than searched, so that the compiler looks at many bytes at a time.
+    if value.iter().filter(|byte| is_control(byte)).count() > 0 {
+        return Err(HeadError::Value(text(name)));
+    }
+    bytes.extend_from_slice(name);
+    bytes.extend_from_slice(b": ");
+    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(b"\r\n");
+    Ok(())
 }
 
 #[cfg(test)]

@@ -95,11 +95,32 @@ pub trait ResponseSink {
         true
     }
 
+    /// An interim head (1xx); any number of them comes before the final one.
+    fn interim(&mut self, _head: &ResponseHead<'_>) {}
+
     /// The final head; called once, before any content, if it is [wanted](Self::wants_head).
     fn head(&mut self, head: &ResponseHead<'_>);
 
     /// A piece of the content, without framing.
     fn content(&mut self, piece: &[u8]);
+
+    /// Lines of `name: value` behind the content, if the [request](RequestFacts::keeps_trailers) wants them and there
+    /// are any; [`fields_of`](crate::h1::fields_of) takes them apart.
+    fn trailers(&mut self, _lines: &[u8]) {}
+}
+
+/// What the response to a request depends on (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub struct RequestFacts {
+    /// The method is HEAD, so a length announces content that does not come.
+    pub is_head: bool,
+    /// The method is CONNECT, so a 2xx response turns the connection into a tunnel.
+    pub is_connect: bool,
+    /// The request has `Upgrade`, so 101 is a final response, and the connection is a tunnel after it.
+    pub may_switch: bool,
+    /// Trailers of the response are handed to the sink.
+    pub keeps_trailers: bool,
 }
 
 /// Sees nothing.
@@ -128,7 +149,8 @@ pub struct ResponseDecoder {
     state: State,
     /// The part of a head that came without its end.
     partial_head: Vec<u8>,
-    head_request: bool,
+    request: RequestFacts,
+    is_tunnel: bool,
     status: u16,
     interim_seen: usize,
     content_bytes: u64,
@@ -167,7 +189,8 @@ impl ResponseDecoder {
             },
             state: State::Complete,
             partial_head: Vec::new(),
-            head_request: false,
+            request: RequestFacts::default(),
+            is_tunnel: false,
             status: 0,
             interim_seen: 0,
             content_bytes: 0,
@@ -179,9 +202,18 @@ impl ResponseDecoder {
     ///
     /// - `head_request`: the method is HEAD, so a length announces content that does not come.
     pub fn begin(&mut self, head_request: bool) {
+        self.begin_for(RequestFacts {
+            is_head: head_request,
+            ..RequestFacts::default()
+        });
+    }
+
+    /// Expects the response to a request that may be more than a plain one.
+    pub fn begin_for(&mut self, request: RequestFacts) {
         self.state = State::Head;
         self.partial_head.clear();
-        self.head_request = head_request;
+        self.request = request;
+        self.is_tunnel = false;
         self.status = 0;
         self.interim_seen = 0;
         self.content_bytes = 0;
@@ -197,9 +229,23 @@ impl ResponseDecoder {
         self.content_bytes
     }
 
+    /// Bytes of content that are still to come, if the head announced them or there are none.
+    pub fn content_left(&self) -> Option<u64> {
+        match self.state {
+            State::Length { left } => Some(left),
+            State::Complete => Some(0),
+            State::Head | State::Chunked(_) | State::UntilClose => None,
+        }
+    }
+
     /// Whether the final head was seen.
     pub fn has_head(&self) -> bool {
         !matches!(self.state, State::Head)
+    }
+
+    /// Whether the final head turned the connection into a tunnel; what follows it is not HTTP.
+    pub fn is_tunnel(&self) -> bool {
+        self.is_tunnel
     }
 
     /// Whether the connection may carry another request once this response is complete.
@@ -321,14 +367,15 @@ impl ResponseDecoder {
         };
         match head.status {
             0..100 => return Err(DecodeError::Status(head.status)),
-            101 => return Err(DecodeError::Upgrade),
-            100..200 => {
+            101 if !self.request.may_switch => return Err(DecodeError::Upgrade),
+            100 | 102..200 => {
                 self.interim_seen += 1;
                 if self.interim_seen > self.limits.interim {
                     return Err(DecodeError::TooManyInterim {
                         limit: self.limits.interim,
                     });
                 }
+                sink.interim(&head);
             }
             _ => {
                 let facts = HeadFacts {
@@ -341,7 +388,7 @@ impl ResponseDecoder {
                 self.accept(&facts)?;
                 if sink.wants_head() {
                     sink.head(&head);
-                } else {
+                } else if !self.is_tunnel {
                     known.keep(&bytes[..length], facts);
                 }
             }
@@ -360,6 +407,12 @@ impl ResponseDecoder {
     /// (section 9.3).
     fn content_of(&mut self, head: &HeadFacts) -> Result<State, DecodeError> {
         let framing = head.framing;
+        self.is_tunnel =
+            head.status == 101 || (self.request.is_connect && matches!(head.status, 200..300));
+        if self.is_tunnel {
+            self.persistent = false;
+            return Ok(State::Complete);
+        }
         self.persistent =
             !framing.connection_close && (head.minor_version == 1 || framing.connection_keep_alive);
         if framing.transfer_encoding.is_some() {
@@ -369,13 +422,14 @@ impl ResponseDecoder {
             // Both fields at once are an attempt at smuggling or a broken peer: use it no more.
             self.persistent &= framing.content_length.is_none();
         }
-        if self.head_request || matches!(head.status, 204 | 304) {
+        if self.request.is_head || matches!(head.status, 204 | 304) {
             return Ok(State::Complete);
         }
         match (framing.transfer_encoding, framing.content_length) {
-            (Some(TransferEncoding::Chunked), _) => Ok(State::Chunked(ChunkedDecoder::new(
-                self.limits.chunk_overhead_bytes,
-            ))),
+            (Some(TransferEncoding::Chunked), _) => Ok(State::Chunked(
+                ChunkedDecoder::new(self.limits.chunk_overhead_bytes)
+                    .with_trailers(self.request.keeps_trailers),
+            )),
             (None, Some(0)) => Ok(State::Complete),
             (None, Some(left)) => {
                 if left > self.limits.body_bytes {
@@ -430,8 +484,12 @@ impl ResponseDecoder {
                     at += end;
                 }
                 Piece::End { consumed } => {
+                    let trailers = chunked.take_trailers();
                     self.state = State::Complete;
                     at += consumed;
+                    if !trailers.is_empty() {
+                        sink.trailers(&trailers);
+                    }
                 }
             }
         }

@@ -38,6 +38,18 @@ impl<'a> ResponseWriter<'a> {
         Self { out }
     }
 
+    /// Writes the status line of an interim response (RFC 9110, section 15.2), for which
+    /// [`finish`](Self::finish) ends all of it.
+    ///
+    /// - `status`: 100 or 102–199; others are written as 103, which means nothing without fields.
+    pub fn interim(out: &'a mut Vec<u8>, status: u16) -> Self {
+        match status {
+            100 | 102..=199 => status_line(out, status),
+            _ => status_line(out, 103),
+        }
+        Self { out }
+    }
+
     /// Writes fields without a status line, for trailers.
     pub fn continued(out: &'a mut Vec<u8>) -> Self {
         Self { out }
@@ -94,12 +106,6 @@ impl<'a> ResponseWriter<'a> {
     pub fn finish(self) {
         self.out.extend_from_slice(b"\r\n");
     }
-}
-
-/// Appends an interim response without fields, such as `100 Continue` (RFC 9110, section 15.2).
-pub fn interim(out: &mut Vec<u8>, status: u16) {
-    status_line(out, status);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends what stands before so many bytes of content, at least one; CR LF must follow them.
@@ -204,7 +210,7 @@ mod tests {
     #[test]
     fn interim_responses_and_unknown_statuses() {
         let mut out = Vec::new();
-        interim(&mut out, 100);
+        ResponseWriter::interim(&mut out, 100).finish();
         assert_eq!(out, b"HTTP/1.1 100 Continue\r\n\r\n");
         out.clear();
         ResponseWriter::new(&mut out, 299).finish();

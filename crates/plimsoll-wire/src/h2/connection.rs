@@ -170,7 +170,13 @@ impl Connection {
     #[inline]
     pub fn is_sent(&mut self, id: StreamId) -> bool {
         let stream = self.streams.find_open(id.0);
-        stream.is_none_or(|stream| stream.unsent.is_none())
+        stream.is_none_or(|stream| {
+            if stream.is_streamed {
+                stream.is_sent
+            } else {
+                stream.unsent.is_none()
+            }
+        })
     }
 
     /// What the frames of an exchange under way took so far.
@@ -182,11 +188,16 @@ impl Connection {
     ///
     /// False if it was over already.
     pub fn cancel(&mut self, id: StreamId) -> bool {
+        self.reset(id, ErrorCode::CANCEL)
+    }
+
+    /// The same for a reason of the caller's.
+    pub fn reset(&mut self, id: StreamId, code: ErrorCode) -> bool {
         if self.streams.find_open(id.0).is_none() {
             return false;
         }
         self.streams.reset(id.0);
-        frame::put_rst_stream(&mut self.output.bytes, id.0, ErrorCode::CANCEL);
+        frame::put_rst_stream(&mut self.output.bytes, id.0, code);
         true
     }
 

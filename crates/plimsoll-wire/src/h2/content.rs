@@ -30,9 +30,15 @@ impl Connection {
         }
         let error = match self.streams.find(stream) {
             Found::Open(stream) if !stream.has_head => Some(MessageError::ContentBeforeHead),
+            Found::Open(stream) if stream.is_received => return Err(closed(header)),
             Found::Open(stream) => {
                 stream.traffic.received += header.bytes();
-                (!stream.receive.take(length)).then_some(MessageError::WindowExceeded)
+                let is_allowed = if stream.is_streamed {
+                    stream.receive.reserve(length)
+                } else {
+                    stream.receive.take(length)
+                };
+                (!is_allowed).then_some(MessageError::WindowExceeded)
             }
             Found::Gone => None,
             Found::Ended => return Err(closed(header)),
@@ -75,6 +81,7 @@ impl Connection {
                 .left
                 .checked_sub(content.padding_left)
                 .ok_or(ConnectionError::Padding)?;
+            self.consume_padding(content.stream, 1 + content.padding_left);
         }
         let piece = take_up_to(&mut input, &mut content.left);
         if !piece.is_empty() {

@@ -43,10 +43,11 @@ impl Connection {
         }
     }
 
-    pub(crate) fn take_settings(
+    pub(crate) fn take_settings<E: Events>(
         &mut self,
         header: FrameHeader,
         payload: &[u8],
+        events: &mut E,
     ) -> Result<(), ConnectionError> {
         if header.stream != 0 {
             return Err(misplaced(header));
@@ -66,6 +67,9 @@ impl Connection {
             self.encoder.resize(self.peer.header_table_bytes);
         }
         self.resize_streams(i64::from(self.peer.stream_window) - i64::from(old_window))?;
+        if self.peer.stream_window > old_window {
+            events.window_opened(None);
+        }
         frame::put_settings_ack(&mut self.output.bytes);
         self.count_answer()
     }
@@ -154,6 +158,7 @@ impl Connection {
             if !self.send_window.change(i64::from(increment)) {
                 return Err(ConnectionError::WindowOverflow);
             }
+            events.window_opened(None);
             return Ok(());
         }
         let stream = match self.streams.find(header.stream) {
@@ -165,6 +170,8 @@ impl Connection {
             self.fail_stream(header.stream, MessageError::WindowIncrement, events);
         } else if !stream.send.change(i64::from(increment)) {
             self.fail_stream(header.stream, MessageError::WindowOverflow, events);
+        } else if stream.is_streamed {
+            events.window_opened(Some(stream.token));
         } else {
             self.queue(header.stream);
         }

@@ -27,6 +27,9 @@ pub trait Events {
         false
     }
 
+    /// An interim head (1xx), its `:status` among the fields; empty unless [`Events::wants_fields`].
+    fn interim(&mut self, _token: u32, _status: u16, _fields: &Fields) {}
+
     /// The final head.
     fn head(&mut self, token: u32, head: &ResponseHead<'_>);
 
@@ -38,6 +41,10 @@ pub trait Events {
 
     /// What the exchange's frames took; told right before `complete` or `failed`.
     fn traffic(&mut self, _token: u32, _traffic: Traffic) {}
+
+    /// A [streamed](crate::h2::Connection::open_streamed) request may be able to send more than before: its own
+    /// window grew, or, without a token, that of the connection.
+    fn window_opened(&mut self, _token: Option<u32>) {}
 
     /// The response came to its end.
     fn complete(&mut self, token: u32);

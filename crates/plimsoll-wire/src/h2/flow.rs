@@ -7,8 +7,8 @@ pub(crate) const INITIAL: u32 = 65_535;
 
 /// What the peer may still send to us.
 ///
-/// Content is handed on as it comes, so it counts as consumed at once; the peer is told when half of
-/// the window has been.
+/// Content that is handed on as it comes counts as consumed at once. Content that the caller keeps counts when the
+/// caller has [consumed](Self::consume) it. The peer gets credit when half of the window has been consumed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceiveWindow {
     available: u32,
@@ -28,12 +28,27 @@ impl ReceiveWindow {
     /// Counts `length` bytes that came; false if the peer was not allowed to send them.
     #[must_use]
     pub(crate) fn take(&mut self, length: u32) -> bool {
+        let is_allowed = self.reserve(length);
+        if is_allowed {
+            self.consumed += length;
+        }
+        is_allowed
+    }
+
+    /// Counts `length` bytes that came and are not consumed yet; false if the peer was not allowed to send them.
+    #[must_use]
+    pub(crate) fn reserve(&mut self, length: u32) -> bool {
         let Some(available) = self.available.checked_sub(length) else {
             return false;
         };
         self.available = available;
-        self.consumed += length;
         true
+    }
+
+    /// Counts `length` bytes as consumed that were reserved; more than are outstanding count as those.
+    pub(crate) fn consume(&mut self, length: u32) {
+        let outstanding = self.size - self.available - self.consumed;
+        self.consumed += length.min(outstanding);
     }
 
     /// The increment to tell the peer, once half of the window is consumed.
@@ -100,6 +115,21 @@ mod tests {
         assert!(!window.take(1));
         assert_eq!(window.credit(), Some(100));
         assert!(window.take(100));
+    }
+
+    #[test]
+    fn reserved_content_gives_credit_when_it_is_consumed() {
+        let mut window = ReceiveWindow::new(100);
+        assert!(window.reserve(100));
+        assert!(!window.reserve(1));
+        assert_eq!(window.credit(), None);
+        window.consume(49);
+        assert_eq!(window.credit(), None);
+        window.consume(1);
+        assert_eq!(window.credit(), Some(50));
+        window.consume(1000);
+        assert_eq!(window.credit(), Some(50));
+        assert!(window.reserve(100));
     }
 
     proptest! {

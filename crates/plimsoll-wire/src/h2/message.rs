@@ -18,7 +18,7 @@ pub(crate) struct Block {
 
 /// What a header block turned out to be.
 enum Head {
-    Interim,
+    Interim(u16),
     Final(u16),
     Trailers,
 }
@@ -32,6 +32,7 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let stream = header.stream;
         match self.streams.find(stream) {
+            Found::Open(stream) if stream.is_received => return Err(closed(header)),
             Found::Open(stream) => stream.traffic.received += header.bytes(),
             Found::Gone => {}
             Found::Ended => return Err(closed(header)),
@@ -121,7 +122,10 @@ impl Connection {
                 self.fail_stream(id, error, events);
                 return Ok(());
             }
-            Ok(Head::Interim) => return Ok(()),
+            Ok(Head::Interim(status)) => {
+                events.interim(token, status, &self.fields);
+                return Ok(());
+            }
             Ok(Head::Trailers) => events.trailers(token, &self.fields),
             Ok(Head::Final(status)) => {
                 let head = ResponseHead {
@@ -150,6 +154,13 @@ impl Connection {
             .is_some_and(|announced| announced != stream.received);
         if is_short && !stream.is_empty {
             self.fail_stream(id, MessageError::LengthMismatch, events);
+            return;
+        }
+        if stream.is_streamed && !stream.is_sent {
+            // The caller decides whether the rest of the request is still of use.
+            stream.is_received = true;
+            events.traffic(token, traffic);
+            events.complete(token);
             return;
         }
         if stream.unsent.is_some() {
@@ -193,18 +204,22 @@ fn judge(
     match summary.status.ok_or(MessageError::Status)? {
         101 => Err(MessageError::Upgrade),
         100..200 if ends_stream => Err(MessageError::InterimEnds),
-        100..200 => {
+        status @ 100..200 => {
             stream.interim_seen += 1;
             let limit = limits.interim;
             if stream.interim_seen > limit {
                 return Err(MessageError::TooManyInterim { limit });
             }
-            Ok(Head::Interim)
+            Ok(Head::Interim(status))
         }
         status => {
             stream.has_head = true;
             stream.is_empty |= matches!(status, 204 | 304);
             stream.announced = summary.content_length;
+            if stream.is_tunnel && matches!(status, 200..300) {
+                stream.is_empty = false;
+                stream.announced = None;
+            }
             let limit = limits.body_bytes;
             if !stream.is_empty && stream.announced.is_some_and(|announced| announced > limit) {
                 return Err(MessageError::BodyTooLarge { limit });

@@ -5,8 +5,11 @@
 //! nothing is allocated for a request once the connection has its size. What is to be sent gathers in
 //! one buffer, so that many streams cost one system call; what came is handed to [`Events`] in place.
 //!
-//! Not here: push, priorities, CONNECT, request trailers, and any notion of time; a caller that waits
-//! no longer calls [`Connection::cancel`].
+//! Requests that are forwarded are [streamed](Connection::open_streamed) instead: their heads are compressed field by
+//! field, the caller writes their bodies as the windows allow, and the peer gets credit for content only when the caller
+//! has consumed it.
+//!
+//! Not here: push, priorities, and any notion of time; a caller that waits no longer calls [`Connection::cancel`].
 
 mod request;
 
@@ -17,6 +20,8 @@ mod receive;
 mod message;
 
 mod content;
+
+mod streamed;
 
 mod control;
 
@@ -42,6 +47,7 @@ pub use crate::h2::events::{Events, ResponseHead};
 pub use crate::h2::request::{EncodedRequest, HeadError, RequestHead, Rewrite};
 pub use crate::h2::settings::{Limits, Settings};
 pub use crate::h2::stream::Traffic;
+pub use crate::h2::streamed::{FieldWriter, StreamedRequest};
 
 #[cfg(test)]
 mod tests;

@@ -151,7 +151,7 @@ impl Connection {
             frame::CONTINUATION => self.continuation(header, payload, events),
             frame::PRIORITY => self.priority(header, events),
             frame::RST_STREAM => self.rst_stream(header, payload, events),
-            frame::SETTINGS => self.take_settings(header, payload),
+            frame::SETTINGS => self.take_settings(header, payload, events),
             frame::PUSH_PROMISE => Err(ConnectionError::Push),
             frame::PING => self.ping(header, payload),
             frame::GOAWAY => self.goaway(header, payload, events),

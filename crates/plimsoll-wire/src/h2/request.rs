@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use crate::h2::hpack::RequestField;
+use crate::http::FieldClass;
 
 /// The head of a request, as it is put together.
 #[derive(Debug, Clone)]
@@ -99,17 +100,9 @@ impl RequestHead {
             return Err(HeadError::Name(name.to_owned()));
         }
         let lower = name.to_ascii_lowercase();
-        let is_connection = matches!(
-            lower.as_str(),
-            "connection"
-                | "content-length"
-                | "host"
-                | "keep-alive"
-                | "proxy-connection"
-                | "transfer-encoding"
-                | "upgrade"
-        );
-        if is_connection || (lower == "te" && value != "trailers") {
+        let class = FieldClass::of(name.as_bytes());
+        let is_set_apart = class.is_connection_specific() || class.is_framing() || lower == "host";
+        if is_set_apart || (lower == "te" && value != "trailers") {
             return Err(HeadError::Connection(name.to_owned()));
         }
         let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;

@@ -133,6 +133,8 @@ pub(crate) struct PeerSettings {
     pub(crate) stream_window: u32,
     pub(crate) frame_bytes: u32,
     pub(crate) header_table_bytes: u32,
+    /// CONNECT may name a protocol (RFC 8441).
+    pub(crate) connect_protocol: bool,
     pub(crate) is_known: bool,
 }
 
@@ -143,6 +145,7 @@ impl Default for PeerSettings {
             stream_window: flow::INITIAL,
             frame_bytes: LEAST_FRAME_SIZE,
             header_table_bytes: DEFAULT_TABLE_SIZE,
+            connect_protocol: false,
             is_known: false,
         }
     }
@@ -167,6 +170,7 @@ impl PeerSettings {
             MAX_CONCURRENT_STREAMS => self.streams = value,
             INITIAL_WINDOW_SIZE => self.stream_window = value,
             MAX_FRAME_SIZE => self.frame_bytes = value,
+            ENABLE_CONNECT_PROTOCOL => self.connect_protocol = value == 1,
             _ => {}
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::h2::{EncodedRequest, StreamId};
 
 /// One exchange.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Stream {
     pub(crate) id: u32,
     /// The caller's name for the exchange.
@@ -19,6 +20,14 @@ pub(crate) struct Stream {
     pub(crate) is_empty: bool,
     /// Waits in the queue of streams that have content to send.
     pub(crate) is_queued: bool,
+    /// The caller writes and reads the bodies piece by piece; see [`streamed`](crate::h2::streamed).
+    pub(crate) is_streamed: bool,
+    /// The request was CONNECT: a 2xx response is followed by bytes, not content.
+    pub(crate) is_tunnel: bool,
+    /// Of a streamed request: its end is in the output.
+    pub(crate) is_sent: bool,
+    /// Of a streamed request that goes on: the response came to its end.
+    pub(crate) is_received: bool,
     pub(crate) interim_seen: usize,
     pub(crate) receive: ReceiveWindow,
     pub(crate) send: SendWindow,
@@ -189,6 +198,10 @@ impl Stream {
             has_head: false,
             is_empty: false,
             is_queued: false,
+            is_streamed: false,
+            is_tunnel: false,
+            is_sent: false,
+            is_received: false,
             interim_seen: 0,
             receive: ReceiveWindow::new(0),
             send: SendWindow::new(0),

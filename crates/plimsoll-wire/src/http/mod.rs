@@ -2,4 +2,6 @@
 
 mod path;
 
+pub use plimsoll_model::FieldClass;
+
 pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};

@@ -26,6 +26,8 @@ mod self_signed;
 
 mod challenges;
 
+mod client_hello;
+
 mod server;
 
 pub use rustls::ClientConfig;
@@ -33,6 +35,7 @@ pub use rustls::ClientConfig;
 pub use crate::tls::certificate::certificate;
 pub use crate::tls::challenges::{ACME_TLS, AnsweringChallenge, TlsChallengeError, TlsChallenges};
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
+pub use crate::tls::client_hello::{ClientHello, ClientHelloError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::ocsp::{MOST_OCSP_BYTES, OcspError, OcspQuestion, OcspResponse};
 pub use crate::tls::pem::MaterialError;

@@ -26,6 +26,11 @@ impl Key {
         Self(STANDARD.encode(nonce))
     }
 
+    /// The key of a request.
+    pub fn given(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// As it stands in the request.
     pub fn text(&self) -> &str {
         &self.0

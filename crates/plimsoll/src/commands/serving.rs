@@ -4,28 +4,25 @@ mod keeping;
 
 mod profiling;
 
-mod watched;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, ServerPlan,
+    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, SectionKind, ServerPlan,
 };
 use plimsoll_server::{
     AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
     OpenLog, Severity,
 };
-use plimsoll_wire::{cores, descriptors};
+use plimsoll_wire::{WatchedFiles, cores, descriptors};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
-use crate::commands::serving::watched::Watched;
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
@@ -45,6 +42,7 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
+    sections: Vec<SectionKind>,
     admin_paths: Vec<AdminPath>,
     /// Has certificates ordered.
     keeper: Option<MakeKeeper>,
@@ -55,6 +53,8 @@ impl Brought {
     pub(crate) fn all() -> Self {
         let mut brought = Self::for_sites();
         brought.actions.push(plimsoll_mock::KIND);
+        brought.actions.push(plimsoll_gateway::PROXY);
+        brought.sections.push(plimsoll_gateway::UPSTREAMS);
         brought.admin_paths.push(profiling::path());
         brought.keeper = Some(keeping::keeper);
         brought
@@ -64,6 +64,7 @@ impl Brought {
     pub(crate) fn for_sites() -> Self {
         Self {
             actions: vec![plimsoll_site::FILES],
+            sections: Vec::new(),
             admin_paths: vec![plimsoll_site::refresh_path()],
             keeper: None,
         }
@@ -149,6 +150,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = brought.actions;
+        compiler.sections = brought.sections;
         compiler.notices = Notices::new(tell);
         compiler.admin_paths = brought.admin_paths;
         Self {
@@ -233,6 +235,14 @@ fn flag_of(key: &str) -> Option<String> {
         ["route", "mock", "dir" | "file"] => "DIR or FILE",
         ["route", "files", "clean_urls"] => "--no-clean-urls",
         ["route", "files", "compress"] => "--no-compress",
+        ["upstream", "servers", "servers", ..] => "--to",
+        ["upstream", "servers", "protocol"] => "--upstream-http2",
+        ["upstream", "servers", "tls", "ca"] => "--cacert",
+        ["upstream", "servers", "tls", "insecure"] => "--insecure",
+        ["upstream", "servers", "retry", ..] => "--retries",
+        ["upstream", "servers", "health", ..] => "--health",
+        ["route", "proxy", "host"] => "--host",
+        ["upstream", "servers", name] => return Some(format!("--{}", name.replace('_', "-"))),
         ["listen", "address"] => "--listen",
         ["listen", "tls", "cert"] => "--cert",
         ["listen", "tls", "key"] => "--key",
@@ -264,7 +274,7 @@ fn serve(
     signals: &mut Signals,
     manager: &ServiceManager,
 ) -> Result<Exit, Failed> {
-    let mut watched = Watched::new(plan.certificates.clone());
+    let mut watched = WatchedFiles::new(plan.certificates.clone());
     keep(keeper.as_mut(), &plan, false)?;
     loop {
         let asked = signals.next(manager.alive_every());
@@ -286,7 +296,7 @@ fn serve(
         };
         let reloaded = loaded.and_then(|(text, mut new)| {
             configuration.cap_connections(&mut new);
-            let watched = Watched::new(new.certificates.clone());
+            let watched = WatchedFiles::new(new.certificates.clone());
             let log = write_log(&new)?;
             engine
                 .reload(&new.engine)

@@ -176,6 +176,7 @@ impl ConnectionArgs {
                 let options = QuicOptions {
                     udp_payload: self.udp_payload,
                     early_data: self.early_data,
+                    stream_window: None,
                 };
                 let flag = match self.udp_payload {
                     Some(bytes) if !QuicOptions::PAYLOADS.contains(&bytes) => "--udp-payload",
@@ -194,6 +195,7 @@ impl ConnectionArgs {
             proxy_tls = Some(compile(&settings, problems)?);
         }
         let plan = ConnectPlan::new(ConnectOptions {
+            address_filter: None,
             overrides: Overrides::new(overrides),
             family: match (self.ipv4, self.ipv6) {
                 (true, _) => AddressFamily::Ipv4,

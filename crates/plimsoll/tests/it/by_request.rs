@@ -75,6 +75,7 @@ fn the_text_and_the_page_have_a_table_of_requests() {
     let out = folder.path().join("run");
     let said = plimsoll(&[
         "load",
+        "-v",
         "--from",
         &file,
         "-n",
@@ -86,6 +87,7 @@ fn the_text_and_the_page_have_a_table_of_requests() {
     ])
     .exits(0);
     assert!(said.stdout.contains("by request"), "{said}");
+    assert!(said.stdout.contains("\nslowest    "), "{said}");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains(">search</th>"), "{page}");
     assert!(!page.contains("hunter2") && !said.stdout.contains("hunter2"));

@@ -61,7 +61,7 @@ fn without_a_url_an_embedded_origin_is_started_and_stopped() {
     assert_eq!(summary["counts"]["ok"], 20_000);
     assert_cost(&summary);
     let text = plimsoll(&["load", "-n", "2000"]).exits(0).stdout;
-    assert!(text.contains("cost of the server"), "{text}");
+    assert!(text.contains(" of CPU per request"), "{text}");
 }
 
 fn assert_cost(summary: &Value) {

@@ -82,11 +82,11 @@ fn events_of_a_foreign_server_are_counted() {
     assert_eq!(summary["events"]["gaps"]["count"], received);
 
     let url = server.url("/short");
-    let flags = ["load", "--sse", "-c", "1", "-n", "3", &url];
+    let flags = ["load", "-v", "--sse", "-c", "1", "-n", "3", &url];
     let said = plimsoll(&flags).exits(0);
     for part in [
-        "events/s",
-        "streams/s",
+        "\nevents     ",
+        "\nstreams    ",
         "3 opened; 3 ended by the server",
         "9,",
     ] {

@@ -74,6 +74,7 @@ fn statuses_are_shown_by_name() {
     let json = r#"{"code": 14, "message": "{{why}}, come back\n"}"#;
     let said = plimsoll(&[
         "load",
+        "-v",
         "-n",
         "50",
         "-c",
@@ -95,7 +96,8 @@ fn statuses_are_shown_by_name() {
         "grpc UNAVAILABLE 14",
         "zu voll für dich, come back",
         "0  messages received",
-        "errors           50 (100 %)",
+        "UNAVAILABLE 100 %",
+        "1 of 1 threshold not met",
     ] {
         assert!(said.stdout.contains(expected), "{expected}: {said}");
     }

@@ -147,7 +147,7 @@ fn the_summary_names_protocol_and_streams() {
         &origin.url("/"),
     ]);
     let said = said.exits(0);
-    let expected = "2 connections of HTTP/2 with 8 streams each";
+    let expected = "HTTP/2, 2 connections with 8 streams each";
     assert!(said.stdout.contains(expected), "{said}");
     assert_eq!(origin.requests(), 500);
 }

@@ -107,7 +107,7 @@ fn the_summary_names_protocol_and_streams() {
         "load", "--http3", "-k", "-n", "200", "-c", "2", "-p", "8", &url,
     ];
     let said = plimsoll(&flags).exits(0);
-    let expected = "2 connections of HTTP/3 with 8 streams each";
+    let expected = "HTTP/3, 2 connections with 8 streams each";
     assert!(said.stdout.contains(expected), "{said}");
     assert_eq!(origin.requests(), 200);
 }

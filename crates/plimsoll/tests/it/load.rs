@@ -135,11 +135,11 @@ fn a_run_without_one_good_response_fails_and_says_why() {
     let said = load(&[]).exits(1);
     for text in [
         "every response had an error status (404)",
-        "error statuses   10 (100 %)",
+        "\nstatus     404 100 %",
     ] {
         assert!(said.stdout.contains(text), "{said}");
     }
-    assert!(!said.stdout.contains("errors           none"), "{said}");
+    assert!(!said.stdout.contains("result     ok"), "{said}");
     load(&["--fail-status", "none"]).exits(0);
     load(&["--expect", "status == 404"]).exits(0);
     // Naming other statuses allows nothing.
@@ -173,7 +173,7 @@ fn a_run_without_one_good_response_fails_and_says_why() {
     let said = plimsoll(&["load", "-c", "5", "-z", "100ms", "--grace", "100ms", &url]).exits(1);
     for text in [
         "no response arrived: the target accepted 5 connections",
-        "unfinished       5 (100 %)",
+        "5 aborted (100 %)",
     ] {
         assert!(said.stdout.contains(text), "{said}");
     }
@@ -319,6 +319,7 @@ fn result_files_are_written_together() {
     let path = out.to_str().unwrap();
     let printed = plimsoll(&[
         "load",
+        "-v",
         "-n",
         "100",
         "-c",

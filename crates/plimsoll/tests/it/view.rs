@@ -54,7 +54,8 @@ fn q_gives_the_terminal_back_and_prints_the_summary() {
         let (view, after) = shown.split_once(GIVEN_BACK).unwrap();
         assert!(view.contains(TAKEN_OVER), "{shown}");
         assert!(view.contains("requests/s"), "{shown}");
-        assert!(after.contains("statuses"), "{shown}");
+        assert!(after.contains("status     200 100 %"), "{shown}");
+        assert!(after.contains("interrupted"), "{shown}");
         assert_eq!(code, Some(130), "{shown}");
     }
 }

@@ -30,8 +30,8 @@ fn messages_are_text_or_binary_and_as_long_as_asked_for() {
     let load = |more: &[&str]| {
         let flags = [&["load", "-n", "1", "-c", "1"], more, &[&*url]].concat();
         let said = plimsoll(&flags).exits(0);
-        assert!(said.stdout.contains("round trips/s"), "{said}");
-        assert!(said.stdout.contains("1 sent, 1 received"), "{said}");
+        assert!(said.stdout.contains("\nround trips "), "{said}");
+        assert!(said.stdout.contains("1 sent   1 received"), "{said}");
         origin.last().unwrap()
     };
     assert_eq!(load(&[]), (true, b"abcdefghijklmnop".to_vec()));

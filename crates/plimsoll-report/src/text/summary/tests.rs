@@ -1,8 +1,13 @@
 use super::*;
 use crate::fixture;
+use crate::text::WIDTH;
 
 fn plain(run: &RunSummary) -> String {
-    summary(run, Style::Plain)
+    summary(run, Detail::Brief, Style::Plain)
+}
+
+fn full(run: &RunSummary) -> String {
+    summary(run, Detail::Full, Style::Plain)
 }
 
 #[test]
@@ -46,6 +51,40 @@ fn interrupted() {
 }
 
 #[test]
+fn details() {
+    insta::assert_snapshot!(full(&fixture::failing()));
+}
+
+#[test]
+fn details_of_an_open_loop() {
+    insta::assert_snapshot!(full(&fixture::open()));
+}
+
+#[test]
+fn several_requests() {
+    let run = RunSummary {
+        requests: fixture::requests(),
+        ..fixture::closed()
+    };
+    insta::assert_snapshot!(plain(&run));
+}
+
+#[test]
+fn the_brief_summary_is_short_and_ends_with_the_verdict() {
+    for (name, run) in fixture::all() {
+        let text = plain(&run);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() <= 20, "{name}:\n{text}");
+        let verdict = lines.iter().position(|line| line.starts_with("result "));
+        let after = &lines[verdict.expect(name) + 1..];
+        assert!(
+            after.iter().all(|line| line.starts_with("           ")),
+            "{name}:\n{text}"
+        );
+    }
+}
+
+#[test]
 fn no_line_is_too_wide() {
     let mut runs = fixture::all();
     for (_, run) in &mut runs {
@@ -57,9 +96,11 @@ fn no_line_is_too_wide() {
         }
     }
     for (name, run) in runs {
-        for line in plain(&run).lines() {
-            assert!(line.chars().count() <= WIDTH, "{name}: {line}");
-            assert_eq!(line, line.trim_end(), "{name}");
+        for text in [plain(&run), full(&run)] {
+            for line in text.lines() {
+                assert!(line.chars().count() <= WIDTH, "{name}: {line}");
+                assert_eq!(line, line.trim_end(), "{name}");
+            }
         }
     }
 }
@@ -67,7 +108,7 @@ fn no_line_is_too_wide() {
 #[test]
 fn colour_adds_nothing_but_escapes() {
     for (name, run) in fixture::all() {
-        let coloured = summary(&run, Style::Ansi);
+        let coloured = summary(&run, Detail::Full, Style::Ansi);
         assert!(coloured.contains("\x1b[1m"), "{name}");
         let mut bare = String::new();
         let mut parts = coloured.split('\x1b');
@@ -75,6 +116,6 @@ fn colour_adds_nothing_but_escapes() {
         for part in parts {
             bare.push_str(part.split_once('m').unwrap().1);
         }
-        assert_eq!(bare, plain(&run), "{name}");
+        assert_eq!(bare, full(&run), "{name}");
     }
 }

@@ -464,3 +464,97 @@ proptest! {
         feed([&bytes[..]], false);
     }
 }
+
+/// The parts of a response as text.
+#[derive(Default)]
+struct Parts(Vec<String>);
+
+impl ResponseSink for Parts {
+    fn interim(&mut self, head: &ResponseHead<'_>) {
+        self.0.push(format!("interim {}", head.status));
+    }
+
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        self.0.push(format!("head {}", head.status));
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.0.push(String::from_utf8(piece.to_vec()).unwrap());
+    }
+
+    fn trailers(&mut self, lines: &[u8]) {
+        self.0.push(String::from_utf8(lines.to_vec()).unwrap());
+    }
+}
+
+/// What came of bytes that arrive one by one, and what belongs to no response.
+fn parts(request: RequestFacts, bytes: &[u8]) -> (Vec<String>, usize, ResponseDecoder) {
+    let mut decoder = ResponseDecoder::new(small());
+    decoder.begin_for(request);
+    let mut parts = Parts::default();
+    let mut left = 0;
+    let mut is_complete = false;
+    for byte in bytes {
+        if is_complete {
+            left += 1;
+            continue;
+        }
+        let decoded = decoder.decode(&[*byte], &mut parts, &mut KnownHead::new());
+        is_complete = decoded.unwrap().complete;
+    }
+    (parts.0, left, decoder)
+}
+
+#[test]
+fn interim_heads_and_trailers_are_handed_over_where_they_are_wanted() {
+    let bytes = b"HTTP/1.1 100 x\r\n\r\nHTTP/1.1 103 x\r\na: b\r\n\r\nHTTP/1.1 200 x\r\n\
+        transfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nx-sum: 1\r\n\r\n";
+    let request = RequestFacts {
+        keeps_trailers: true,
+        ..RequestFacts::default()
+    };
+    let (seen, _, decoder) = parts(request, bytes);
+    let expected = [
+        "interim 100",
+        "interim 103",
+        "head 200",
+        "h",
+        "i",
+        "x-sum: 1\r\n",
+    ];
+    assert_eq!(seen, expected);
+    assert!(decoder.is_persistent());
+    let (seen, ..) = parts(RequestFacts::default(), bytes);
+    assert_eq!(seen, expected[..5]);
+}
+
+#[test]
+fn a_switch_of_protocols_that_was_asked_for_ends_http() {
+    let bytes = b"HTTP/1.1 101 x\r\nupgrade: echo\r\ncontent-length: 9\r\n\r\nbytes";
+    let request = RequestFacts {
+        may_switch: true,
+        ..RequestFacts::default()
+    };
+    let (seen, left, decoder) = parts(request, bytes);
+    assert_eq!((&seen[..], left), (&["head 101".to_owned()][..], 5));
+    assert!(decoder.is_tunnel() && !decoder.is_persistent());
+    let mut decoder = ResponseDecoder::new(small());
+    decoder.begin(false);
+    let refused = decoder.decode(bytes, &mut Parts::default(), &mut KnownHead::new());
+    assert_eq!(refused, Err(DecodeError::Upgrade));
+}
+
+#[test]
+fn connect_makes_a_tunnel_unless_it_is_refused() {
+    let request = RequestFacts {
+        is_connect: true,
+        ..RequestFacts::default()
+    };
+    let accepted = b"HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\nbytes";
+    let (_, left, decoder) = parts(request, accepted);
+    assert_eq!((left, decoder.is_tunnel()), (5, true));
+    let refused = b"HTTP/1.1 403 x\r\ncontent-length: 2\r\n\r\nno";
+    let (seen, left, decoder) = parts(request, refused);
+    assert_eq!((seen.len(), left, decoder.is_tunnel()), (3, 0, false));
+    assert!(decoder.is_persistent());
+}

@@ -20,6 +20,7 @@ use crate::h1::chunked::{ChunkedDecoder, Piece};
 use crate::h1::framing::elements;
 use crate::h1::server::diagnosis::diagnose;
 use crate::h1::server::target::Authority;
+use crate::http::FieldClass;
 
 pub use crate::h1::server::refusal::RequestError;
 pub use crate::h1::server::target::{Target, TargetForm};
@@ -329,7 +330,9 @@ impl RequestDecoder {
             Body::None | Body::Length { .. } => Ok(Vec::new()),
             Body::Chunked { mut decoder, .. } => {
                 let trailers = decoder.take_trailers();
-                if fields_of(&trailers).any(|(name, _)| is_forbidden_in_trailers(name)) {
+                if fields_of(&trailers)
+                    .any(|(name, _)| !FieldClass::of(name).is_allowed_in_trailers())
+                {
                     return Err(RequestError::Trailer);
                 }
                 Ok(trailers)
@@ -339,31 +342,11 @@ impl RequestDecoder {
 }
 
 /// The fields of lines of `name: value`, as [`RequestDecoder::finish_body`] returns them.
-pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     lines.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
     })
-}
-
-/// Fields that say where a message ends, whom it is for or who sent it have no place behind the
-/// content (RFC 9110, section 6.5.1).
-fn is_forbidden_in_trailers(name: &[u8]) -> bool {
-    const FORBIDDEN: [&[u8]; 10] = [
-        b"transfer-encoding",
-        b"content-length",
-        b"host",
-        b"connection",
-        b"trailer",
-        b"te",
-        b"upgrade",
-        b"expect",
-        b"authorization",
-        b"content-encoding",
-    ];
-    FORBIDDEN
-        .iter()
-        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
 }
 
 /// What the fields that concern the connection say.

@@ -179,6 +179,8 @@ pub struct Encoder {
     next_replaced: usize,
     /// Holds a block that changes the table.
     scratch: Vec<u8>,
+    /// A name in lowercase.
+    name: Vec<u8>,
 }
 
 /// What the peer's table holds, too.
@@ -215,6 +217,7 @@ impl Encoder {
             blocks: Vec::new(),
             next_replaced: 0,
             scratch: Vec::new(),
+            name: Vec::new(),
         }
     }
 
@@ -248,16 +251,9 @@ impl Encoder {
     }
 
     fn encode_anew(&mut self, request: &EncodedRequest) -> &[u8] {
+        let mut is_lasting = self.announced_low.is_none();
+        self.begin_block();
         let mut output = std::mem::take(&mut self.scratch);
-        output.clear();
-        let mut is_lasting = true;
-        if let Some(low) = self.announced_low.take() {
-            is_lasting = false;
-            if low < self.limit {
-                integer::put(&mut output, 0x20, 5, low);
-            }
-            integer::put(&mut output, 0x20, 5, self.limit);
-        }
         for field in request.fields() {
             is_lasting &= self.put(&mut output, field);
         }
@@ -267,6 +263,81 @@ impl Encoder {
         } else {
             &self.scratch
         }
+    }
+
+    /// Begins a block whose fields come one by one.
+    pub(crate) fn begin_block(&mut self) {
+        self.scratch.clear();
+        if let Some(low) = self.announced_low.take() {
+            if low < self.limit {
+                integer::put(&mut self.scratch, 0x20, 5, low);
+            }
+            integer::put(&mut self.scratch, 0x20, 5, self.limit);
+        }
+    }
+
+    /// Adds a field to the block that was begun; its name is sent in lowercase.
+    ///
+    /// Values are sent as they are: a Huffman code would save bytes of a local network for time of a processor.
+    pub(crate) fn put_text(&mut self, name: &[u8], value: &[u8]) {
+        let mut lower = std::mem::take(&mut self.name);
+        lower.clear();
+        lower.extend_from_slice(name);
+        lower.make_ascii_lowercase();
+        let mut output = std::mem::take(&mut self.scratch);
+        self.put_lowercase(&mut output, &lower, value);
+        self.scratch = output;
+        self.name = lower;
+    }
+
+    /// The block that was begun.
+    pub(crate) fn block(&self) -> &[u8] {
+        &self.scratch
+    }
+
+    fn put_lowercase(&mut self, output: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+        let indexing = indexing(name, value);
+        let hash = match indexing {
+            Indexing::Incremental => hash(name, value),
+            Indexing::Without | Indexing::Never => 0,
+        };
+        if indexing == Indexing::Incremental
+            && let Some(age) = self.find_text(hash, name, value)
+        {
+            integer::put(output, 0x80, 7, STATIC_ENTRIES as usize + 1 + age);
+            return;
+        }
+        let (whole, name_index) = static_table::find(name, value);
+        if let Some(index) = whole {
+            integer::put(output, 0x80, 7, index as usize);
+            return;
+        }
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        let fits = indexing == Indexing::Incremental && self.size + size <= self.limit;
+        let (pattern, prefix) = match indexing {
+            _ if fits => (0x40, 6),
+            Indexing::Never => (0x10, 4),
+            Indexing::Incremental | Indexing::Without => (0x00, 4),
+        };
+        integer::put(output, pattern, prefix, name_index.unwrap_or(0) as usize);
+        if name_index.is_none() {
+            put_plain(output, name);
+        }
+        put_plain(output, value);
+        if fits {
+            self.insert(hash, name, value, size);
+        }
+    }
+
+    fn insert(&mut self, hash: u64, name: &[u8], value: &[u8], size: usize) {
+        self.size += size;
+        self.hashes.push(hash);
+        self.entries.push(Entry {
+            name: name.into(),
+            value: value.into(),
+        });
+        // Every index is one higher now.
+        self.blocks.clear();
     }
 
     /// Appends one field; false if that changed the table.
@@ -301,23 +372,20 @@ impl Encoder {
         integer::put(output, pattern, prefix, name_index);
         output.extend_from_slice(text);
         if fits {
-            self.size += field.table_size();
-            self.hashes.push(field.hash);
-            self.entries.push(Entry {
-                name: field.name.clone(),
-                value: field.value.as_slice().into(),
-            });
-            // Every index is one higher now.
-            self.blocks.clear();
+            self.insert(field.hash, &field.name, &field.value, field.table_size());
         }
         !fits
     }
 
     /// How many entries were inserted after the one that is `field`.
     fn find(&self, field: &RequestField) -> Option<usize> {
-        let position = self.hashes.iter().rposition(|hash| *hash == field.hash)?;
+        self.find_text(field.hash, &field.name, &field.value)
+    }
+
+    fn find_text(&self, hash: u64, name: &[u8], value: &[u8]) -> Option<usize> {
+        let position = self.hashes.iter().rposition(|known| *known == hash)?;
         let entry = &self.entries[position];
-        let is_same = *entry.value == *field.value && entry.name == field.name;
+        let is_same = *entry.value == *value && *entry.name == *name;
         is_same.then(|| self.entries.len() - 1 - position)
     }
 
@@ -351,6 +419,27 @@ fn put_string(output: &mut Vec<u8>, text: &[u8]) {
     } else {
         integer::put(output, 0x00, 7, text.len());
         output.extend_from_slice(text);
+    }
+}
+
+/// Appends a string literal as it is.
+fn put_plain(output: &mut Vec<u8>, text: &[u8]) {
+    integer::put(output, 0x00, 7, text.len());
+    output.extend_from_slice(text);
+}
+
+/// What becomes of a field of a request that is sent once: values that differ from request to request would only fill
+/// the table.
+fn indexing(name: &[u8], value: &[u8]) -> Indexing {
+    match name {
+        _ if is_secret(name, value) => Indexing::Never,
+        b":path" | b"content-length" | b"cookie" | b"date" | b"if-modified-since"
+        | b"if-none-match" | b"if-range" | b"range" | b"referer" | b"traceparent"
+        | b"tracestate" | b"x-forwarded-for" | b"x-request-id" | b"x-b3-traceid"
+        | b"x-b3-spanid" | b"x-b3-parentspanid" | b"forwarded" | b"grpc-timeout" => {
+            Indexing::Without
+        }
+        _ => Indexing::Incremental,
     }
 }
 

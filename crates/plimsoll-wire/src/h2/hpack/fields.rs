@@ -2,6 +2,7 @@
 
 use crate::decimal::decimal;
 use crate::h2::MessageError;
+use crate::http::FieldClass;
 
 /// The header fields of one block, in the order they came; kept in one piece and used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Fields {
     }
 
     /// Names and values; the names are lowercase, `:status` is among them.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let mut start = 0;
         self.ends.iter().map(move |&(name_end, end)| {
             let field = (&self.bytes[start..name_end], &self.bytes[name_end..end]);
@@ -82,10 +83,11 @@ impl NameKind {
         if name.is_empty() || name.iter().any(|byte| is_forbidden_in_names(*byte)) {
             return Self::Malformed(MessageError::FieldName);
         }
-        match name {
-            b"content-length" => Self::ContentLength,
-            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
-            | b"upgrade" => Self::Malformed(MessageError::ConnectionSpecific),
+        match FieldClass::of(name) {
+            FieldClass::ContentLength => Self::ContentLength,
+            class if class.is_connection_specific() => {
+                Self::Malformed(MessageError::ConnectionSpecific)
+            }
             _ => Self::Regular,
         }
     }

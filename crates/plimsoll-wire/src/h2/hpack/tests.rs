@@ -494,3 +494,61 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// Blocks written field by field say what they were given, whatever the tables hold meanwhile.
+    #[test]
+    fn what_is_written_field_by_field_is_decoded(
+        blocks in prop::collection::vec(
+            prop::collection::vec(
+                (
+                    prop::sample::select(vec![
+                        "accept", "X-Mixed-Case", "cookie", "authorization", "user-agent", "x-request-id",
+                        "accept-encoding", "a-name-that-no-table-has",
+                    ]),
+                    "[a-z0-9]{0,60}",
+                ),
+                0..12,
+            ),
+            1..30,
+        ),
+        sizes in prop::collection::vec(0_u32..5000, 30),
+    ) {
+        let mut encoder = Encoder::new();
+        let mut decoder = Decoder::new(DEFAULT_TABLE_SIZE, LIMITS);
+        for (block, size) in blocks.iter().zip(sizes) {
+            if size < 1000 {
+                encoder.resize(size);
+            }
+            encoder.begin_block();
+            for (name, value) in block {
+                encoder.put_text(name.as_bytes(), value.as_bytes());
+            }
+            let mut fields = Fields::default();
+            decoder.decode(encoder.block(), Some(&mut fields)).unwrap();
+            let expected: Vec<_> = block
+                .iter()
+                .map(|(name, value)| format!("{}: {value}", name.to_lowercase()))
+                .collect();
+            prop_assert_eq!(lines(&fields), expected);
+        }
+    }
+}
+
+#[test]
+fn a_field_that_comes_again_is_one_byte_and_secrets_enter_no_table() {
+    let mut encoder = Encoder::new();
+    let mut block = |name: &[u8], value: &[u8]| {
+        encoder.begin_block();
+        encoder.put_text(name, value);
+        encoder.block().to_vec()
+    };
+    assert!(block(b"x-a", b"1").len() > 1);
+    assert_eq!(block(b"x-a", b"1").len(), 1);
+    let secret = block(b"authorization", b"Basic abc");
+    assert_eq!(secret[0] & 0xf0, 0x10);
+    assert_eq!(block(b"authorization", b"Basic abc"), secret);
+    let path = block(b":path", b"/a?b");
+    assert_eq!(path[0] & 0xf0, 0x00);
+    assert_eq!(block(b":path", b"/a?b"), path);
+}

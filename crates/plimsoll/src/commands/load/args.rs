@@ -355,6 +355,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Print every section of the summary: phases, histogram, statuses, generator, conditions
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) verbose: bool,
+
     /// Print a line per second instead of the full-screen view
     #[arg(long)]
     pub(crate) no_tui: bool,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plimsoll_load::{Interrupt, RunPlan, Standing};
 use plimsoll_model::{RunSummary, three_figures};
 use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
-use plimsoll_report::text::{self, Progress};
+use plimsoll_report::text::{self, Detail, Progress};
 use plimsoll_report::{RunRecord, SummaryDocument, samples_csv};
 
 use super::Args;
@@ -125,17 +125,14 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     } else if args.output.json {
         SummaryDocument::of(summary).to_json()
     } else {
-        text::summary(summary, terminal::style_of_stdout())
+        let detail = if args.output.verbose {
+            Detail::Full
+        } else {
+            Detail::Brief
+        };
+        text::summary(summary, detail, terminal::style_of_stdout())
     };
-    let mut text = text.trim_end().to_owned();
-    // On a terminal the beginning of a long summary has scrolled away.
-    let is_summary = samples != Some(Path::new("-")) && !args.output.json;
-    if is_summary && terminal::rows().is_some_and(|rows| text.lines().count() >= rows) {
-        let headline = text::headline(summary, terminal::style_of_stdout());
-        text.push_str("\n\n");
-        text.push_str(&headline);
-    }
-    terminal::print(&text).map_err(|error| {
+    terminal::print(text.trim_end()).map_err(|error| {
         Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
     })
 }

@@ -14,7 +14,7 @@ use plimsoll_client::{
 };
 use plimsoll_mock::{KeptRequest, Mock, MockPlan, Shared};
 use plimsoll_model::Clock as _;
-use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves};
+use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
 
@@ -151,7 +151,8 @@ fn encoded(request: &KeptRequest) -> Result<Request, Failed> {
 /// The mock, on a port that the system chooses.
 fn served(plan: MockPlan) -> Result<Engine, Failed> {
     let shared = Shared::fixed(plan);
-    let make = move || Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
+    let make =
+        move |_: &WorkerContext| Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = ListenerPlan::new(address, Serves::clear(Arc::new(make)));
     let plan = EnginePlan {

@@ -1,7 +1,9 @@
 //! Services of tower, such as the routers of axum, as actions.
 
+mod send_body;
+
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::str::FromStr;
 use std::task::{Context, Poll};
 
@@ -13,18 +15,20 @@ use http_body::{Body, Frame, SizeHint};
 use tower_service::Service;
 
 use crate::action::{Action, Answer};
-use crate::body::RequestBody;
 use crate::request::{Request, Version};
 use crate::response::{Response, ResponseBody, StreamError};
 
+use crate::actions::mount::send_body::Pump;
+pub use crate::actions::mount::send_body::SendBody;
+
 /// Lets a [`Service`] answer, a clone of it for each request.
 ///
-/// It gets the content as [`RequestBody`], which is `Send`, and the client's address as an extension of type
-/// `SocketAddr`. An error of it is answered with 500. Upgrades are not for it.
+/// It gets the content as [`SendBody`], and the client's address as an extension of type `SocketAddr`. The content comes
+/// for as long as the service answers and its answer is sent. An error of it is answered with 500. Upgrades are not for it.
 ///
 /// ```ignore
 /// let router = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
-/// let make: Arc<MakeAction> = Arc::new(move || Rc::new(Mount::new(router.clone())));
+/// let make: Arc<MakeAction> = Arc::new(move |_: &WorkerContext| Rc::new(Mount::new(router.clone())));
 /// ```
 #[derive(Debug, Clone)]
 pub struct Mount<S> {
@@ -40,13 +44,13 @@ impl<S> Mount<S> {
 
 impl<S, B> Action for Mount<S>
 where
-    S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + 'static,
+    S: Service<http::Request<SendBody>, Response = http::Response<B>> + Clone + 'static,
     S::Error: Into<StreamError>,
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<StreamError>,
 {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let Some(request) = owned(request) else {
+        let Some((request, mut pump)) = owned(request) else {
             return Answer::now(Response::text(
                 StatusCode::BAD_REQUEST,
                 "the target is no URI\n",
@@ -55,12 +59,17 @@ where
         let is_head = request.method() == Method::HEAD;
         let mut service = self.service.clone();
         Answer::later(async move {
-            let answered = match poll_fn(|cx| service.poll_ready(cx)).await {
-                Ok(()) => service.call(request).await,
-                Err(error) => Err(error),
-            };
-            match answered {
-                Ok(response) => taken_over(response, is_head),
+            let mut answering = pin!(async {
+                poll_fn(|cx| service.poll_ready(cx)).await?;
+                service.call(request).await
+            });
+            let answered = poll_fn(|cx| {
+                let answered = answering.as_mut().poll(cx);
+                pump_content(&mut pump, cx);
+                answered
+            });
+            match answered.await {
+                Ok(response) => taken_over(response, is_head, pump),
                 Err(_) => Response::text(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "the service could not answer\n",
@@ -70,13 +79,14 @@ where
     }
 }
 
-/// The request with its content, for whoever answers later.
-fn owned(request: &Request<'_>) -> Option<http::Request<RequestBody>> {
+/// The request as a service takes it, and what hands its content over.
+fn owned(request: &Request<'_>) -> Option<(http::Request<SendBody>, Option<Pump>)> {
     let target = match request.query {
         None => PathAndQuery::from_str(request.path),
         Some(query) => PathAndQuery::from_str(&format!("{}?{query}", request.path)),
     };
-    let mut owned = http::Request::new(request.take_body());
+    let (body, pump) = SendBody::of(request.take_body());
+    let mut owned = http::Request::new(body);
     *owned.method_mut() = Method::from_bytes(request.method.as_bytes()).ok()?;
     *owned.uri_mut() = Uri::from(target.ok()?);
     *owned.version_mut() = match request.version {
@@ -93,10 +103,16 @@ fn owned(request: &Request<'_>) -> Option<http::Request<RequestBody>> {
     }
     *owned.headers_mut() = fields;
     owned.extensions_mut().insert(request.peer);
-    Some(owned)
+    Some((owned, pump))
 }
 
-fn taken_over<B>(response: http::Response<B>, is_head: bool) -> Response
+fn pump_content(pump: &mut Option<Pump>, cx: &mut Context<'_>) {
+    if let Some(pump) = pump {
+        pump.poll(cx);
+    }
+}
+
+fn taken_over<B>(response: http::Response<B>, is_head: bool, pump: Option<Pump>) -> Response
 where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<StreamError>,
@@ -114,35 +130,23 @@ where
         }
     }
     if let Some(length) = announced.filter(|_| is_head) {
-        return taken.with_body(ResponseBody::Stream(Box::pin(Announced(length))));
+        return taken.with_body(ResponseBody::Announced(length));
     }
     if body.is_end_stream() {
         return taken;
     }
-    taken.with_body(ResponseBody::Stream(Box::pin(Content(Box::pin(body)))))
+    let content = Content {
+        body: Box::pin(body),
+        pump,
+    };
+    taken.with_body(ResponseBody::Stream(Box::pin(content)))
 }
 
-/// Content that HEAD only asks the length of.
-struct Announced(u64);
-
-impl Body for Announced {
-    type Data = Bytes;
-    type Error = StreamError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        Poll::Ready(None)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0)
-    }
+/// Content whose errors are those of responses; it may be made of that of the request.
+struct Content<B> {
+    body: Pin<Box<B>>,
+    pump: Option<Pump>,
 }
-
-/// Content whose errors are those of responses.
-struct Content<B>(Pin<Box<B>>);
 
 impl<B> Body for Content<B>
 where
@@ -156,15 +160,16 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        let frame = self.0.as_mut().poll_frame(cx);
+        let frame = self.body.as_mut().poll_frame(cx);
+        pump_content(&mut self.pump, cx);
         frame.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        self.body.size_hint()
     }
 }

@@ -1,4 +1,4 @@
-//! Files of certificates and keys, looked at from time to time.
+//! Files that are looked at from time to time: certificates and keys, rules.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Files, as they were when they were loaded and when they were last looked at.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub struct WatchedFiles {
     files: Vec<PathBuf>,
     loaded: Vec<Stamp>,
     seen: Vec<Stamp>,
@@ -15,9 +15,9 @@ pub(super) struct Watched {
 /// By what a file is known to be another: its number, length and time of change, if it is there.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
-impl Watched {
+impl WatchedFiles {
     /// As they are now, which is how they are about to be loaded.
-    pub(super) fn new(files: Vec<PathBuf>) -> Self {
+    pub fn new(files: Vec<PathBuf>) -> Self {
         let loaded = stamps(&files);
         Self {
             files,
@@ -26,9 +26,9 @@ impl Watched {
         }
     }
 
-    /// Whether they are others than those that were loaded, and the same as at the last look: a certificate
-    /// is written before its key or after it.
-    pub(super) fn has_changed(&mut self) -> bool {
+    /// Whether they are others than those that were loaded, and the same as at the last look: a file takes a while to
+    /// be written, and a certificate is written before its key or after it. A change is reported once.
+    pub fn has_changed(&mut self) -> bool {
         let now = stamps(&self.files);
         let has_settled = now == self.seen;
         self.seen = now;
@@ -60,10 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_once_and_when_it_has_settled() {
+    fn a_change_is_reported_once_and_when_it_has_settled() {
         let files = MaterialFiles::new();
         let (one, other) = (files.write("one", "1"), files.path("other"));
-        let mut watched = Watched::new(vec![one.clone(), other.clone()]);
+        let mut watched = WatchedFiles::new(vec![one.clone(), other.clone()]);
         assert!(!watched.has_changed());
         fs::write(&one, "12").unwrap();
         assert!(!watched.has_changed());

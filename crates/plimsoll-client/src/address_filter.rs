@@ -1,0 +1,147 @@
+//! Which addresses may be connected to, decided between resolving and connecting.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use plimsoll_model::{Failure, FailureKind, Phase, Side};
+
+/// Decides for each resolved address whether a connection may be opened to it.
+///
+/// Names resolve to what their owners like, so a check of URLs cannot keep requests away from internal servers (SSRF);
+/// a check of the addresses can.
+#[derive(Clone)]
+pub struct AddressFilter(Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>);
+
+impl AddressFilter {
+    /// Allows the addresses for which `is_allowed` is true.
+    pub fn new(is_allowed: impl Fn(SocketAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_allowed))
+    }
+
+    /// Allows addresses of the public internet: none that is private, shared, link-local, loopback, multicast,
+    /// reserved, or an IPv4 address of those within IPv6 (RFC 6890).
+    pub fn public() -> Self {
+        Self::new(|address| is_public(address.ip()))
+    }
+
+    /// The addresses that are allowed. Fails in the phase dns if none is.
+    pub(crate) fn admit(
+        &self,
+        host: &str,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        let first = addresses.first().copied();
+        let allowed: Vec<_> = addresses
+            .into_iter()
+            .filter(|address| (self.0)(*address))
+            .collect();
+        match (first, allowed.is_empty()) {
+            (Some(address), true) => Err(Failure::new(Phase::Dns, FailureKind::Refused)
+                .on(Side::Config)
+                .because(format!("{host} is {}, which is not allowed", address.ip()))),
+            _ => Ok(allowed),
+        }
+    }
+}
+
+impl fmt::Debug for AddressFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AddressFilter")
+    }
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            let is_shared = a == 100 && b & 0xc0 == 64;
+            let is_protocol = a == 192 && b == 0 && c == 0;
+            let is_benchmark = a == 198 && b & 0xfe == 18;
+            !(a == 0
+                || a >= 224
+                || address.is_loopback()
+                || address.is_private()
+                || address.is_link_local()
+                || address.is_documentation()
+                || is_shared
+                || is_protocol
+                || is_benchmark)
+        }
+        IpAddr::V6(address) => {
+            if let Some(inner) = address.to_ipv4_mapped() {
+                return is_public(inner.into());
+            }
+            let [first, second, ..] = address.segments();
+            if let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() {
+                let [a, b] = high.to_be_bytes();
+                let [c, d] = low.to_be_bytes();
+                return is_public(std::net::Ipv4Addr::new(a, b, c, d).into());
+            }
+            let is_global = first & 0xe000 == 0x2000;
+            // Documentation, Teredo and 6to4, whose addresses lead to others.
+            let is_special =
+                (first == 0x2001 && (second == 0x0db8 || second < 0x0200)) || first == 0x2002;
+            is_global && !is_special
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_addresses_are_told_from_others() {
+        for address in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "2606:4700::1111",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+        ] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "192.168.0.1",
+            "192.0.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "203.0.113.1",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+        ] {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_host_with_an_allowed_address_is_reached_by_it() {
+        let addresses = ["127.0.0.1:80", "1.1.1.1:80"].map(|text| text.parse().unwrap());
+        let admitted = AddressFilter::public().admit("a", addresses.to_vec());
+        assert_eq!(admitted.unwrap(), addresses[1..]);
+        let refused = AddressFilter::public()
+            .admit("a", addresses[..1].to_vec())
+            .unwrap_err();
+        assert_eq!(refused.side, Side::Config);
+        assert_eq!(
+            refused.to_string(),
+            "refused during dns: a is 127.0.0.1, which is not allowed"
+        );
+    }
+}

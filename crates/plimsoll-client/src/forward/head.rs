@@ -1,0 +1,335 @@
+//! Heads of forwarded messages: requests borrowed from wherever they came from, responses owned.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{StatusCode, Version};
+use plimsoll_wire::http::FieldClass;
+
+/// Header fields of any origin, visited in order.
+pub trait FieldSource {
+    /// Calls `visit` with the name and the value of each field.
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
+}
+
+/// No fields.
+impl FieldSource for () {
+    fn each(&self, _visit: &mut dyn FnMut(&[u8], &[u8])) {}
+}
+
+impl FieldSource for HeaderMap {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self {
+            visit(name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FieldSource for [(N, V)] {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self {
+            visit(name.as_ref(), value.as_ref());
+        }
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>, const COUNT: usize> FieldSource for [(N, V); COUNT] {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.as_slice().each(visit);
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FieldSource for Vec<(N, V)> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.as_slice().each(visit);
+    }
+}
+
+/// The head of a request.
+///
+/// Fields keep their order, and over HTTP/1 their case. Left out are fields of the connection it came by (those of
+/// [`FieldClass`], and those that `Connection` nominates), `host`, `expect` and framing: the exchange writes its own.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Path and query as they were sent; `*` for OPTIONS; host and port for CONNECT.
+    pub target: &'a str,
+    /// The value of `host` or `:authority`; absent means that of the endpoint.
+    pub authority: Option<&'a str>,
+    /// Further fields.
+    pub fields: &'a dyn FieldSource,
+    /// The protocol to switch to: `Upgrade` over HTTP/1, extended CONNECT over HTTP/2 and HTTP/3 (RFC 8441, RFC 9220).
+    pub upgrade: Option<&'a str>,
+    /// Send `Expect: 100-continue`, and the body only once the server wants it, responds, or is silent for a second.
+    pub expects_continue: bool,
+}
+
+impl<'a> Head<'a> {
+    /// A plain request for the endpoint's own authority.
+    pub const fn new(method: &'a str, target: &'a str, fields: &'a dyn FieldSource) -> Self {
+        Self {
+            method,
+            target,
+            authority: None,
+            fields,
+            upgrade: None,
+            expects_continue: false,
+        }
+    }
+
+    /// Whether the method is CONNECT without a protocol to upgrade to.
+    pub(super) fn is_connect(&self) -> bool {
+        self.method == "CONNECT" && self.upgrade.is_none()
+    }
+
+    /// Visits the fields that are forwarded; `te: trailers` is among them.
+    pub(super) fn each_forwarded(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        let mut nominated: Vec<u8> = Vec::new();
+        self.fields.each(&mut |name, value| {
+            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
+                nominated.extend_from_slice(value);
+                nominated.push(b',');
+            }
+        });
+        self.fields.each(&mut |name, value| {
+            let is_forwarded = match FieldClass::of(name) {
+                FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
+                FieldClass::HeadOnly => {
+                    !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"expect")
+                }
+                FieldClass::Hop => {
+                    // TE has to be nominated (RFC 9110, section 10.1.4).
+                    return if name.len() == 2 && value.eq_ignore_ascii_case(b"trailers") {
+                        visit(name, value);
+                    };
+                }
+                FieldClass::Pseudo
+                | FieldClass::Connection
+                | FieldClass::TransferEncoding
+                | FieldClass::ContentLength => false,
+            };
+            if is_forwarded && (nominated.is_empty() || !FieldClass::is_nominated(name, &nominated))
+            {
+                visit(name, value);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .field("upgrade", &self.upgrade)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Header fields of a response, in the order and the case in which they came.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    text: Bytes,
+    /// Where the name and the value of each field end.
+    ends: Vec<(u32, u32)>,
+}
+
+impl Fields {
+    /// Copies fields into one piece of memory; pseudo-header fields are left out.
+    pub(super) fn copied<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Self {
+        let fields = fields.filter(|(name, _)| !name.starts_with(b":"));
+        let (count, length) = fields
+            .clone()
+            .fold((0, 0), |(count, length), (name, value)| {
+                (count + 1, length + name.len() + value.len())
+            });
+        let mut text = Vec::with_capacity(length);
+        let mut ends = Vec::with_capacity(count);
+        // Heads are limited to far less than 4 GiB.
+        let at = |text: &Vec<u8>| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        for (name, value) in fields {
+            text.extend_from_slice(name);
+            let name_end = at(&text);
+            text.extend_from_slice(value);
+            ends.push((name_end, at(&text)));
+        }
+        Self {
+            text: text.into(),
+            ends,
+        }
+    }
+
+    /// The same fields out of a map.
+    pub(super) fn of_map(map: &HeaderMap) -> Self {
+        let pairs: Vec<_> = map
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+            .collect();
+        Self::copied(pairs.into_iter())
+    }
+
+    /// Number of fields.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Names and values, as they came.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(name_end, end)| {
+            let (name_end, end) = (name_end as usize, end as usize);
+            let field = (&self.text[start..name_end], &self.text[name_end..end]);
+            start = end;
+            field
+        })
+    }
+
+    /// The value of the first field of that name, in any case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        let name = name.as_bytes();
+        self.iter()
+            .find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// All fields as a map. Values are not copied.
+    pub fn to_map(&self) -> HeaderMap {
+        self.collect(|_| true)
+    }
+
+    /// The fields that an intermediary forwards, as a map: without those of the connection, those that `Connection`
+    /// nominates, and `content-length`, which the sender of the forwarded message writes. Values are not copied.
+    pub fn to_forwarded_map(&self) -> HeaderMap {
+        let nominated = self.field("connection").unwrap_or_default();
+        self.collect(|name| {
+            let class = FieldClass::of(name);
+            !class.is_hop_by_hop()
+                && !class.is_framing()
+                && (nominated.is_empty() || !FieldClass::is_nominated(name, nominated))
+        })
+    }
+
+    /// Trailers as a map, without fields that may not stand there.
+    pub(super) fn to_trailers(&self) -> HeaderMap {
+        self.collect(|name| FieldClass::of(name).is_allowed_in_trailers())
+    }
+
+    fn collect(&self, is_wanted: impl Fn(&[u8]) -> bool) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.len());
+        let mut start = 0;
+        for &(name_end, end) in &self.ends {
+            let (name_end, end) = (name_end as usize, end as usize);
+            let name = &self.text[start..name_end];
+            if is_wanted(name)
+                && let Ok(name) = HeaderName::from_bytes(name)
+                && let Ok(value) = HeaderValue::from_maybe_shared(self.text.slice(name_end..end))
+            {
+                map.append(name, value);
+            }
+            start = end;
+        }
+        map
+    }
+}
+
+impl FieldSource for Fields {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self.iter() {
+            visit(name, value);
+        }
+    }
+}
+
+/// The head of a response, interim or final.
+#[derive(Debug, Clone)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: StatusCode,
+    /// The version of HTTP that it came by.
+    pub version: Version,
+    /// The fields.
+    pub fields: Fields,
+}
+
+impl ResponseHead {
+    /// Whether another head follows: 1xx other than 101.
+    pub fn is_interim(&self) -> bool {
+        self.status.is_informational() && self.status != StatusCode::SWITCHING_PROTOCOLS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forwarded(fields: &[(&str, &str)]) -> Vec<String> {
+        let mut seen = Vec::new();
+        let fields = fields.to_vec();
+        Head::new("GET", "/", &fields).each_forwarded(&mut |name, value| {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            seen.push(format!("{}: {}", text(name), text(value)));
+        });
+        seen
+    }
+
+    #[test]
+    fn requests_are_forwarded_without_the_fields_of_their_connection() {
+        let seen = forwarded(&[
+            ("Host", "a"),
+            ("Accept", "*/*"),
+            ("Connection", "close, X-Hop"),
+            ("X-Hop", "1"),
+            ("connection", "x-late"),
+            ("Keep-Alive", "1"),
+            ("TE", "trailers"),
+            ("te", "gzip"),
+            ("Upgrade", "h2c"),
+            ("Transfer-Encoding", "chunked"),
+            ("Content-Length", "1"),
+            ("Expect", "100-continue"),
+            (":path", "/"),
+            ("X-Late", "2"),
+            ("Trailer", "x-sum"),
+        ]);
+        assert_eq!(seen, ["Accept: */*", "TE: trailers", "Trailer: x-sum"]);
+    }
+
+    #[test]
+    fn responses_keep_order_and_case_and_lose_the_connection_in_maps() {
+        let pairs: [(&[u8], &[u8]); 6] = [
+            (b":status", b"200"),
+            (b"X-A", b"1"),
+            (b"Connection", b"x-b"),
+            (b"X-B", b"2"),
+            (b"Content-Length", b"3"),
+            (b"x-a", b"\xff"),
+        ];
+        let fields = Fields::copied(pairs.into_iter());
+        assert_eq!(fields.len(), 5);
+        assert_eq!(fields.iter().next(), Some((&b"X-A"[..], &b"1"[..])));
+        assert_eq!(fields.field("x-b"), Some(&b"2"[..]));
+        assert_eq!(fields.to_map().len(), 5);
+        let map = fields.to_forwarded_map();
+        let values: Vec<_> = map
+            .get_all("x-a")
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
+        assert_eq!(values, [&b"1"[..], b"\xff"]);
+        assert_eq!(map.len(), 2);
+    }
+
+    #[test]
+    fn trailers_lose_what_may_not_stand_there() {
+        let pairs: [(&[u8], &[u8]); 2] = [(b"x-sum", b"1"), (b"content-length", b"3")];
+        let map = Fields::copied(pairs.into_iter()).to_trailers();
+        assert_eq!(map.len(), 1);
+    }
+}

@@ -1,0 +1,713 @@
+//! Connections of one worker, kept by where they lead.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Secret, Side};
+use plimsoll_wire::h1::Limits;
+use plimsoll_wire::{SystemClock, h2};
+
+use super::http1::Http1Connection;
+use super::http2::Http2Connection;
+use super::http3::{QuicConnection, QuicPlace};
+use super::lease::Lease;
+use crate::{
+    ConnectFailure, Connection, Connector, Endpoint, Http3Connection, ReadBuffer, RequestForm,
+};
+
+/// The version of HTTP that connections of a pool speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2; without TLS by prior knowledge.
+    Http2,
+    /// What the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
+    #[default]
+    Negotiated,
+    /// HTTP/3, which needs settings of QUIC in the plan of the connector; no upgrades.
+    Http3,
+}
+
+/// Bounds on the connections of a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolOptions {
+    /// The version of HTTP.
+    pub speaks: Speaks,
+    /// Connections to one destination, idle ones included; HTTP/2 connections that only end their last exchanges do
+    /// not count.
+    pub connections: usize,
+    /// Exchanges at a time on an HTTP/2 connection, whatever more the server allows.
+    pub streams: u32,
+    /// Callers that wait for a connection to one destination; one more fails with `resource-limit`.
+    pub waiting: usize,
+    /// Connections to one destination that are kept without an exchange.
+    pub idle: usize,
+    /// How long a connection is kept without an exchange; should be less than the server's.
+    pub idle_timeout: Duration,
+    /// How long a connection is used after it was opened; then names are looked up again.
+    pub lifetime: Duration,
+    /// Bytes of content that an HTTP/2 server may send ahead of the reader of one exchange.
+    pub stream_window: u32,
+    /// Bounds on responses.
+    pub limits: Limits,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            speaks: Speaks::Negotiated,
+            connections: 256,
+            streams: 100,
+            waiting: 1024,
+            idle: 64,
+            idle_timeout: Duration::from_secs(15),
+            lifetime: Duration::from_mins(5),
+            stream_window: 256 * 1024,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The connections of one worker; clones share them.
+#[derive(Clone)]
+pub struct Pool {
+    core: Rc<Core>,
+    destinations: Rc<RefCell<HashMap<String, Rc<Destination>>>>,
+}
+
+/// What all destinations of a pool share.
+struct Core {
+    connector: Connector,
+    options: PoolOptions,
+    buffer: ReadBuffer,
+    clock: Rc<dyn Clock>,
+}
+
+/// Where connections lead, and those that do.
+pub struct Destination {
+    core: Rc<Core>,
+    endpoint: Endpoint,
+    /// For an HTTP proxy without a tunnel: what stands before the path, and the credentials of the proxy.
+    absolute: Option<(String, Option<Secret>)>,
+    /// The last one that became idle is used first.
+    #[expect(
+        clippy::vec_box,
+        reason = "connections move between here and their exchanges"
+    )]
+    idle: RefCell<Vec<Box<Http1Connection>>>,
+    multiplexed: RefCell<Vec<Rc<Http2Connection>>>,
+    quic: RefCell<Vec<Rc<QuicConnection>>>,
+    /// Connections that are open or being opened.
+    open: Cell<usize>,
+    connecting: Cell<usize>,
+    /// What the server turned out to speak.
+    is_multiplexed: Cell<Option<bool>>,
+    waiters: RefCell<VecDeque<Rc<Waiter>>>,
+}
+
+/// The state of a destination, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// Connections that are open or being opened.
+    pub open: usize,
+    /// HTTP/1 connections without an exchange.
+    pub idle: usize,
+    /// Callers that wait for a connection.
+    pub waiting: usize,
+}
+
+#[derive(Default)]
+struct Waiter {
+    waker: RefCell<Option<Waker>>,
+    is_called: Cell<bool>,
+}
+
+impl Pool {
+    /// A pool without connections.
+    pub fn new(connector: Connector, options: PoolOptions) -> Self {
+        Self::with(connector, options, ReadBuffer::new(), Rc::new(SystemClock))
+    }
+
+    /// The same with a buffer that it shares with others of its worker, and a clock.
+    pub fn with(
+        connector: Connector,
+        options: PoolOptions,
+        buffer: ReadBuffer,
+        clock: Rc<dyn Clock>,
+    ) -> Self {
+        Self {
+            core: Rc::new(Core {
+                connector,
+                options,
+                buffer,
+                clock,
+            }),
+            destinations: Rc::default(),
+        }
+    }
+
+    /// Where requests to `endpoint` go; its path and credentials do not matter.
+    pub fn destination(&self, endpoint: &Endpoint) -> Rc<Destination> {
+        let key = format!("{}://{}", endpoint.scheme(), endpoint.authority());
+        let mut destinations = self.destinations.borrow_mut();
+        let destination = destinations
+            .entry(key)
+            .or_insert_with(|| Rc::new(Destination::new(Rc::clone(&self.core), endpoint)));
+        Rc::clone(destination)
+    }
+
+    /// Waits for a connection to `endpoint`.
+    pub async fn acquire(&self, endpoint: &Endpoint) -> Result<Lease, ConnectFailure> {
+        self.destination(endpoint).acquire().await
+    }
+
+    /// Closes connections that were idle for too long or that the server has closed, and forgets destinations without
+    /// connections that no caller keeps. Worth a call every few seconds: without one, idle connections are looked at
+    /// only when the next request needs them.
+    pub fn sweep(&self) {
+        self.destinations.borrow_mut().retain(|_, destination| {
+            destination.sweep();
+            Rc::strong_count(destination) > 1 || destination.open.get() > 0
+        });
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("options", &self.core.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Destination {
+    fn new(core: Rc<Core>, endpoint: &Endpoint) -> Self {
+        let absolute = match core.connector.plan().request_form(endpoint) {
+            RequestForm::Origin => None,
+            RequestForm::Absolute {
+                proxy_authorization,
+            } => Some((
+                format!("{}://{}", endpoint.scheme(), endpoint.authority()),
+                proxy_authorization,
+            )),
+        };
+        Self {
+            is_multiplexed: Cell::new(match core.options.speaks {
+                Speaks::Http1 => Some(false),
+                Speaks::Http2 | Speaks::Http3 => Some(true),
+                Speaks::Negotiated => (!endpoint.is_tls()).then_some(false),
+            }),
+            core,
+            endpoint: endpoint.clone(),
+            absolute,
+            idle: RefCell::default(),
+            multiplexed: RefCell::default(),
+            quic: RefCell::default(),
+            open: Cell::new(0),
+            connecting: Cell::new(0),
+            waiters: RefCell::default(),
+        }
+    }
+
+    /// The endpoint.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The connections now.
+    pub fn status(&self) -> PoolStatus {
+        PoolStatus {
+            open: self.open.get(),
+            idle: self.idle.borrow().len(),
+            waiting: self.waiters.borrow().len(),
+        }
+    }
+
+    /// Waits for a connection: an idle one, a free stream, a new one, or one that another caller gives back.
+    ///
+    /// Fails in the phase blocked, with `resource-limit`, if too many callers wait.
+    pub async fn acquire(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
+        let begun = self.now();
+        if self.waiters.borrow().is_empty()
+            && let Some(lease) = self.lease_open(begun)
+        {
+            return Ok(lease);
+        }
+        Box::pin(self.acquire_later(begun)).await
+    }
+
+    /// Waits for an HTTP/1 connection that has not carried an exchange, so that the server cannot be closing it: for
+    /// requests that may not be sent twice, and for the second attempt of those that may. HTTP/2 and HTTP/3 servers
+    /// announce that they close connections, so theirs are shared all the same.
+    pub async fn acquire_unused(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
+        if self.is_multiplexed.get() != Some(false) {
+            return self.acquire().await;
+        }
+        let begun = self.now();
+        if self.open.get() >= self.core.options.connections {
+            // An idle connection makes room for the new one.
+            let oldest = {
+                let mut idle = self.idle.borrow_mut();
+                (!idle.is_empty()).then(|| idle.remove(0))
+            };
+            if oldest.is_none() {
+                return Box::pin(self.acquire_later(begun)).await;
+            }
+            self.open.set(self.open.get() - 1);
+        }
+        match Box::pin(self.connect()).await? {
+            Some(lease) => Ok(lease),
+            None => Box::pin(self.acquire_later(begun)).await,
+        }
+    }
+
+    async fn acquire_later(self: &Rc<Self>, begun: Instant) -> Result<Lease, ConnectFailure> {
+        let mut blocked = None;
+        let mut is_first = true;
+        loop {
+            // Callers that came earlier go first.
+            let may_go = !is_first || self.waiters.borrow().is_empty();
+            if may_go {
+                let now = self.now();
+                let mut lease = self.lease_open(now);
+                if lease.is_none() && self.may_connect() {
+                    lease = self.connect().await?;
+                }
+                if let Some(mut lease) = lease {
+                    lease.blocked(blocked);
+                    return Ok(lease);
+                }
+            }
+            self.wait(is_first).await?;
+            is_first = false;
+            blocked = Some(self.now().saturating_duration_since(begun));
+        }
+    }
+
+    /// A connection that is open and free.
+    fn lease_open(self: &Rc<Self>, now: Instant) -> Option<Lease> {
+        let options = &self.core.options;
+        loop {
+            let Some(mut connection) = self.idle.borrow_mut().pop() else {
+                break;
+            };
+            let is_young = now.saturating_duration_since(connection.opened_at) < options.lifetime;
+            let is_recent =
+                now.saturating_duration_since(connection.idle_since) < options.idle_timeout;
+            if is_young && is_recent && connection.is_quiet() {
+                return Some(Lease::http1(self.place(connection), now));
+            }
+            self.leave();
+        }
+        if options.speaks == Speaks::Http3 {
+            self.retire_quic(|connection| {
+                connection.is_retired() || connection.is_old(options.lifetime, now)
+            });
+            let quic = self.quic.borrow();
+            let free = quic.iter().find(|connection| connection.is_free())?;
+            let place = QuicPlace::new(Rc::clone(free), Rc::clone(self));
+            return Some(Lease::http3(place, now));
+        }
+        let multiplexed = self.multiplexed.borrow();
+        let is_old = |it: &&Rc<Http2Connection>| it.is_old(now);
+        if let Some(old) = multiplexed.iter().find(is_old).cloned() {
+            drop(multiplexed);
+            old.close();
+            self.retire(&old);
+            return self.lease_open(now);
+        }
+        let free = multiplexed.iter().find(|connection| connection.is_free())?;
+        Some(Lease::http2(Rc::clone(free), Rc::clone(self), now))
+    }
+
+    fn may_connect(&self) -> bool {
+        // The streams of a new HTTP/2 connection may be enough for all; how many it has is known with its SETTINGS.
+        let is_one_enough = self.is_multiplexed.get() != Some(false);
+        let is_settling = || {
+            let multiplexed = self.multiplexed.borrow();
+            self.connecting.get() > 0 || multiplexed.iter().any(|it| !it.is_established())
+        };
+        self.open.get() < self.core.options.connections && !(is_one_enough && is_settling())
+    }
+
+    /// Opens a connection; `None` if others took all its streams meanwhile.
+    async fn connect(self: &Rc<Self>) -> Result<Option<Lease>, ConnectFailure> {
+        let attempt = Attempt::begin(self);
+        let clock = SharedClock(Rc::clone(&self.core.clock));
+        if self.core.options.speaks == Speaks::Http3 {
+            return self.connect_quic(attempt, &clock).await.map(Some);
+        }
+        let connection = self.core.connector.connect(&self.endpoint, &clock).await?;
+        let is_multiplexed = self.judge(&connection)?;
+        let now = self.now();
+        let phases = connection.phases;
+        attempt.succeed();
+        let previous = self.is_multiplexed.replace(Some(is_multiplexed));
+        let lease = if is_multiplexed {
+            let opened = Http2Connection::open(connection.stream, self, now);
+            self.multiplexed.borrow_mut().push(Rc::clone(&opened));
+            opened
+                .is_free()
+                .then(|| Lease::http2(opened, Rc::clone(self), now))
+        } else {
+            let limits = self.core.options.limits;
+            let connection = Http1Connection::new(connection.stream, limits, now);
+            Some(Lease::http1(self.place(Box::new(connection)), now))
+        };
+        if previous.is_none() {
+            self.call_all();
+        }
+        Ok(lease.map(|lease| lease.connected(phases)))
+    }
+
+    async fn connect_quic(
+        self: &Rc<Self>,
+        attempt: Attempt<'_>,
+        clock: &SharedClock,
+    ) -> Result<Lease, ConnectFailure> {
+        let options = &self.core.options;
+        let connector = &self.core.connector;
+        let connecting = connector.connect_http3(&self.endpoint, options.limits, clock);
+        let Http3Connection { http, phases } = connecting.await?;
+        let now = self.now();
+        let connection = Rc::new(QuicConnection::new(http, options.streams, now));
+        attempt.succeed();
+        self.quic.borrow_mut().push(Rc::clone(&connection));
+        let place = QuicPlace::new(connection, Rc::clone(self));
+        // The streams of the connection may be enough for those that waited for it.
+        self.call_for(options.streams as usize);
+        Ok(Lease::http3(place, now).connected(phases))
+    }
+
+    /// Takes out HTTP/3 connections, which close when their last exchange has ended.
+    fn retire_quic(&self, is_over: impl Fn(&QuicConnection) -> bool) {
+        let before = self.quic.borrow().len();
+        self.quic
+            .borrow_mut()
+            .retain(|connection| !is_over(connection));
+        let after = self.quic.borrow().len();
+        for _ in after..before {
+            self.leave();
+        }
+    }
+
+    /// Whether `connection` speaks HTTP/2. Fails if it should and does not.
+    fn judge(&self, connection: &Connection) -> Result<bool, ConnectFailure> {
+        match self.core.options.speaks {
+            Speaks::Http1 => Ok(false),
+            Speaks::Http2 => match crate::require_http2(connection, &self.endpoint) {
+                Ok(()) => Ok(true),
+                Err(failure) => Err(ConnectFailure {
+                    failure,
+                    phases: connection.phases,
+                }),
+            },
+            Speaks::Negotiated | Speaks::Http3 => Ok(connection.alpn.as_deref() == Some(b"h2")),
+        }
+    }
+
+    /// Waits until a connection may be free.
+    async fn wait(&self, is_last: bool) -> Result<(), ConnectFailure> {
+        let limit = self.core.options.waiting;
+        if self.waiters.borrow().len() >= limit {
+            return Err(ConnectFailure {
+                failure: Failure::new(Phase::Blocked, FailureKind::ResourceLimit)
+                    .on(Side::Ours)
+                    .because(format!(
+                        "{limit} requests wait for a connection to {}",
+                        self.endpoint.authority()
+                    )),
+                phases: Phases::default(),
+            });
+        }
+        let waiter = Rc::new(Waiter::default());
+        if is_last {
+            self.waiters.borrow_mut().push_back(Rc::clone(&waiter));
+        } else {
+            self.waiters.borrow_mut().push_front(Rc::clone(&waiter));
+        }
+        let mut waiting = Waiting {
+            destination: self,
+            waiter,
+            is_done: false,
+        };
+        poll_fn(|context| {
+            let waiter = &waiting.waiter;
+            if waiter.is_called.get() {
+                return Poll::Ready(());
+            }
+            *waiter.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+        waiting.is_done = true;
+        Ok(())
+    }
+
+    /// Calls the caller that waits longest.
+    pub(super) fn call(&self) {
+        let first = self.waiters.borrow_mut().pop_front();
+        if let Some(waiter) = first {
+            waiter.call();
+        }
+    }
+
+    fn call_all(&self) {
+        let all = std::mem::take(&mut *self.waiters.borrow_mut());
+        for waiter in all {
+            waiter.call();
+        }
+    }
+
+    /// An HTTP/2 connection has free streams, or has none any more.
+    pub(super) fn call_for(&self, streams: usize) {
+        let waiting = self.waiters.borrow().len();
+        for _ in 0..streams.min(waiting) {
+            self.call();
+        }
+    }
+
+    /// Takes an HTTP/2 connection out that accepts no more exchanges; it counts no more.
+    pub(super) fn retire(&self, connection: &Rc<Http2Connection>) {
+        let mut multiplexed = self.multiplexed.borrow_mut();
+        let position = multiplexed
+            .iter()
+            .position(|other| Rc::ptr_eq(other, connection));
+        let Some(position) = position else { return };
+        multiplexed.remove(position);
+        drop(multiplexed);
+        self.leave();
+    }
+
+    /// A connection is closed.
+    pub(super) fn leave(&self) {
+        self.open.set(self.open.get() - 1);
+        self.call();
+    }
+
+    fn place(self: &Rc<Self>, connection: Box<Http1Connection>) -> Place {
+        Place {
+            destination: Rc::clone(self),
+            connection: Some(connection),
+        }
+    }
+
+    /// Closes connections that were idle for too long or that the server has closed.
+    pub fn sweep(&self) {
+        let now = self.now();
+        let options = &self.core.options;
+        let mut closed = 0;
+        self.idle.borrow_mut().retain_mut(|connection| {
+            let is_kept = now.saturating_duration_since(connection.idle_since)
+                < options.idle_timeout
+                && connection.is_quiet();
+            closed += usize::from(!is_kept);
+            is_kept
+        });
+        for _ in 0..closed {
+            self.leave();
+        }
+        self.retire_quic(|connection| {
+            connection.is_retired() || connection.is_unused_since(options.idle_timeout, now)
+        });
+        let multiplexed: Vec<_> = self.multiplexed.borrow().clone();
+        for connection in multiplexed {
+            if connection.is_unused_since(options.idle_timeout, now) {
+                connection.close();
+                self.retire(&connection);
+            }
+        }
+    }
+
+    /// What stands before the path for an HTTP proxy.
+    pub(super) fn absolute_prefix(&self) -> Option<&str> {
+        self.absolute.as_ref().map(|(prefix, _)| prefix.as_str())
+    }
+
+    pub(super) fn proxy_authorization(&self) -> Option<&str> {
+        let (_, authorization) = self.absolute.as_ref()?;
+        authorization.as_ref().map(Secret::expose)
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.core.clock.now()
+    }
+
+    pub(super) fn clock(&self) -> SharedClock {
+        SharedClock(Rc::clone(&self.core.clock))
+    }
+
+    pub(super) fn buffer(&self) -> &ReadBuffer {
+        &self.core.buffer
+    }
+
+    pub(super) fn options(&self) -> &PoolOptions {
+        &self.core.options
+    }
+
+    /// How HTTP/2 connections are set up.
+    pub(super) fn http2_settings(&self) -> h2::Settings {
+        let options = &self.core.options;
+        let limits = options.limits;
+        let defaults = h2::Settings::default();
+        h2::Settings {
+            streams: options.streams,
+            stream_window: options.stream_window,
+            limits: h2::Limits {
+                headers: limits.headers,
+                header_block_bytes: limits.head_bytes,
+                header_list_bytes: limits.head_bytes,
+                body_bytes: limits.body_bytes,
+                interim: limits.interim,
+                ..defaults.limits
+            },
+            ..defaults
+        }
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Destination")
+            .field("endpoint", &self.endpoint)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connections without a pool are of no use to new exchanges; those under way go on.
+impl Drop for Destination {
+    fn drop(&mut self) {
+        for connection in self.multiplexed.get_mut() {
+            connection.close();
+        }
+    }
+}
+
+/// A clock that is shared, for functions that are generic over clocks.
+#[derive(Clone)]
+pub(super) struct SharedClock(Rc<dyn Clock>);
+
+impl Clock for SharedClock {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn wall(&self) -> std::time::SystemTime {
+        self.0.wall()
+    }
+}
+
+impl Waiter {
+    fn call(&self) {
+        self.is_called.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A caller that waits; if it gives up, the next one is called in its place.
+struct Waiting<'a> {
+    destination: &'a Destination,
+    waiter: Rc<Waiter>,
+    is_done: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        if self.waiter.is_called.get() {
+            self.destination.call();
+        } else {
+            let mut waiters = self.destination.waiters.borrow_mut();
+            waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter));
+        }
+    }
+}
+
+/// A connection that is being opened; counted as open unless it fails.
+struct Attempt<'a> {
+    destination: &'a Destination,
+    is_open: bool,
+}
+
+impl<'a> Attempt<'a> {
+    fn begin(destination: &'a Destination) -> Self {
+        destination.open.set(destination.open.get() + 1);
+        destination.connecting.set(destination.connecting.get() + 1);
+        Self {
+            destination,
+            is_open: false,
+        }
+    }
+
+    fn succeed(mut self) {
+        self.is_open = true;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let connecting = &self.destination.connecting;
+        connecting.set(connecting.get() - 1);
+        if !self.is_open {
+            self.destination.leave();
+        }
+    }
+}
+
+/// An HTTP/1 connection in use, and its place among the connections of its destination.
+pub(super) struct Place {
+    destination: Rc<Destination>,
+    connection: Option<Box<Http1Connection>>,
+}
+
+impl Place {
+    pub(super) fn destination(&self) -> &Rc<Destination> {
+        &self.destination
+    }
+
+    pub(super) fn connection(&self) -> Option<&Http1Connection> {
+        self.connection.as_deref()
+    }
+
+    pub(super) fn parts(&mut self) -> (&Destination, &mut Http1Connection) {
+        let connection = self.connection.as_mut();
+        let connection = connection.expect("a place has its connection until it is given back");
+        (&self.destination, connection)
+    }
+
+    /// The connection can carry another exchange.
+    pub(super) fn give_back(mut self, now: Instant) {
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        let mut idle = self.destination.idle.borrow_mut();
+        if idle.len() < self.destination.core.options.idle {
+            connection.idle_since = now;
+            idle.push(connection);
+            drop(idle);
+            self.destination.call();
+        } else {
+            drop(idle);
+            self.connection = Some(connection);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.connection.take().is_some() {
+            self.destination.leave();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Caps, idle connections, retirement.
+
+use std::time::Duration;
+
+use plimsoll_client::forward::{Head, PoolOptions, may_retry};
+use plimsoll_client::forward::{Pool, Speaks};
+use plimsoll_client::{AddressFilter, ConnectOptions, Endpoint};
+use plimsoll_model::{FailureKind, Phase, Retry};
+use plimsoll_testkit::{Origin, Script, Step};
+
+use super::{Chunks, Ground, Over, run_local};
+use crate::connecting::connector;
+
+#[test]
+fn connections_are_capped_and_callers_wait_for_them() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            waiting: 1,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        let first = destination.acquire().await.unwrap();
+        let waiting = {
+            let destination = destination.clone();
+            tokio::task::spawn_local(async move { destination.acquire().await })
+        };
+        while destination.status().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = destination.acquire().await.unwrap_err().failure;
+        assert_eq!(
+            (refused.phase, refused.kind, refused.retry),
+            (Phase::Blocked, FailureKind::ResourceLimit, Retry::Safe)
+        );
+        // A lease that is dropped unused closes its connection, and the next caller opens another.
+        drop(first);
+        let second = waiting.await.unwrap().unwrap();
+        assert!(second.phases().get(Phase::Blocked).is_some());
+        let mut exchange = second
+            .begin(&Head::new("GET", "/hello", &()), Chunks::none())
+            .unwrap();
+        let waiting = {
+            let destination = destination.clone();
+            tokio::task::spawn_local(async move { destination.acquire().await })
+        };
+        exchange.final_head().await.unwrap();
+        while exchange.frame().await.is_some() {}
+        assert!(waiting.await.unwrap().unwrap().is_reused());
+        assert_eq!(destination.status().open, 0);
+    });
+}
+
+#[test]
+fn an_unused_connection_takes_the_place_of_an_idle_one() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        ground.get("/hello").await.unwrap();
+        assert_eq!(destination.status().idle, 1);
+        let lease = destination.acquire_unused().await.unwrap();
+        assert!(!lease.is_reused());
+        assert_eq!(
+            (destination.status().open, destination.status().idle),
+            (1, 0)
+        );
+        assert_eq!(ground.server.connections.get(), 2);
+    });
+}
+
+#[test]
+fn a_caller_that_gives_up_leaves_its_place_to_the_next() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        let first = destination.acquire().await.unwrap();
+        let wait = || {
+            let destination = destination.clone();
+            tokio::task::spawn_local(async move { destination.acquire().await.map(|_| ()) })
+        };
+        let (second, third) = (wait(), wait());
+        while destination.status().waiting < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        second.abort();
+        third.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn streams_are_capped_and_shared() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            streams: 2,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http2, options).await;
+        ground.get("/hello").await.unwrap();
+        let destination = ground.pool.destination(&ground.endpoint);
+        let leases = [
+            destination.acquire().await.unwrap(),
+            destination.acquire().await.unwrap(),
+        ];
+        let third = {
+            let destination = destination.clone();
+            tokio::task::spawn_local(async move { destination.acquire().await.map(|_| ()) })
+        };
+        while destination.status().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(leases);
+        third.await.unwrap().unwrap();
+        assert_eq!(ground.server.connections.get(), 1);
+    });
+}
+
+#[test]
+fn many_callers_at_once_share_one_new_connection() {
+    run_local(async {
+        for over in [Over::Http2, Over::Http2Tls] {
+            let ground = Ground::new(over).await;
+            let answers = (0..20).map(|_| ground.get("/hello"));
+            for answer in futures_util::future::join_all(answers).await {
+                assert_eq!(answer.unwrap().text(), "hello");
+            }
+            assert_eq!(ground.server.connections.get(), 1);
+        }
+    });
+}
+
+#[test]
+fn idle_connections_end_with_their_time() {
+    run_local(async {
+        for over in [Over::Http1, Over::Http2] {
+            for (idle_timeout, lifetime) in [
+                (Duration::ZERO, Duration::from_mins(1)),
+                (Duration::from_mins(1), Duration::ZERO),
+            ] {
+                let options = PoolOptions {
+                    idle_timeout,
+                    lifetime,
+                    ..PoolOptions::default()
+                };
+                let ground = Ground::with(over, options).await;
+                ground.get("/hello").await.unwrap();
+                ground.pool.sweep();
+                ground.get("/hello").await.unwrap();
+                assert_eq!(ground.server.connections.get(), 2, "{over:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn sweeping_closes_idle_connections() {
+    run_local(async {
+        let options = PoolOptions {
+            idle_timeout: Duration::ZERO,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        ground.get("/hello").await.unwrap();
+        assert_eq!(
+            (destination.status().open, destination.status().idle),
+            (1, 1)
+        );
+        ground.pool.sweep();
+        assert_eq!(
+            (destination.status().open, destination.status().idle),
+            (0, 0)
+        );
+    });
+}
+
+#[test]
+fn addresses_that_are_not_allowed_are_not_connected_to() {
+    run_local(async {
+        let origin = Origin::hello();
+        let pool = Pool::new(
+            connector(ConnectOptions {
+                address_filter: Some(AddressFilter::public()),
+                ..ConnectOptions::default()
+            }),
+            PoolOptions::default(),
+        );
+        for host in ["127.0.0.1", "localhost"] {
+            let url = origin.url("/").replace("127.0.0.1", host);
+            let endpoint = Endpoint::parse(&url).unwrap();
+            let failure = pool.acquire(&endpoint).await.unwrap_err().failure;
+            assert_eq!(
+                (failure.phase, failure.kind),
+                (Phase::Dns, FailureKind::Refused)
+            );
+        }
+        assert_eq!(origin.connections(), 0);
+    });
+}
+
+/// Says hello once, then reads the next request and closes without a word.
+fn closes_on_the_second() -> Origin {
+    let script = Script::new()
+        .then(Step::ReadHead)
+        .then(Step::Write(plimsoll_testkit::HELLO.to_vec()))
+        .then(Step::ReadHead);
+    Origin::scripted(script)
+}
+
+#[test]
+fn a_request_that_meets_a_closing_connection_is_retried_only_if_idempotent() {
+    run_local(async {
+        let origin = closes_on_the_second();
+        let pool = Pool::new(
+            connector(ConnectOptions::default()),
+            PoolOptions {
+                speaks: Speaks::Http1,
+                ..PoolOptions::default()
+            },
+        );
+        let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+        let exchange = async |method: &str| {
+            let lease = pool.acquire(&endpoint).await.unwrap();
+            let mut exchange = lease
+                .begin(&Head::new(method, "/", &()), Chunks::none())
+                .unwrap();
+            exchange.final_head().await?;
+            while let Some(frame) = exchange.frame().await {
+                frame?;
+            }
+            Ok::<_, plimsoll_client::Incomplete>(())
+        };
+        exchange("GET").await.unwrap();
+        let failure = exchange("GET").await.unwrap_err().failure;
+        assert_eq!(failure.retry, Retry::IfReused);
+        assert!(may_retry(&failure, true) && !may_retry(&failure, false));
+    });
+}
+
+#[test]
+fn streams_go_on_behind_goaway_and_new_ones_take_another_connection() {
+    run_local(async {
+        let ground = Ground::new(Over::Http2).await;
+        let lease = ground.pool.acquire(&ground.endpoint).await.unwrap();
+        let body = Chunks::streamed(&["still "]).endless();
+        let mut leaving = lease
+            .begin(&Head::new("POST", "/leave", &()), body)
+            .unwrap();
+        leaving.final_head().await.unwrap();
+        let frame = leaving.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "still ");
+        // GOAWAY comes with the next reads at the latest.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ground.get("/hello").await.unwrap().text(), "hello");
+        assert_eq!(ground.server.connections.get(), 2);
+    });
+}

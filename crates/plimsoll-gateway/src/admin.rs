@@ -1,0 +1,103 @@
+//! Upstreams on the admin port: their state as JSON, and weights that are set at run time.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use plimsoll_model::Clock as _;
+use plimsoll_server::{Answer, AnswerApi, Request, Response, ResponseBody};
+use plimsoll_wire::SystemClock;
+use serde::Serialize;
+
+use crate::figures::GatewayFigures;
+use crate::upstream::ServerStatus;
+
+/// The heaviest weight.
+const MOST: u32 = 1000;
+
+#[derive(Serialize)]
+struct Document {
+    upstreams: Vec<UpstreamDocument>,
+}
+
+#[derive(Serialize)]
+struct UpstreamDocument {
+    name: String,
+    retries: u64,
+    retries_refused: u64,
+    servers: Vec<ServerStatus>,
+}
+
+/// Answers `GET /upstreams`, and `PUT /upstreams/NAME?server=URL&weight=N`.
+pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
+    Arc::new(move |request, rest| {
+        let response = match (request.method, rest.trim_matches('/')) {
+            ("GET" | "HEAD", "") => list(&figures),
+            ("PUT", name) if !name.is_empty() => set_weight(&figures, name, request),
+            _ => Response::text(
+                StatusCode::NOT_FOUND,
+                "there are GET /upstreams and PUT /upstreams/NAME?server=URL&weight=N\n",
+            ),
+        };
+        Answer::now(response)
+    })
+}
+
+fn list(figures: &GatewayFigures) -> Response {
+    let now = SystemClock.now();
+    let upstreams = figures.all().into_iter().map(|status| {
+        let (retries, retries_refused) = status.retries();
+        UpstreamDocument {
+            name: status.name.clone(),
+            retries,
+            retries_refused,
+            servers: status.servers(now),
+        }
+    });
+    let document = Document {
+        upstreams: upstreams.collect(),
+    };
+    let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    Response::new(StatusCode::OK)
+        .with_field(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .with_field(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+        .with_body(ResponseBody::Bytes(text.into()))
+}
+
+fn set_weight(figures: &GatewayFigures, name: &str, request: &Request<'_>) -> Response {
+    let wrong = |status, text: String| Response::text(status, text);
+    let mut server = None;
+    let mut weight = None;
+    let query = request.query.unwrap_or_default();
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match &*key {
+            "server" => server = Some(value.into_owned()),
+            "weight" => weight = value.parse().ok().filter(|it: &u32| *it <= MOST),
+            other => {
+                let text = format!("unknown parameter `{other}`; there are server and weight\n");
+                return wrong(StatusCode::BAD_REQUEST, text);
+            }
+        }
+    }
+    let (Some(server), Some(weight)) = (server, weight) else {
+        let text = format!("give ?server=URL&weight=N, N from 0 to {MOST}\n");
+        return wrong(StatusCode::BAD_REQUEST, text);
+    };
+    let mut named = figures
+        .all()
+        .into_iter()
+        .filter(|status| status.name == name)
+        .peekable();
+    if named.peek().is_none() {
+        return wrong(
+            StatusCode::NOT_FOUND,
+            format!("there is no upstream `{name}`\n"),
+        );
+    }
+    let is_known = named.fold(false, |known, it| it.set_weight(&server, weight) || known);
+    if !is_known {
+        let text = format!("`{name}` has no server `{server}`\n");
+        return wrong(StatusCode::NOT_FOUND, text);
+    }
+    Response::new(StatusCode::NO_CONTENT)
+}

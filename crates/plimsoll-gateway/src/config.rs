@@ -1,0 +1,51 @@
+//! `[upstream.NAME]` and `proxy` in a `[[route]]`, compiled.
+
+mod proxy;
+
+mod upstream;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
+
+use crate::admin;
+use crate::figures::GatewayFigures;
+use crate::upstream::UpstreamPlan;
+
+/// The action `proxy`, for routes of a server's configuration.
+pub const PROXY: ActionKind = ActionKind {
+    key: "proxy",
+    compile: proxy::compile,
+};
+
+/// The tables `[upstream.NAME]`, which routes name.
+pub const UPSTREAMS: SectionKind = SectionKind {
+    key: "upstream",
+    compile: compile_upstreams,
+};
+
+/// The upstreams of a file by name; one with errors is there without a plan, so that routes do not report it again.
+#[derive(Debug, Default)]
+struct Upstreams(BTreeMap<String, Option<Arc<UpstreamPlan>>>);
+
+fn compile_upstreams(
+    value: Option<Value<'_>>,
+    context: &SectionContext<'_>,
+) -> Arc<dyn Any + Send + Sync> {
+    let figures = context.counters.figures::<GatewayFigures>();
+    if let Some(apis) = context.apis {
+        apis.add("/upstreams", &[], admin::answer(figures));
+    }
+    let Some(mut table) = value.and_then(Value::table) else {
+        return Arc::new(Upstreams::default());
+    };
+    let upstreams = table.rest().into_iter().map(|(name, value)| {
+        let plan = value
+            .table()
+            .and_then(|table| upstream::compile(&name, table, context.directory));
+        (name, plan.map(Arc::new))
+    });
+    Arc::new(Upstreams(upstreams.collect()))
+}

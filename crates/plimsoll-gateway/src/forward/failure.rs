@@ -1,0 +1,55 @@
+//! What a client gets where no response of a server can be forwarded (RFC 9110, section 15.6).
+
+use http::StatusCode;
+use plimsoll_model::{Failure, FailureKind, Phase, Side};
+use plimsoll_server::Response;
+
+/// Whether a status says that the server could not do its work, rather than that the request was wrong.
+pub(super) fn is_failing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+/// The response to a request that failed. It does not name the server: that is for the log.
+pub(super) fn response(failure: &Failure) -> Response {
+    match (failure.side, failure.kind) {
+        (Side::Ours, FailureKind::ResourceLimit) => overloaded(),
+        (Side::Ours, _) => bad_request(),
+        (_, FailureKind::Timeout) => Response::text(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the upstream server did not respond in time\n",
+        ),
+        _ if failure.phase < Phase::Send => Response::text(
+            StatusCode::BAD_GATEWAY,
+            "the upstream server cannot be reached\n",
+        ),
+        _ => bad_gateway(),
+    }
+}
+
+pub(super) fn bad_gateway() -> Response {
+    Response::text(
+        StatusCode::BAD_GATEWAY,
+        "the upstream server did not send a valid response\n",
+    )
+}
+
+pub(super) fn bad_request() -> Response {
+    Response::text(StatusCode::BAD_REQUEST, "the request cannot be forwarded\n")
+}
+
+pub(super) fn no_server() -> Response {
+    Response::text(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "no upstream server is available\n",
+    )
+}
+
+fn overloaded() -> Response {
+    Response::text(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many requests wait for the upstream servers\n",
+    )
+}

@@ -1,0 +1,172 @@
+//! Upstreams as configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::forward::{PoolOptions, Speaks};
+use plimsoll_client::{
+    ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, QuicError, QuicOptions,
+};
+use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
+
+use super::{Ejection, HealthCheck, KeySource, RetryPolicy};
+use crate::balance::Balance;
+
+/// An upstream, immutable.
+#[derive(Debug)]
+pub(crate) struct UpstreamPlan {
+    pub(crate) name: String,
+    pub(crate) servers: Vec<ServerPlan>,
+    pub(crate) options: UpstreamOptions,
+    connect: Arc<ConnectPlan>,
+    identity: String,
+}
+
+/// One server.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerPlan {
+    pub(crate) endpoint: Endpoint,
+    /// 0 drains it.
+    pub(crate) weight: u32,
+}
+
+impl ServerPlan {
+    /// Scheme, host and port.
+    pub(crate) fn name(&self) -> String {
+        let endpoint = &self.endpoint;
+        format!("{}://{}", endpoint.scheme(), endpoint.authority())
+    }
+}
+
+/// How long a server may take.
+#[derive(Debug, Clone)]
+pub(crate) struct Timeouts {
+    /// To accept a connection and finish the handshake of TLS. 5 s: a lost SYN is sent again after 1 and 3 s.
+    pub(crate) connect: Duration,
+    /// From the start of the exchange to the head of the response. 60 s, as nginx has it.
+    pub(crate) response: Duration,
+    /// Between two pieces of the response. 60 s, as nginx has it.
+    pub(crate) idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            response: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The settings of an upstream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UpstreamOptions {
+    pub(crate) balance: Balance,
+    pub(crate) key: KeySource,
+    /// The cookie that keeps a client at its server.
+    pub(crate) sticky: Option<String>,
+    pub(crate) pool: PoolOptions,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) trust: Trust,
+    pub(crate) identity: Option<IdentityFiles>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) health: Option<HealthCheck>,
+    pub(crate) ejection: Option<Ejection>,
+    /// How long a server that becomes available takes to get its whole share; zero gives it at once.
+    pub(crate) slow_start: Duration,
+    /// Below this share of healthy servers all are used, since the few would be overrun; 0 never does.
+    pub(crate) panic_threshold: f64,
+}
+
+/// Why an upstream cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    #[error("there is no server")]
+    Empty,
+    #[error("`balance = \"{0}\"` chooses by a key: give `by`, such as by = \"source\"")]
+    NoKey(Balance),
+    #[error("every weight is 0, so no server gets a request")]
+    NoWeight,
+    #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
+    Tls(#[from] TlsError),
+    #[error("`protocol = \"http3\"` needs servers with https://")]
+    QuicWithoutTls,
+    #[error(transparent)]
+    Quic(#[from] QuicError),
+    #[error(transparent)]
+    Connect(#[from] ConnectPlanError),
+}
+
+impl UpstreamPlan {
+    /// Checks the settings and reads the certificates they name.
+    pub(crate) fn new(
+        name: &str,
+        servers: Vec<ServerPlan>,
+        mut options: UpstreamOptions,
+    ) -> Result<Self, UpstreamError> {
+        if servers.is_empty() {
+            return Err(UpstreamError::Empty);
+        }
+        if servers.iter().all(|server| server.weight == 0) {
+            return Err(UpstreamError::NoWeight);
+        }
+        if options.balance.is_keyed() && options.key == KeySource::None {
+            return Err(UpstreamError::NoKey(options.balance));
+        }
+        // The pool stops a handshake by the time limit of its connector.
+        let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
+        let alpn: &[&[u8]] = match options.pool.speaks {
+            Speaks::Http1 => &[b"http/1.1"],
+            Speaks::Http2 => &[b"h2"],
+            Speaks::Http3 => &[b"h3"],
+            Speaks::Negotiated => &[b"h2", b"http/1.1"],
+        };
+        let settings = TlsSettings {
+            trust: options.trust.clone(),
+            identity: options.identity.clone(),
+            alpn: alpn.iter().map(|name| name.to_vec()).collect(),
+            ..TlsSettings::default()
+        };
+        // The system's roots are read only where they are needed.
+        let tls = is_tls.then(|| settings.compile()).transpose()?;
+        let quic = if options.pool.speaks == Speaks::Http3 {
+            let (Some(tls), true) = (&tls, servers.iter().all(|it| it.endpoint.is_tls())) else {
+                return Err(UpstreamError::QuicWithoutTls);
+            };
+            let quic = QuicOptions {
+                stream_window: Some(options.pool.stream_window),
+                ..QuicOptions::default()
+            };
+            Some(quic.compile(tls, false)?)
+        } else {
+            None
+        };
+        let connect = ConnectPlan::new(ConnectOptions {
+            tls,
+            quic,
+            timeout: Some(options.timeouts.connect),
+            ..ConnectOptions::default()
+        })?;
+        // Connections to a server that closes them sooner would fail; it is checked before use, but later is cheaper.
+        options.pool.idle = options.pool.idle.min(options.pool.connections);
+        let identity = format!("{name} {servers:?} {options:?}");
+        Ok(Self {
+            name: name.to_owned(),
+            servers,
+            options,
+            connect: Arc::new(connect),
+            identity,
+        })
+    }
+
+    /// How connections are opened.
+    pub(crate) fn connect(&self) -> Arc<ConnectPlan> {
+        Arc::clone(&self.connect)
+    }
+
+    /// Everything in the configuration that its state depends on.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
+    }
+}

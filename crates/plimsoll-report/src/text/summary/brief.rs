@@ -1,0 +1,432 @@
+//! The principal figures of a run, what went wrong, and the verdict.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::{
+    Cost, FailureCount, LoadModel, LoadShape, Nothing, Protocol, RequestFigures, RunSummary,
+    Saturation, ThresholdVerdict, Unit,
+};
+
+use super::details::{found, rate_of_bytes};
+use super::{Detail, plural};
+use crate::text::WIDTH;
+use crate::text::numbers::{NOTHING, bytes, count, duration, optional, percent, rate, share};
+use crate::text::page::{Page, shortened, width};
+use crate::text::requests::site;
+use crate::text::style::Emphasis;
+
+/// Kinds of failures, unmet conditions and warnings that are listed, each.
+const MOST: usize = 3;
+
+/// Distinct statuses that are listed one by one; more are added up by class.
+const MOST_STATUSES: usize = 4;
+
+/// Adds title, rows and verdict.
+pub(super) fn brief(page: &mut Page, run: &RunSummary, detail: Detail) {
+    title(page, run);
+    requests(page, run);
+    statuses(page, run);
+    problems(page, run);
+    latency(page, run);
+    others(page, run);
+    server(page, run);
+    worst_requests(page, run);
+    missed_thresholds(page, run);
+    cautions(page, run, detail);
+    result(page, run);
+}
+
+/// `GET http://127.0.0.1:8080/  HTTP/1.1, 50 connections, 10.0 s`, on two lines if need be.
+fn title(page: &mut Page, run: &RunSummary) {
+    let load = &run.load;
+    let others = match load.urls {
+        0 | 1 => String::new(),
+        urls => format!(
+            " and {}",
+            plural(urls as u64 - 1, "other URL", "other URLs")
+        ),
+    };
+    let url_columns = WIDTH.saturating_sub(load.method.len() + 1 + others.len());
+    let url = shortened(&load.url, url_columns);
+    let title = format!("{} {url}{others}", load.method);
+    let shape = shape(run);
+    let strong = page.style().apply(Emphasis::Strong, &title);
+    if width(&title) + 2 + width(&shape) <= WIDTH {
+        let shape = page.style().apply(Emphasis::Faint, &shape);
+        page.line(&format!("{strong}  {shape}"));
+    } else {
+        page.line(&strong);
+        page.wrapped(Emphasis::Faint, &shape);
+    }
+}
+
+/// `HTTP/1.1, 5,000 arrivals/s, up to 50 connections, 10.0 s after 1.00 s of warm-up`.
+fn shape(run: &RunSummary) -> String {
+    let RunSummary { load, window, .. } = run;
+    let connections = connections(load);
+    let model = match load.model {
+        LoadModel::Closed => connections,
+        LoadModel::Open { rate: arrivals } => format!(
+            "{} arrivals/s, up to {connections}",
+            rate(arrivals.per_second())
+        ),
+    };
+    let measured = if window.is_zero() {
+        "nothing measured".to_owned()
+    } else {
+        duration(*window)
+    };
+    let warm_up = if load.warm_up.is_zero() {
+        String::new()
+    } else {
+        format!(" after {} of warm-up", duration(load.warm_up))
+    };
+    format!("{}, {model}, {measured}{warm_up}", load.protocol)
+}
+
+fn connections(load: &LoadShape) -> String {
+    let connections = plural(load.connections as u64, "connection", "connections");
+    match load.protocol {
+        Protocol::Http1 | Protocol::WebSocket => connections,
+        Protocol::Http2 | Protocol::Http3 => format!(
+            "{connections} with {} each",
+            plural(load.streams as u64, "stream", "streams")
+        ),
+    }
+}
+
+fn requests(page: &mut Page, run: &RunSummary) {
+    let counts = &run.counts;
+    let all = counts.started + counts.dropped;
+    let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
+    let mut throughput = format!("{}/s", strong(rate(run.requests_per_second())));
+    if let LoadModel::Open { rate: arrivals } = run.load.model {
+        throughput.push_str(&format!(" of {} intended", rate(arrivals.per_second())));
+    }
+    let strange = |number: u64, word: &str| {
+        let text = format!("{} {word} ({})", count(number), share(number, all));
+        page.style().apply(Emphasis::Error, &text)
+    };
+    let outcome = |number: u64, word: &str| match number {
+        0 => format!("0 {word}"),
+        _ => strange(number, word),
+    };
+    let ok = format!("{} ok", count(counts.ok));
+    let failed = outcome(counts.failed, "failed");
+    let aborted = outcome(counts.aborted, "aborted");
+    let mut cells = vec![throughput, format!("{ok}, {failed}, {aborted}")];
+    for (number, word) in [(counts.dropped, "dropped"), (counts.missed, "missed")] {
+        if number > 0 {
+            cells.push(strange(number, word));
+        }
+    }
+    if counts.reconnects > 0 {
+        cells.push(plural(counts.reconnects, "reconnect", "reconnects"));
+    }
+    page.cells(run.load.exchanges.plural(), &cells);
+}
+
+/// Each status with its share; classes where there are many.
+fn statuses(page: &mut Page, run: &RunSummary) {
+    // Over WebSockets there is only the one of the handshake.
+    if run.statuses.is_empty() || run.load.protocol == Protocol::WebSocket {
+        return;
+    }
+    let by_class = run.statuses.len() > MOST_STATUSES;
+    let mut shown: BTreeMap<String, (bool, u64)> = BTreeMap::new();
+    for (status, number) in &run.statuses {
+        let name = if by_class {
+            format!("{}xx", status / 100)
+        } else {
+            status.to_string()
+        };
+        shown.entry(name).or_insert((*status >= 400, 0)).1 += number;
+    }
+    let cells: Vec<String> = shown
+        .into_iter()
+        .map(|(name, (is_error, number))| {
+            let text = format!("{name} {}", share(number, run.counts.ok));
+            if is_error {
+                page.style().apply(Emphasis::Error, &text)
+            } else {
+                text
+            }
+        })
+        .collect();
+    page.cells("status", &cells);
+}
+
+/// Why exchanges failed, and which conditions did not hold.
+fn problems(page: &mut Page, run: &RunSummary) {
+    failures(page, "failed", &run.failures);
+    if let Some(events) = &run.events {
+        failures(page, "broken", &events.failures);
+    }
+    let mut label = "unmet";
+    for (condition, number) in run.unmet.iter().take(MOST) {
+        let text = format!("{} {condition}", count(*number));
+        page.row(label, Emphasis::Error, &shortened(&text, 2 * ROOM));
+        label = "";
+    }
+}
+
+fn failures(page: &mut Page, label: &str, failures: &[FailureCount]) {
+    let mut label = label;
+    for failure in failures.iter().take(MOST) {
+        let FailureCount { count: number, .. } = failure;
+        let (kind, phase) = (&failure.kind, &failure.phase);
+        let mut text = format!("{} {kind} during {phase}", count(*number));
+        if let Some(cause) = &failure.example.cause {
+            text.push_str(&format!(": {cause}"));
+        }
+        page.row(label, Emphasis::Error, &shortened(&text, 2 * ROOM));
+        label = "";
+    }
+}
+
+/// Columns of a row's text.
+const ROOM: usize = WIDTH - Page::LABEL;
+
+fn latency(page: &mut Page, run: &RunSummary) {
+    let honest = run.latency.honest();
+    if honest.is_empty() {
+        return;
+    }
+    let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
+    let quantile = |fraction| optional(honest.quantile(fraction));
+    let mut cells = vec![
+        format!("p50 {}", strong(quantile(0.5))),
+        format!("p90 {}", quantile(0.9)),
+        format!("p99 {}", strong(quantile(0.99))),
+        format!("max {}", optional(honest.max())),
+    ];
+    if run.latency.from_intended.is_some() {
+        let remark = "from the intended start";
+        cells.push(page.style().apply(Emphasis::Faint, remark));
+    }
+    page.cells("latency", &cells);
+}
+
+/// Events, messages, calls and bytes.
+fn others(page: &mut Page, run: &RunSummary) {
+    if let Some(events) = &run.events {
+        let strong = page.style().apply(
+            Emphasis::Strong,
+            &rate(run.events_per_second().unwrap_or_default()),
+        );
+        let mut cells = vec![format!("{strong}/s")];
+        if !events.gaps.is_empty() {
+            let quantile = |fraction| optional(events.gaps.quantile(fraction));
+            cells.push(format!("gap p50 {}", quantile(0.5)));
+            cells.push(format!("p99 {}", quantile(0.99)));
+            cells.push(format!("max {}", optional(events.gaps.max())));
+        }
+        page.cells("events", &cells);
+    }
+    if let Some(messages) = run.messages {
+        let (sent, received) = (count(messages.sent), count(messages.received));
+        page.cells(
+            "messages",
+            &[format!("{sent} sent"), format!("{received} received")],
+        );
+    }
+    if let Some(grpc) = &run.grpc {
+        let mut cells: Vec<String> = Vec::new();
+        for counted in grpc.statuses.iter().take(MOST_STATUSES) {
+            let text = format!("{} {}", counted.status, share(counted.count, run.counts.ok));
+            cells.push(if counted.status.is_ok() {
+                text
+            } else {
+                page.style().apply(Emphasis::Error, &text)
+            });
+        }
+        page.cells("grpc", &cells);
+    }
+    page.cells(
+        "data",
+        &[
+            format!(
+                "{} received ({}/s)",
+                bytes(run.bytes_received),
+                rate_of_bytes(run.bytes_received_per_second())
+            ),
+            format!("{} sent", bytes(run.bytes_sent)),
+        ],
+    );
+}
+
+fn server(page: &mut Page, run: &RunSummary) {
+    let Some(target) = &run.target else { return };
+    let per_request = match target.cost.cpu_us_per_request() {
+        Some(micros) => Unit::Microseconds.show(micros),
+        None => NOTHING.to_owned(),
+    };
+    let per_request = page.style().apply(Emphasis::Strong, &per_request);
+    let mut cells = vec![format!("{per_request} of CPU per request")];
+    cells.extend(core_share(&target.cost));
+    cells.push(bytes(target.memory.total_bytes()));
+    page.cells("server", &cells);
+}
+
+fn core_share(cost: &Cost) -> Option<String> {
+    let value = cost.cpu_percent()?;
+    Some(format!("{} of a core", percent(value)))
+}
+
+/// The slowest of several requests, and the one that failed most.
+fn worst_requests(page: &mut Page, run: &RunSummary) {
+    let site = site(&run.load.url);
+    let name = |figures: &RequestFigures| shortened(&figures.name.replacen(site, "", 1), ROOM / 2);
+    let slowest = run
+        .requests
+        .iter()
+        .filter_map(|figures| Some((figures.latency.quantile(0.99)?, figures)))
+        .max_by_key(|(p99, _)| *p99);
+    if let Some((p99, figures)) = slowest {
+        let cells = [name(figures), format!("p99 {}", duration(p99))];
+        page.cells("slowest", &cells);
+    }
+    // The list is sorted by the share of errors.
+    if let Some(figures) = run.requests.first().filter(|first| first.errors() > 0) {
+        let errors = format!(
+            "{} of {}",
+            share(figures.errors(), figures.count()),
+            count(figures.count())
+        );
+        let errors = page.style().apply(Emphasis::Error, &errors);
+        page.cells("failing", &[name(figures), errors]);
+    }
+}
+
+/// The thresholds that were not met, each with the value found.
+fn missed_thresholds(page: &mut Page, run: &RunSummary) {
+    let mut label = "threshold";
+    let missed = run
+        .thresholds
+        .iter()
+        .filter(|judged| judged.verdict() != ThresholdVerdict::Met);
+    for judged in missed {
+        let text = shortened(judged.threshold.text(), ROOM);
+        page.row(label, Emphasis::Error, &text);
+        page.row("", Emphasis::Plain, &format!("  {}", found(judged)));
+        label = "";
+    }
+}
+
+/// What a reader has to know before trusting the figures.
+fn cautions(page: &mut Page, run: &RunSummary, detail: Detail) {
+    let mut cautions = Vec::new();
+    if run.interrupted {
+        cautions.push("interrupted: the figures are those until then".to_owned());
+    }
+    cautions.extend(run.generator.saturated.as_ref().map(saturated));
+    // With all sections the warnings stand in the last of them, above.
+    if detail == Detail::Brief {
+        let warnings = &run.conditions.warnings;
+        cautions.extend(warnings.iter().take(MOST).cloned());
+        let more = warnings.len().saturating_sub(MOST);
+        if more > 0 {
+            cautions.push(format!("{} (-v)", plural(more as u64, "more", "more")));
+        }
+    }
+    for caution in cautions {
+        page.row("caution", Emphasis::Warning, &caution);
+    }
+}
+
+fn saturated(saturation: &Saturation) -> String {
+    let reason = match saturation {
+        Saturation::Cpu { percent: used } => {
+            format!("a worker used {} of its core", percent(*used))
+        }
+        Saturation::Lag { p99 } => format!(
+            "its timers fired {} late (p99) although connections were free",
+            duration(*p99)
+        ),
+    };
+    format!("the generator was the limit: {reason}; add threads (-t) or cores, or lower the load")
+}
+
+/// The verdict; it says what the exit code says.
+fn result(page: &mut Page, run: &RunSummary) {
+    let counts = &run.counts;
+    let total = run.thresholds.len() as u64;
+    let met = run
+        .thresholds
+        .iter()
+        .filter(|judged| judged.verdict() == ThresholdVerdict::Met)
+        .count() as u64;
+    let errors = counts.errors();
+    let statuses = run.error_statuses();
+    let thresholds = |number: u64| {
+        format!(
+            "{} of {}",
+            count(number),
+            plural(total, "threshold", "thresholds")
+        )
+    };
+    let (emphasis, text) = if let Some(why) = run.shows_nothing() {
+        (Emphasis::Error, format!("failed: {}", nothing(run, why)))
+    } else if met < total {
+        let text = format!("failed: {} not met", thresholds(total - met));
+        (Emphasis::Error, text)
+    } else if total > 0 {
+        (Emphasis::Strong, format!("ok: {} met", thresholds(total)))
+    } else if counts.started == 0 {
+        (Emphasis::Warning, "nothing was measured".to_owned())
+    } else if errors > 0 {
+        let all = counts.started + counts.dropped;
+        let text = format!(
+            "{} ({}); no threshold set",
+            plural(errors, "error", "errors"),
+            share(errors, all)
+        );
+        (Emphasis::Error, text)
+    } else if statuses > 0 {
+        let text = format!(
+            "no failures, but {} of the responses had an error status; no threshold set",
+            share(statuses, counts.ok)
+        );
+        (Emphasis::Warning, text)
+    } else {
+        (Emphasis::Strong, "ok: no errors".to_owned())
+    };
+    page.row("result", emphasis, &text);
+}
+
+/// What is wrong with a run that shows nothing of its target, and what to do.
+fn nothing(run: &RunSummary, nothing: Nothing) -> String {
+    let counts = &run.counts;
+    let cause = || {
+        let failure = run.failures.first()?;
+        let cause = failure.example.cause.as_deref();
+        let cause = cause.map_or(String::new(), |cause| format!(" ({cause})"));
+        Some(format!(
+            ": {} during {}{cause}",
+            failure.kind, failure.phase
+        ))
+    };
+    match nothing {
+        Nothing::NoResponse => format!(
+            "no request got a complete response{}",
+            cause().unwrap_or_default()
+        ),
+        Nothing::NoneInTime => format!(
+            "no response arrived: the target accepted {}, and {} still waited for a response when \
+             the grace period ended; check that this is the right port and protocol, run longer \
+             (-z), or raise --grace",
+            plural(run.connections_opened, "connection", "connections"),
+            plural(counts.aborted, "request", "requests"),
+        ),
+        Nothing::OnlyErrorStatuses => {
+            let statuses: Vec<String> = run.statuses.keys().map(u16::to_string).collect();
+            format!(
+                "every response had an error status ({}); check the URL and the credentials, or \
+                 allow it with `--fail-status none` or a condition such as `--expect 'status == \
+                 {}'`",
+                statuses.join(", "),
+                statuses.first().map_or("404", String::as_str)
+            )
+        }
+    }
+}

@@ -1,0 +1,125 @@
+use std::fmt::Write;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn headers<'a>(fields: &[(&'a str, &'a str)]) -> Vec<Header<'a>> {
+    let header = |(name, value): &(&'a str, &'a str)| Header {
+        name,
+        value: value.as_bytes(),
+    };
+    fields.iter().map(header).collect()
+}
+
+fn shown(fields: &EditedFields<'_>) -> String {
+    fields.iter().fold(String::new(), |mut all, (name, value)| {
+        writeln!(all, "{name}: {}", String::from_utf8_lossy(value)).unwrap();
+        all
+    })
+}
+
+const fn name(name: &'static str) -> HeaderName {
+    HeaderName::from_static(name)
+}
+
+const fn value(value: &'static str) -> HeaderValue {
+    HeaderValue::from_static(value)
+}
+
+#[test]
+fn order_and_case_stay_through_layers() {
+    let headers = headers(&[
+        ("Host", "a"),
+        ("X-One", "1"),
+        ("Accept", "*/*"),
+        ("x-one", "2"),
+        ("X-Gone", "3"),
+    ]);
+    let fields = EditedFields::new(Fields::Http1(&headers));
+    let first = FieldEdits::new()
+        .set(name("x-one"), value("new"))
+        .set(name("x-id"), value("7"))
+        .remove(name("x-gone"));
+    let first = fields.overlay(&first);
+    let fields = fields.beneath(&first);
+    let second = FieldEdits::new()
+        .add(name("x-one"), value("more"))
+        .set(name("x-id"), value("8"));
+    let second = fields.overlay(&second);
+    let fields = fields.beneath(&second);
+    assert_eq!(
+        shown(&fields),
+        "Host: a\nX-One: new\nAccept: */*\nx-id: 8\nx-one: more\n"
+    );
+    assert_eq!(fields.get("X-ONE"), Some(&b"new"[..]));
+    assert_eq!(fields.get("x-gone"), None);
+    assert!(fields.as_map().is_none());
+    let list: FieldList = fields.iter().collect();
+    let kept = EditedFields::new(Fields::List(&list));
+    assert_eq!(shown(&kept), shown(&fields));
+    assert_eq!(kept.get("HOST"), Some(&b"a"[..]));
+    assert_eq!((list.len(), list.is_empty()), (5, false));
+}
+
+proptest! {
+    /// What is found by name is what comes first in the order, whatever the layers do.
+    #[test]
+    fn looking_up_agrees_with_listing(
+        fields in prop::collection::vec((0usize..4, 0usize..9), 0..6),
+        layers in prop::collection::vec(prop::collection::vec((0u8..3, 0usize..4, 0usize..9), 0..4), 0..4),
+    ) {
+        const NAMES: [&str; 4] = ["X-A", "x-a", "X-B", "x-c"];
+        const VALUES: [&str; 9] = ["0", "1", "2", "3", "4", "5", "6", "7", "8"];
+        let fields: Vec<_> = fields.iter().map(|&(name, value)| (NAMES[name], VALUES[value])).collect();
+        let mut map = HeaderMap::new();
+        for (name, value) in &fields {
+            map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_static(value));
+        }
+        let headers = headers(&fields);
+        let layers: Vec<FieldEdits> = layers
+            .iter()
+            .map(|edits| edits.iter().fold(FieldEdits::new(), |edits, &(kind, name, value)| {
+                let name = HeaderName::try_from(NAMES[name]).unwrap();
+                let value = HeaderValue::from_static(VALUES[value]);
+                match kind {
+                    0 => edits.remove(name),
+                    1 => edits.set(name, value),
+                    _ => edits.add(name, value),
+                }
+            }))
+            .collect();
+        check(EditedFields::new(Fields::Http1(&headers)), &layers, &mut map)?;
+    }
+}
+
+/// Lays one edit after the other over `fields` and makes it in `map`, which has to agree.
+fn check(
+    fields: EditedFields<'_>,
+    layers: &[FieldEdits],
+    map: &mut HeaderMap,
+) -> Result<(), TestCaseError> {
+    for name in ["x-a", "x-b", "X-C"] {
+        let first = fields
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        prop_assert_eq!(fields.get(name), first.map(|(_, value)| value));
+        let all: Vec<_> = fields
+            .iter()
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+            .collect();
+        let in_map: Vec<_> = map
+            .get_all(name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
+        prop_assert_eq!(all, in_map);
+    }
+    let Some((edits, rest)) = layers.split_first() else {
+        return Ok(());
+    };
+    edits.apply(map);
+    let overlay = fields.overlay(edits);
+    check(fields.beneath(&overlay), rest, map)
+}

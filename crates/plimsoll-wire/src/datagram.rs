@@ -1,0 +1,191 @@
+//! A UDP socket that reports the local address and the ECN bits of each datagram, and sends by them.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+pub use quinn_udp::EcnCodepoint;
+
+/// A UDP socket of one task.
+///
+/// The system may join datagrams of one peer on their way in; here each comes by itself.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+/// Where a datagram is from and where it was sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramPath {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// The address that it was sent to, also where the socket is bound to every address.
+    pub local: SocketAddr,
+    /// Its ECN bits, unless they are zero (RFC 3168).
+    pub ecn: Option<EcnCodepoint>,
+}
+
+impl DatagramSocket {
+    /// Takes a bound socket over; within a runtime.
+    pub fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let socket = UdpSocket::from_std(socket)?;
+        let state = UdpSocketState::new((&socket).into())?;
+        allow_fragments(&socket);
+        let local = socket.local_addr()?;
+        Ok(Self {
+            socket,
+            state,
+            local,
+        })
+    }
+
+    /// What it is bound to.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits until there may be something to be read: datagrams, or an error about one that was sent.
+    pub async fn readable(&self) -> io::Result<()> {
+        // The system reports an error, such as that of a closed port, without saying that there is something to be read.
+        let either = Interest::READABLE.add(Interest::ERROR);
+        self.socket.ready(either).await.map(|_| ())
+    }
+
+    /// Reads what has come and hands each datagram to `receive`; fails with `WouldBlock` if nothing has.
+    ///
+    /// - `buffer`: 64 KiB, or a longer datagram is cut.
+    ///
+    /// Other errors are about a datagram that was sent before, such as that its peer does not listen.
+    pub fn try_receive(
+        &self,
+        buffer: &mut [u8],
+        mut receive: impl FnMut(DatagramPath, &[u8]),
+    ) -> io::Result<()> {
+        let mut meta = [RecvMeta::default()];
+        let mut receive_if = |interest| {
+            self.socket.try_io(interest, || {
+                let buffers = &mut [IoSliceMut::new(buffer)];
+                self.state.recv((&self.socket).into(), buffers, &mut meta)
+            })
+        };
+        // One after the other: the runtime takes no two interests here.
+        match receive_if(Interest::READABLE) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => receive_if(Interest::ERROR),
+            received => received,
+        }?;
+        let [meta] = meta;
+        let path = DatagramPath {
+            peer: meta.addr,
+            local: SocketAddr::new(meta.dst_ip.unwrap_or(self.local.ip()), self.local.port()),
+            ecn: meta.ecn,
+        };
+        let received = &buffer[..meta.len.min(buffer.len())];
+        if received.is_empty() {
+            receive(path, received);
+        }
+        for datagram in received.chunks(meta.stride.max(1)) {
+            receive(path, datagram);
+        }
+        Ok(())
+    }
+
+    /// Sends one datagram, if the system takes it at once.
+    ///
+    /// - `from`: the address that it is sent from, where the socket has several.
+    pub fn try_send(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        ecn: Option<EcnCodepoint>,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: to,
+            ecn,
+            contents: bytes,
+            segment_size: None,
+            src_ip: from,
+        };
+        // Not by way of the runtime, which does not know of a new socket that it can be written to.
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+}
+
+/// Datagrams that are longer than a packet are sent in fragments, as by any socket: what is forwarded may be long. Over
+/// IPv6 the crate forbids it for good.
+#[cfg(target_os = "linux")]
+fn allow_fragments(socket: &UdpSocket) {
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
+    // A socket of IPv6 alone has no such option.
+    set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::WANT).ok();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allow_fragments(_: &UdpSocket) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(address: &str) -> DatagramSocket {
+        DatagramSocket::new(std::net::UdpSocket::bind(address).unwrap()).unwrap()
+    }
+
+    async fn next(socket: &DatagramSocket) -> Vec<(DatagramPath, Vec<u8>)> {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut received = Vec::new();
+        while received.is_empty() {
+            socket.readable().await.unwrap();
+            let read = socket.try_receive(&mut buffer, |path, bytes| {
+                received.push((path, bytes.to_vec()));
+            });
+            let is_early = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+            assert!(read.as_ref().map_or_else(is_early, |()| true), "{read:?}");
+        }
+        received
+    }
+
+    #[test]
+    fn datagrams_have_both_addresses_and_their_ecn_bits() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (server, client) = (bound("0.0.0.0:0"), bound("127.0.0.1:0"));
+            let at = |ip: [u8; 4], socket: &DatagramSocket| {
+                SocketAddr::from((ip, socket.local().port()))
+            };
+            let long = vec![b'x'; 60_000];
+            for (bytes, ecn) in [
+                (&b"hello"[..], None),
+                (b"", None),
+                (&long, Some(EcnCodepoint::Ect0)),
+                (b"full", Some(EcnCodepoint::Ce)),
+            ] {
+                // The whole network 127.0.0.0/8 is this machine.
+                let to = at([127, 0, 0, 7], &server);
+                client.try_send(to, None, ecn, bytes).unwrap();
+                let received = next(&server).await;
+                let path = DatagramPath {
+                    peer: client.local(),
+                    local: to,
+                    ecn,
+                };
+                assert_eq!(received, [(path, bytes.to_vec())]);
+                let from = Some(path.local.ip());
+                server.try_send(path.peer, from, ecn, b"reply").unwrap();
+                let [(reply, _)] = &next(&client).await[..] else {
+                    panic!("there is one reply");
+                };
+                assert_eq!((reply.peer, reply.ecn), (to, ecn));
+            }
+        });
+    }
+}
