@@ -122,10 +122,10 @@ fn merge(whole: &mut Object, key: &str, value: &Value) {
                 }
             }
         }
-        ("enum", Value::Array(known), Value::Array(more)) => {
-            if known.iter().any(|value| more.contains(value)) {
-                known.retain(|value| more.contains(value));
-            }
+        ("enum", Value::Array(known), Value::Array(more))
+            if known.iter().any(|value| more.contains(value)) =>
+        {
+            known.retain(|value| more.contains(value));
         }
         ("minimum" | "minLength" | "minItems", known, more) if is_below(known, more) => {
             *known = more.clone();

@@ -132,7 +132,8 @@ pub(super) fn options(table: &mut Table<'_>, directory: &Path) -> Option<Upstrea
             Some("auto") => Some(Speaks::Negotiated),
             Some("http1") => Some(Speaks::Http1),
             Some("http2") => Some(Speaks::Http2),
-            Some(_) => value.wrong("is \"auto\", \"http1\" or \"http2\""),
+            Some("http3") => Some(Speaks::Http3),
+            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\" or \"http3\""),
             None => None,
         };
         is_whole &= speaks.is_some();

@@ -206,6 +206,10 @@ impl Body for Download {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // An exact length would have HTTP/1 announce it, and then there is no room for trailers.
+        if self.first.iter().any(Frame::is_trailers) {
+            return SizeHint::default();
+        }
         let ready: usize = self
             .first
             .iter()

@@ -90,6 +90,23 @@ pub(super) fn run(call: &Call<'_>) -> Result<Value, String> {
     Ok(made(call, known))
 }
 
+/// Helpers that make something up by their own names.
+pub(super) fn short(call: &Call<'_>) -> Result<Value, String> {
+    let fake = match call.name {
+        "firstName" => Fake::FirstName,
+        "lastName" => Fake::LastName,
+        "email" => Fake::Email,
+        "city" => Fake::City,
+        "country" => Fake::Country,
+        "street" => Fake::Street,
+        "phone" => Fake::Phone,
+        "company" => Fake::Company,
+        "ipv4" => Fake::Ipv4,
+        other => return Err(format!("`{other}` is not known here")),
+    };
+    Ok(made(call, fake))
+}
+
 /// Whether a call of `faker` is known, as far as its template says.
 pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
     let Some(Parameter::Literal(Value::String(name))) = helper.params.first() else {
@@ -106,7 +123,7 @@ pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
 }
 
 /// Something made up.
-pub(super) fn made(call: &Call<'_>, fake: Fake) -> Value {
+fn made(call: &Call<'_>, fake: Fake) -> Value {
     let text = call.with(|rng| fake.make(rng));
     match fake {
         Fake::Boolean => (text == "true").into(),
@@ -150,7 +167,7 @@ fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<
         None => digits,
     };
     let scale = 10_f64.powf(digits.clamp(0.0, 15.0).trunc());
-    let chosen = call.with(|rng| rng.f64()) * (most - least) + least;
+    let chosen = call.with(fastrand::Rng::f64) * (most - least) + least;
     Ok(of_number(
         ((chosen * scale).round() / scale).clamp(least, most),
     ))
@@ -195,7 +212,7 @@ fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, Str
         } else {
             86_400.0
         };
-    let share = call.with(|rng| rng.f64()) * (most - least) + least;
+    let share = call.with(fastrand::Rng::f64) * (most - least) + least;
     #[expect(
         clippy::cast_possible_truncation,
         reason = "parts of a second do not matter"

@@ -194,6 +194,10 @@ fn templates_of_mockoon_are_filled() {
             "x a+b 5",
         ),
         (
+            "{{len (split (email) '@')}} {{#if (includes (ipv4) '192.0.2.')}}ip{{/if}}",
+            "2 ip",
+        ),
+        (
             "{{date '2026' '2026' 'yyyy-MM-dd'}} {{date '2026-01-31' '2026-01-31' 'd'}}",
             "2026-01-01 31",
         ),

@@ -598,7 +598,8 @@ impl Endpoint {
             {
                 Ok(Segment::Param(name.to_owned()))
             }
-            None if !segment.contains(['*', '(', ')', '?', '+', ':', '{', '}']) => {
+            // Braces mean nothing in Express 4.
+            None if !segment.contains(['*', '(', ')', '?', '+', ':']) => {
                 Ok(Segment::Text(segment.to_owned()))
             }
             _ => pattern_of(segment)
@@ -613,7 +614,9 @@ impl Endpoint {
         let has = |wanted: fn(&Segment) -> bool| self.segments.iter().any(wanted);
         let has_rest = has(|it| matches!(it, Segment::Rest | Segment::Pattern(_)));
         let has_params = has(|it| matches!(it, Segment::Param(_)));
-        let mut when = if has_rest {
+        // In patterns of ours they are places.
+        let has_braces = has(|it| matches!(it, Segment::Text(text) if text.contains('{')));
+        let mut when = if has_rest || has_params && has_braces {
             When::of(&["url_path"], test("regex", self.pattern(None)))
         } else if has_params {
             let segments = self.segments.iter().map(|segment| match segment {

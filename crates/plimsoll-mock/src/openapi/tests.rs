@@ -235,7 +235,7 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
     assert_eq!(ask(&lenient, "POST", "/pets", &[], "x").0, 201);
 }
 
-const FORMS: &str = r##"{
+const FORMS: &str = r#"{
   "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
   "paths": {
     "/form": {"post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {
@@ -255,7 +255,7 @@ const FORMS: &str = r##"{
     "/errors": {"get": {"responses": {"5XX": {"description": ""}, "404": {"description": ""}}}}
   },
   "components": {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "key"}, "b": {"type": "http", "scheme": "basic"}}}
-}"##;
+}"#;
 
 #[test]
 fn forms_are_validated_field_by_field() {

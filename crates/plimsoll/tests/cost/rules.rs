@@ -231,7 +231,7 @@ pub(crate) const CASES: &[Case] = &[
                 "request.multipart = { request.body.json.\"a\" = \"x\" }",
                 MULTIPART,
                 it,
-            )
+            );
         },
     ),
     case(

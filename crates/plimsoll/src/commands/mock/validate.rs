@@ -59,10 +59,7 @@ fn contents(document: &OpenApi) -> String {
         } else {
             "the content made"
         };
-        text.push_str(&format!(
-            "\n  {}, {whose}: {}",
-            unfit.response, unfit.reason
-        ));
+        text.extend(["\n  ", &unfit.response, ", ", whose, ": ", &unfit.reason]);
     }
     text
 }
