@@ -18,8 +18,8 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
     /// The address that the client connected to.
     pub local: SocketAddr,
-    /// What the handshake agreed on, if the connection is encrypted.
-    pub tls: Option<TlsInfo>,
+    /// What the handshake agreed on, if the connection is encrypted. Boxed: connections in the clear need no room for it.
+    pub tls: Option<Box<TlsInfo>>,
 }
 
 /// What a client and the server agreed on in the handshake of TLS.
@@ -85,7 +85,7 @@ impl Ends {
             id: place.id(),
             peer: self.peer,
             local: self.local,
-            tls,
+            tls: tls.map(Box::new),
         })
     }
 }

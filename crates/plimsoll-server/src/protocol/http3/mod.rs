@@ -65,7 +65,7 @@ pub(crate) async fn serve(
             Some(address) => SocketAddr::new(address, local.port()),
             None => local,
         },
-        tls: Some(TlsInfo::of_quic(&quic)),
+        tls: Some(Box::new(TlsInfo::of_quic(&quic))),
     });
     let limits = place.worker.limits();
     let place = Rc::new(place);
