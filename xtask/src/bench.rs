@@ -1,13 +1,15 @@
 //! `cargo xtask bench NAME`: a benchmark of bench/, by `plimsoll compare` and nothing else.
 
+mod network;
 mod peers;
 mod plan;
 mod table;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use clap::Args;
 use serde_json::Value;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use crate::packages;
 use crate::step;
 use crate::{Failure, Outcome};
+use network::Network;
 use plan::{Case, Plan};
 
 /// Which benchmark, and how
@@ -76,13 +79,17 @@ struct Bench<'a> {
     directory: PathBuf,
     /// The first is that of the URL; the others are for servers that need more.
     ports: [u16; 3],
+    /// Where the operands run, if the system permits one of their own.
+    network: Option<Network>,
+    /// What runs through all trials; stopped with the value.
+    background: Vec<Child>,
 }
 
 impl<'a> Bench<'a> {
     fn prepare(root: &'a Path, plan: &'a Plan, arguments: &Arguments) -> Result<Self, Failure> {
         let target = target_directory(root)?;
         let ports = free_ports()?;
-        let bench = Self {
+        let mut bench = Self {
             root,
             plan,
             quick: arguments.quick,
@@ -90,6 +97,8 @@ impl<'a> Bench<'a> {
             peers: target.join("peers"),
             directory: target.join(format!("bench-{}", std::process::id())),
             ports,
+            network: None,
+            background: Vec::new(),
         };
         if arguments.install_peers {
             peers::install(root, &bench.peers, &plan.programs())?;
@@ -111,7 +120,23 @@ impl<'a> Bench<'a> {
         for words in &plan.server.prepare {
             bench.prepare_server(words)?;
         }
+        bench.network = Network::new(root);
+        for words in &plan.server.background {
+            let child = bench.start(words)?;
+            bench.background.push(child);
+        }
         Ok(bench)
+    }
+
+    fn start(&self, words: &[String]) -> Result<Child, Failure> {
+        let (program, arguments) = words
+            .split_first()
+            .ok_or("an empty command in background")?;
+        let arguments = arguments.iter().map(|argument| self.filled(argument));
+        let mut command = self.command(self.filled(program));
+        command.args(arguments).env("PATH", self.search_path()?);
+        let child = command.spawn();
+        child.map_err(|error| format!("cannot run `{program}`: {error}").into())
     }
 
     fn prepare_server(&self, words: &[String]) -> Outcome {
@@ -121,6 +146,14 @@ impl<'a> Bench<'a> {
         let arguments = arguments.iter().map(|argument| self.filled(argument));
         let mut command = Command::new(self.filled(program));
         step::output(self.root, command.args(arguments)).map(drop)
+    }
+
+    /// A command that runs where the operands do.
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        match &self.network {
+            Some(network) => network.enter(program),
+            None => Command::new(program),
+        }
     }
 
     /// Every operand's program, and the server's, can be found.
@@ -143,7 +176,7 @@ impl<'a> Bench<'a> {
         };
         let seconds = case.seconds.unwrap_or(seconds);
         let server = &self.plan.server;
-        let mut command = Command::new(self.release.join("plimsoll"));
+        let mut command = self.command(self.release.join("plimsoll"));
         command
             .args(["compare", "--json"])
             .args(["--trials", &trials.to_string()])
@@ -236,6 +269,12 @@ impl<'a> Bench<'a> {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
+        for child in &mut self.background {
+            let ended = child.kill().and_then(|()| child.wait());
+            if let Err(error) = ended {
+                eprintln!("cannot stop process {}: {error}", child.id());
+            }
+        }
         // It may not have been made; a leftover lies in the target directory.
         fs::remove_dir_all(&self.directory).ok();
     }

@@ -60,6 +60,9 @@ pub(super) struct Server {
     /// Commands to be run once the files are there.
     #[serde(default)]
     pub(super) prepare: Vec<Vec<String>>,
+    /// Commands that run through all trials, such as what gateways forward to.
+    #[serde(default)]
+    pub(super) background: Vec<Vec<String>>,
     /// Files by their names, written into `{dir}`.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,

@@ -33,10 +33,11 @@ fn every_pair_carries_content_both_ways() {
     ];
     let mut text = format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{LISTEN_TLS}");
     for (name, url, protocol) in &backs {
-        text += &format!(
+        let part = format!(
             "[[route]]\nprefix = \"/{name}\"\nproxy = \"{name}\"\n\
              [upstream.{name}]\nservers = [\"{url}\"]\nprotocol = \"{protocol}\"\ntls = {{ insecure = true }}\n"
         );
+        text.push_str(&part);
     }
     let gateway = Served::new(&text);
     let (clear, tls) = (gateway.addresses[0], gateway.addresses[1]);
