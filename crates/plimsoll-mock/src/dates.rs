@@ -98,7 +98,7 @@ pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
             Piece::Field(letter, count) => {
                 push(&mut text, time, letter, count).ok_or_else(|| {
                     format!("`{letter}` of the date format `{pattern}` is not known here")
-                })?
+                })?;
             }
         }
     }

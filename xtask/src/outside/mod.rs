@@ -8,13 +8,21 @@ mod contracts;
 
 mod documents;
 
+mod examples;
+
 mod exchange;
+
+mod go;
 
 mod http11probe;
 
 mod jsonpath;
 
+mod node_files;
+
 mod prism;
+
+mod redirects;
 
 mod stubr;
 
@@ -62,7 +70,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 9] = [
+const SUITES: [Suite; 17] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -107,6 +115,46 @@ const SUITES: [Suite; 9] = [
         name: "spring-cloud-contract",
         about: "WireMock mappings that have to load",
         run: contracts::run,
+    },
+    Suite {
+        name: "wiremock.org",
+        about: "mappings in WireMock's documentation that have to be carried over whole",
+        run: examples::wiremock_org,
+    },
+    Suite {
+        name: "mock-samples",
+        about: "Mockoon's sample environments that have to be carried over whole",
+        run: examples::mock_samples,
+    },
+    Suite {
+        name: "har-to-k6",
+        about: "HAR files that have to be read whole",
+        run: examples::har_to_k6,
+    },
+    Suite {
+        name: "send",
+        about: "requests for static files to `plimsoll serve`",
+        run: node_files::send,
+    },
+    Suite {
+        name: "serve-static",
+        about: "requests for static files to `plimsoll serve`",
+        run: node_files::serve_static,
+    },
+    Suite {
+        name: "workers-sdk",
+        about: "Cloudflare's `_redirects`, served",
+        run: redirects::cloudflare,
+    },
+    Suite {
+        name: "build",
+        about: "Netlify's `_redirects`, served",
+        run: redirects::netlify,
+    },
+    Suite {
+        name: "go",
+        about: "requests that Go's net/http accepts or rejects",
+        run: go::run,
     },
 ];
 

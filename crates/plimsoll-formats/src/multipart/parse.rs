@@ -201,17 +201,12 @@ fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(header).filter(|header| !header.is_empty());
     std::iter::from_fn(move || {
         let text = rest?;
-        let line = match memmem::find(text, b"\r\n") {
-            Some(at) => {
-                rest = text.get(at + b"\r\n".len()..);
-                text.get(..at)?
-            }
-            None => {
-                rest = None;
-                text
-            }
+        let Some(at) = memmem::find(text, b"\r\n") else {
+            rest = None;
+            return Some(text);
         };
-        Some(line)
+        rest = text.get(at + b"\r\n".len()..);
+        text.get(..at)
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::random::Dice;
 use super::schema::{Document, Unmade};
-use super::{METHODS, load, text_of};
+use super::{METHODS, load, parameters_of, text_of};
 use crate::{Place, ReadFile, Remark};
 
 mod standalone;
@@ -346,22 +346,18 @@ impl Reader<'_> {
     /// Those of the operation, then those of its path that it does not describe anew.
     fn parameters(&mut self, at: &str, item: &Value, operation: &Value) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> = Vec::new();
-        for of in [operation, item] {
-            let list = of.get("parameters").and_then(Value::as_array);
-            for (number, parameter) in (1..).zip(list.into_iter().flatten()) {
-                let at = format!("{at}.parameters[{number}]");
-                let Some(parameter) = self.resolve(&at, parameter) else {
-                    continue;
-                };
-                let Some(parameter) = self.parameter(&at, &parameter) else {
-                    continue;
-                };
-                let is_known = parameters
-                    .iter()
-                    .any(|it| it.name == parameter.name && it.place == parameter.place);
-                if !is_known {
-                    parameters.push(parameter);
-                }
+        for (at, parameter) in parameters_of(at, item, operation) {
+            let Some(parameter) = self.resolve(&at, parameter) else {
+                continue;
+            };
+            let Some(parameter) = self.parameter(&at, &parameter) else {
+                continue;
+            };
+            let is_known = parameters
+                .iter()
+                .any(|it| it.name == parameter.name && it.place == parameter.place);
+            if !is_known {
+                parameters.push(parameter);
             }
         }
         parameters

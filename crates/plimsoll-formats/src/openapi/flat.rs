@@ -33,11 +33,7 @@ impl<'a> Flattening<'_, 'a> {
         self.flat_within(schema, DEEPEST)
     }
 
-    fn flat_within<'v>(
-        &mut self,
-        schema: &'v Value,
-        levels: u32,
-    ) -> Result<Cow<'v, Value>, Unmade>
+    fn flat_within<'v>(&mut self, schema: &'v Value, levels: u32) -> Result<Cow<'v, Value>, Unmade>
     where
         'a: 'v,
     {
@@ -54,7 +50,9 @@ impl<'a> Flattening<'_, 'a> {
             return Ok(Cow::Borrowed(schema));
         };
         let own = own.iter().filter(|(key, _)| !keys.contains(&key.as_str()));
-        let mut whole: Object = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut whole: Object = own
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         for part in parts("allOf").into_iter().flatten() {
             self.add(&mut whole, part, levels)?;
         }
@@ -124,10 +122,10 @@ fn merge(whole: &mut Object, key: &str, value: &Value) {
                 }
             }
         }
-        ("enum", Value::Array(known), Value::Array(more)) => {
-            if known.iter().any(|value| more.contains(value)) {
-                known.retain(|value| more.contains(value));
-            }
+        ("enum", Value::Array(known), Value::Array(more))
+            if known.iter().any(|value| more.contains(value)) =>
+        {
+            known.retain(|value| more.contains(value));
         }
         ("minimum" | "minLength" | "minItems", known, more) if is_below(known, more) => {
             *known = more.clone();

@@ -406,5 +406,20 @@ fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
+/// The parameters of an operation, then those of its path, each with its place.
+///
+/// - `at`: the place of the operation.
+fn parameters_of<'v>(
+    at: &str,
+    item: &'v Value,
+    operation: &'v Value,
+) -> impl Iterator<Item = (String, &'v Value)> {
+    [operation, item].into_iter().flat_map(move |of| {
+        let list = of.get("parameters").and_then(Value::as_array);
+        let list = (1..).zip(list.into_iter().flatten());
+        list.map(move |(number, parameter)| (format!("{at}.parameters[{number}]"), parameter))
+    })
+}
+
 #[cfg(test)]
 mod tests;

@@ -249,7 +249,8 @@ fn schema_of(of: &Value) -> Result<&Value, Unmade> {
 pub(super) fn is_object(schema: &Value) -> bool {
     let has = |key: &str| schema.get(key).is_some();
     let is_other = kind(schema).is_some_and(|kind| kind != "object");
-    !is_other && (has("properties") || kind(schema) == Some("object") || has("additionalProperties"))
+    !is_other
+        && (has("properties") || kind(schema) == Some("object") || has("additionalProperties"))
 }
 
 /// Whether a value can be a schema.

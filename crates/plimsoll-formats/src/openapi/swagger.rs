@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::api::Object;
 use super::schema::Document;
-use super::{METHODS, walk};
+use super::{METHODS, parameters_of, walk};
 use crate::{Place, Remark};
 
 /// The keys of a parameter or a header that describe its value.
@@ -190,21 +190,17 @@ impl<'a> Converter<'a, '_> {
     /// Those of the operation, then those of its path that it does not override.
     fn parameters(&mut self, at: &str, item: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
         let mut all: Vec<&Value> = Vec::new();
-        for of in [operation, item] {
-            let list = of.get("parameters").and_then(Value::as_array);
-            for (number, parameter) in (1..).zip(list.into_iter().flatten()) {
-                let at = format!("{at}.parameters[{number}]");
-                let Some(parameter) = self.resolve(&at, parameter) else {
-                    continue;
-                };
-                let is_same = |other: &&Value| {
-                    let same = |key: &str| other.get(key) == parameter.get(key);
-                    // An operation has one body, whatever its name.
-                    same("in") && (same("name") || parameter.get("in") == Some(&json!("body")))
-                };
-                if !all.iter().any(is_same) {
-                    all.push(parameter);
-                }
+        for (at, parameter) in parameters_of(at, item, operation) {
+            let Some(parameter) = self.resolve(&at, parameter) else {
+                continue;
+            };
+            let is_same = |other: &&Value| {
+                let same = |key: &str| other.get(key) == parameter.get(key);
+                // An operation has one body, whatever its name.
+                same("in") && (same("name") || parameter.get("in") == Some(&json!("body")))
+            };
+            if !all.iter().any(is_same) {
+                all.push(parameter);
             }
         }
         all
@@ -247,7 +243,8 @@ fn form(fields: &[&Value], consumes: &[String]) -> Value {
         .filter_map(|field| Some((name(field)?, field_schema(field))));
     let properties: Object = properties.collect();
     let encoding = fields.iter();
-    let encoding = encoding.filter_map(|field| Some((name(field)?, Value::Object(list_style(field)?))));
+    let encoding =
+        encoding.filter_map(|field| Some((name(field)?, Value::Object(list_style(field)?))));
     let encoding: Object = encoding.collect();
     let required = fields.iter().filter(|field| is_required(field));
     let required: Vec<String> = required.filter_map(|field| name(field)).collect();

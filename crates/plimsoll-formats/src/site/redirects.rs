@@ -82,6 +82,7 @@ fn netlify(line: &str, number: usize) -> Result<RedirectRule, String> {
         None if from.starts_with('/') => (None, (*from).to_owned()),
         None => return Err(format!("`{from}` is neither a path nor a URL")),
     };
+    let from = with_single_slashes(&from);
     if from.starts_with("/.netlify") {
         return Err("paths below /.netlify are not to be redirected".to_owned());
     }
@@ -157,6 +158,14 @@ fn netlify_status(word: &str) -> Option<(u16, bool)> {
     Some((status, digits.len() < word.len()))
 }
 
+/// A path whose repeated slashes are one, as in the paths of requests.
+fn with_single_slashes(path: &str) -> String {
+    let mut before = None;
+    let mut plain = path.to_owned();
+    plain.retain(|character| before.replace(character) != Some('/') || character != '/');
+    plain
+}
+
 fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, String> {
     let line = line.split_once(" #").map_or(line, |(rule, _)| rule);
     let words: Vec<_> = line.split_whitespace().collect();
@@ -169,7 +178,7 @@ fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, String> {
         return Err(format!("`{from}`: only paths can be redirected"));
     }
     let from = from.split('?').next().unwrap_or_default();
-    let from = format!("/{}", from.trim_start_matches('/'));
+    let from = with_single_slashes(&format!("/{from}"));
     if from.matches('*').count() > 1 {
         return Err("has more than one `*`".to_owned());
     }

@@ -214,7 +214,7 @@ fn cloudflare_matches_paths_without_their_query() {
         .iter()
         .map(|rule| rule.from.as_str())
         .collect();
-    assert_eq!(from, ["/c", "/://so;`me"]);
+    assert_eq!(from, ["/c", "/:/so;`me"]);
     assert_eq!(parsed.remarks.len(), 1);
     assert!(parsed.remarks[0].message.contains("`?x=1` is ignored"));
 }
@@ -227,4 +227,17 @@ fn a_path_has_a_hundred_fields_at_most() {
     assert_eq!(rules.entries[0].fields.len(), 100);
     assert_eq!(rules.remarks.len(), 2);
     assert!(rules.remarks[0].message.contains("100 fields already"));
+}
+
+#[test]
+fn repeated_slashes_of_paths_are_one() {
+    for dialect in [Dialect::Netlify, Dialect::Cloudflare] {
+        let parsed = parse_redirects("/a//b///c https://x.example//y 301", dialect);
+        let shown: Vec<_> = parsed
+            .entries
+            .iter()
+            .map(|rule| (rule.from.as_str(), rule.to.as_str()))
+            .collect();
+        assert_eq!(shown, [("/a/b/c", "https://x.example//y")]);
+    }
 }

@@ -18,13 +18,11 @@ use crate::upstream::{
 
 /// The upstream; `None` if anything in its table is wrong.
 pub(super) fn compile(name: &str, mut table: Table<'_>, directory: &Path) -> Option<UpstreamPlan> {
-    let servers = match table.take("servers") {
-        Some(value) => servers(value),
-        None => {
-            table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
-            None
-        }
-    };
+    let servers = table.take("servers");
+    if servers.is_none() {
+        table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
+    }
+    let servers = servers.and_then(self::servers);
     let options = options(&mut table, directory);
     let (servers, options) = (servers?, options?);
     let plan = UpstreamPlan::new(name, servers, options);
@@ -63,13 +61,11 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
         });
     }
     let mut table = value.table()?;
-    let endpoint = match table.take("url") {
-        Some(url) => endpoint(&url, known),
-        None => {
-            table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
-            None
-        }
-    };
+    let url = table.take("url");
+    if url.is_none() {
+        table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
+    }
+    let endpoint = url.and_then(|url| endpoint(&url, known));
     // 0 drains a server: it is kept, checked and shown, and gets no requests.
     let weight = table.count("weight", 0..=1000);
     table.finish();
@@ -132,7 +128,8 @@ pub(super) fn options(table: &mut Table<'_>, directory: &Path) -> Option<Upstrea
             Some("auto") => Some(Speaks::Negotiated),
             Some("http1") => Some(Speaks::Http1),
             Some("http2") => Some(Speaks::Http2),
-            Some(_) => value.wrong("is \"auto\", \"http1\" or \"http2\""),
+            Some("http3") => Some(Speaks::Http3),
+            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\" or \"http3\""),
             None => None,
         };
         is_whole &= speaks.is_some();
@@ -207,7 +204,10 @@ fn trust(tls: &mut Table<'_>, directory: &Path) -> Option<Trust> {
     match (tls.boolean("insecure"), ca) {
         (Some(true), None) => Some(Trust::Anyone),
         (Some(true), Some(_)) => {
-            tls.wrong("`insecure` trusts every server, so `ca` has no effect", None);
+            tls.wrong(
+                "`insecure` trusts every server, so `ca` has no effect",
+                None,
+            );
             None
         }
         (_, Some(file)) => Some(Trust::Only(directory.join(file))),

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::Exchange;
 use plimsoll_model::Failure;
 use plimsoll_server::{BodyError, RequestBody, StreamError};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use crate::upstream::ServerUse;
 
@@ -157,10 +157,9 @@ impl Download {
     }
 
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let deadline = Instant::now() + self.idle;
         let timer = self
             .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
         timer.as_mut().poll(context)
     }
 }
@@ -193,7 +192,9 @@ impl Body for Download {
                 Poll::Ready(None)
             }
             Poll::Pending => match download.poll_silence(context) {
-                Poll::Ready(()) => Poll::Ready(Some(Err("the server was silent for too long".into()))),
+                Poll::Ready(()) => {
+                    Poll::Ready(Some(Err("the server was silent for too long".into())))
+                }
                 Poll::Pending => Poll::Pending,
             },
         }
@@ -204,6 +205,10 @@ impl Body for Download {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // An exact length would have HTTP/1 announce it, and then there is no room for trailers.
+        if self.first.iter().any(Frame::is_trailers) {
+            return SizeHint::default();
+        }
         let ready: usize = self
             .first
             .iter()

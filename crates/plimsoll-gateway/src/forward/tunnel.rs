@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use plimsoll_client::forward::{ResponseHead, Upgraded};
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, TakeOver, Version};
@@ -19,7 +19,7 @@ use super::Local;
 use crate::upstream::ServerUse;
 
 /// How long neither side may send anything. An hour, as haproxy's documentation suggests for tunnels.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);
 
 /// The opening of a WebSocket (RFC 6455, section 4; over HTTP/2 RFC 8441).
 #[derive(Debug)]

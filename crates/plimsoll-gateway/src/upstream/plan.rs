@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::forward::{PoolOptions, Speaks};
-use plimsoll_client::{ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint};
+use plimsoll_client::{
+    ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, QuicError, QuicOptions,
+};
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
 
 use super::{Ejection, HealthCheck, KeySource, RetryPolicy};
@@ -51,8 +53,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
-            response: Duration::from_secs(60),
-            idle: Duration::from_secs(60),
+            response: Duration::from_mins(1),
+            idle: Duration::from_mins(1),
         }
     }
 }
@@ -88,6 +90,10 @@ pub(crate) enum UpstreamError {
     NoWeight,
     #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
     Tls(#[from] TlsError),
+    #[error("`protocol = \"http3\"` needs servers with https://")]
+    QuicWithoutTls,
+    #[error(transparent)]
+    Quic(#[from] QuicError),
     #[error(transparent)]
     Connect(#[from] ConnectPlanError),
 }
@@ -113,7 +119,8 @@ impl UpstreamPlan {
         let alpn: &[&[u8]] = match options.pool.speaks {
             Speaks::Http1 => &[b"http/1.1"],
             Speaks::Http2 => &[b"h2"],
-            _ => &[b"h2", b"http/1.1"],
+            Speaks::Http3 => &[b"h3"],
+            Speaks::Negotiated => &[b"h2", b"http/1.1"],
         };
         let settings = TlsSettings {
             trust: options.trust.clone(),
@@ -123,8 +130,21 @@ impl UpstreamPlan {
         };
         // The system's roots are read only where they are needed.
         let tls = is_tls.then(|| settings.compile()).transpose()?;
+        let quic = if options.pool.speaks == Speaks::Http3 {
+            let (Some(tls), true) = (&tls, servers.iter().all(|it| it.endpoint.is_tls())) else {
+                return Err(UpstreamError::QuicWithoutTls);
+            };
+            let quic = QuicOptions {
+                stream_window: Some(options.pool.stream_window),
+                ..QuicOptions::default()
+            };
+            Some(quic.compile(tls, false)?)
+        } else {
+            None
+        };
         let connect = ConnectPlan::new(ConnectOptions {
             tls,
+            quic,
             timeout: Some(options.timeouts.connect),
             ..ConnectOptions::default()
         })?;

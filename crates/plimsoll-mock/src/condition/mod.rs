@@ -229,7 +229,7 @@ impl Condition {
                 values.join(", ")
             }
         };
-        let text = |value: &[u8]| shown(&String::from_utf8_lossy(value));
+        let of_bytes = |value: &[u8]| shown(&String::from_utf8_lossy(value));
         let of = |pairs, name: &str| joined(values(pairs, name).map(shown).collect());
         match self {
             Self::Path(_) | Self::Pattern(_) => shown(&asked.path),
@@ -268,7 +268,7 @@ impl Condition {
                 || "no operation of GraphQL".to_owned(),
                 |operation| cut(&operation.to_string()),
             ),
-            Self::Part(test) => cut(&test.found(asked)),
+            Self::Part(_) => cut(&PartTest::found(asked)),
             Self::Call(call) => call.found(asked),
             Self::State(scenario, _) => shown(&scenario.state(asked)),
             Self::Peer(_) => asked.peer.ip().to_string(),
@@ -276,12 +276,12 @@ impl Condition {
             Self::Template(test) => cut(&test.found(asked)),
             Self::RawPath(_) => shown(asked.own_path()),
             Self::Url(_) => shown(&asked.own_url()),
-            Self::Body(_) => joined(body(asked).into_iter().map(text).collect()),
+            Self::Body(_) => joined(body(asked).into_iter().map(of_bytes).collect()),
             Self::EqualJson(_) => asked
                 .json()
                 .map_or_else(|| no_json(asked), |json| cut(&json.to_string())),
             Self::Method(_) => asked.method.to_owned(),
-            Self::Header(name, _) => joined(asked.header_values(name).map(text).collect()),
+            Self::Header(name, _) => joined(asked.header_values(name).map(of_bytes).collect()),
             Self::Query(name, _) => of(asked.parameters(), name),
             Self::Cookie(name, _) => of(asked.cookies(), name),
             Self::Form(name, _) => of(asked.form(), name),

@@ -31,7 +31,7 @@ impl TemplateTest {
     pub(super) fn is_met_by(&self, asked: &Asked<'_>) -> bool {
         let text = self.written.fill(asked);
         match &self.expected {
-            Expected::Test(test) => test.is_met_by_any([text.as_str()].into_iter()),
+            Expected::Test(expected) => expected.is_met_by_any([text.as_str()].into_iter()),
             Expected::Same(_, other) => text == other.fill(asked),
         }
     }

@@ -127,7 +127,9 @@ fn one(
     let places = table.take("template");
     let places = places.as_ref().map_or(Places::None, template);
     let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
-    let parameters = table.take("parameters").and_then(|value| parameters(&value));
+    let parameters = table
+        .take("parameters")
+        .and_then(|value| parameters(&value));
     let making = Making {
         data: match parameters {
             Some(parameters) => Arc::new(context.data.with_parameters(parameters)),
@@ -421,9 +423,14 @@ fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
 
 fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
     value.check(match making.places {
-        Places::Foreign(dialect) => {
-            Written::foreign(text, dialect, form, &making.chance, making.names, &making.data)
-        }
+        Places::Foreign(dialect) => Written::foreign(
+            text,
+            dialect,
+            form,
+            &making.chance,
+            making.names,
+            &making.data,
+        ),
         _ => Written::new(text, form, making.chance.clone(), making.names),
     })
 }

@@ -10,10 +10,12 @@ use crate::template::{Chance, Dialect, Form, Written};
 
 /// A table, or a list of tables of which each is one condition; nothing if one is wrong.
 pub(super) fn tests(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
-    let tests = value
-        .elements()
-        .into_iter()
-        .map(|value| Some(Condition::Template(Box::new(test(value.table()?, context)?))));
+    let tests = value.elements().into_iter().map(|value| {
+        Some(Condition::Template(Box::new(test(
+            value.table()?,
+            context,
+        )?)))
+    });
     // Every error is noted before it is known that there was one.
     tests.collect::<Vec<_>>().into_iter().collect()
 }

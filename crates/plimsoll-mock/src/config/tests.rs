@@ -255,7 +255,10 @@ scenario = { name = "visits", count = true }
     let mut request = KeptRequest::made("GET", "/?a=1&b=2");
     request.fields = vec![("x-n".to_owned(), b"6".to_vec())];
     assert_eq!(answers(rules, &request), Some(1));
-    request.fields = vec![("x-n".to_owned(), b"5".to_vec()), ("c".to_owned(), b"2".to_vec())];
+    request.fields = vec![
+        ("x-n".to_owned(), b"5".to_vec()),
+        ("c".to_owned(), b"2".to_vec()),
+    ];
     assert_eq!(answers(rules, &request), Some(2));
     request.fields.clear();
     assert_eq!(answers(rules, &request), Some(3));
@@ -264,9 +267,18 @@ scenario = { name = "visits", count = true }
         ("request.multipart = { nam = \"x\" }", "nam"),
         ("request.number = { value = \"1\" }", "scenario"),
         ("request.template = { value = \"1\" }", "text"),
-        ("request.template = { text = \"{{x}}\", value = \"1\" }", "x"),
-        ("request.headers.x = { op = \"less_than\", value = \"a\" }", "must be a number"),
-        ("request.headers.x = { value = \"a\", format = \"unix\" }", "only"),
+        (
+            "request.template = { text = \"{{x}}\", value = \"1\" }",
+            "x",
+        ),
+        (
+            "request.headers.x = { op = \"less_than\", value = \"a\" }",
+            "must be a number",
+        ),
+        (
+            "request.headers.x = { value = \"a\", format = \"unix\" }",
+            "only",
+        ),
     ] {
         let rules = format!("[[rules]]\nwhen.{wrong}\nrespond.status = 200\n");
         let problems = parse(&rules, Path::new("/nonexistent")).unwrap_err();

@@ -431,8 +431,8 @@ pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
     let text = needed(value.as_ref(), op.as_ref())?;
     let value = value.as_ref()?;
     if let Some(order) = order {
-        let test = value.check(TimeTest::new(order, text))?;
-        return time_options(&options).map(|options| FieldTest::Time(test.with(options)));
+        let time = value.check(TimeTest::new(order, text))?;
+        return time_options(&options).map(|options| FieldTest::Time(time.with(options)));
     }
     let mut numbers = NumberOperator::ALL.into_iter();
     if let Some(operator) = numbers.find(|it| it.name() == name) {

@@ -11,6 +11,8 @@ use crate::template::Chance;
 
 /// One call of a helper.
 pub(super) struct Call<'c> {
+    /// What the helper is called.
+    pub(super) name: &'c str,
     /// Its arguments; of a block without any, what stands in the block.
     pub(super) arguments: Vec<&'c Value>,
     pub(super) options: BTreeMap<&'c str, &'c Value>,

@@ -22,8 +22,12 @@ const WITH_ARGUMENTS: [(&str, Run); 26] = [
         let amount = number(&float_between(call, 0.0, 1_000.0, 2.0)?).unwrap_or(0.0);
         Ok(format!("{amount:.2}").into())
     }),
-    ("location.latitude", |call| float_between(call, -90.0, 90.0, 4.0)),
-    ("location.longitude", |call| float_between(call, -180.0, 180.0, 4.0)),
+    ("location.latitude", |call| {
+        float_between(call, -90.0, 90.0, 4.0)
+    }),
+    ("location.longitude", |call| {
+        float_between(call, -180.0, 180.0, 4.0)
+    }),
     ("string.uuid", |call| Ok(call.with(uuid).into())),
     ("datatype.uuid", |call| Ok(call.with(uuid).into())),
     ("string.alpha", |call| Ok(characters(call, LETTERS))),
@@ -86,6 +90,23 @@ pub(super) fn run(call: &Call<'_>) -> Result<Value, String> {
     Ok(made(call, known))
 }
 
+/// Helpers that make something up by their own names.
+pub(super) fn short(call: &Call<'_>) -> Result<Value, String> {
+    let fake = match call.name {
+        "firstName" => Fake::FirstName,
+        "lastName" => Fake::LastName,
+        "email" => Fake::Email,
+        "city" => Fake::City,
+        "country" => Fake::Country,
+        "street" => Fake::Street,
+        "phone" => Fake::Phone,
+        "company" => Fake::Company,
+        "ipv4" => Fake::Ipv4,
+        other => return Err(format!("`{other}` is not known here")),
+    };
+    Ok(made(call, fake))
+}
+
 /// Whether a call of `faker` is known, as far as its template says.
 pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
     let Some(Parameter::Literal(Value::String(name))) = helper.params.first() else {
@@ -102,7 +123,7 @@ pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
 }
 
 /// Something made up.
-pub(super) fn made(call: &Call<'_>, fake: Fake) -> Value {
+fn made(call: &Call<'_>, fake: Fake) -> Value {
     let text = call.with(|rng| fake.make(rng));
     match fake {
         Fake::Boolean => (text == "true").into(),
@@ -136,7 +157,9 @@ fn float(call: &Call<'_>) -> Result<Value, String> {
 fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<Value, String> {
     let (least, most) = bounds(call, least, most)?;
     let given = ["fractionDigits", "dec", "precision"];
-    let mut given = given.iter().filter_map(|name| call.option(name).and_then(number));
+    let mut given = given
+        .iter()
+        .filter_map(|name| call.option(name).and_then(number));
     // A precision is a step, such as 0.01.
     let digits = match given.next() {
         Some(step) if step > 0.0 && step < 1.0 => -step.log10().floor(),
@@ -144,8 +167,10 @@ fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<
         None => digits,
     };
     let scale = 10_f64.powf(digits.clamp(0.0, 15.0).trunc());
-    let chosen = call.with(|rng| rng.f64()) * (most - least) + least;
-    Ok(of_number(((chosen * scale).round() / scale).clamp(least, most)))
+    let chosen = call.with(fastrand::Rng::f64) * (most - least) + least;
+    Ok(of_number(
+        ((chosen * scale).round() / scale).clamp(least, most),
+    ))
 }
 
 /// `min` and `max`, or the greatest number alone.
@@ -181,9 +206,17 @@ fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, String> {
 /// A time within so many units from now.
 fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, String> {
     let count = call.option(unit).and_then(number).unwrap_or(1.0).abs();
-    let seconds = count * if unit == "years" { 31_536_000.0 } else { 86_400.0 };
-    let share = call.with(|rng| rng.f64()) * (most - least) + least;
-    #[expect(clippy::cast_possible_truncation, reason = "parts of a second do not matter")]
+    let seconds = count
+        * if unit == "years" {
+            31_536_000.0
+        } else {
+            86_400.0
+        };
+    let share = call.with(fastrand::Rng::f64) * (most - least) + least;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "parts of a second do not matter"
+    )]
     let offset = (share * seconds) as i64;
     let time = dates::moved(&dates::now(), &format!("{offset} seconds"))?;
     dates::formatted(&time, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX").map(Value::from)

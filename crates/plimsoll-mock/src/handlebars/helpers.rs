@@ -5,7 +5,7 @@ use std::sync::Arc;
 use handlebars::JsonTruthy as _;
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
-    RenderErrorReason, Renderable, ScopedJson, StringOutput,
+    RenderErrorReason, Renderable, ScopedJson, StringOutput, Template,
 };
 use serde_json::Value;
 
@@ -32,14 +32,15 @@ pub(super) type Entry = (&'static str, Block, Run);
 const BUILT_IN: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
 
 /// Helpers that change what the template sees, or walk over their blocks.
-const SPECIAL: [(&str, Dialect); 7] = [
-    ("assign", Dialect::WireMock),
-    ("val", Dialect::WireMock),
-    ("setVar", Dialect::Mockoon),
-    ("repeat", Dialect::Mockoon),
-    ("switch", Dialect::Mockoon),
-    ("case", Dialect::Mockoon),
-    ("default", Dialect::Mockoon),
+const SPECIAL: [(&str, Dialect, Option<Act>); 7] = [
+    ("assign", Dialect::WireMock, Some(assign)),
+    ("val", Dialect::WireMock, Some(val)),
+    ("setVar", Dialect::Mockoon, Some(assign)),
+    ("repeat", Dialect::Mockoon, Some(mockoon::repeat)),
+    ("switch", Dialect::Mockoon, Some(mockoon::switch)),
+    // Parts of `switch`.
+    ("case", Dialect::Mockoon, None),
+    ("default", Dialect::Mockoon, None),
 ];
 
 const COMMON: [Entry; 14] = [
@@ -90,7 +91,7 @@ fn all(dialect: Dialect) -> impl Iterator<Item = &'static Entry> {
 /// Whether there is such a helper.
 pub(super) fn is_known(name: &str, dialect: Dialect) -> bool {
     BUILT_IN.contains(&name)
-        || SPECIAL.contains(&(name, dialect))
+        || SPECIAL.iter().any(|it| (it.0, it.1) == (name, dialect))
         || all(dialect).any(|(known, ..)| *known == name)
 }
 
@@ -140,16 +141,77 @@ pub(super) fn register(
             registry.unregister_helper(name);
         }
     }
-    match dialect {
-        Dialect::WireMock => {
-            registry.register_helper("assign", Box::new(Assign));
-            registry.register_helper("val", Box::new(Val));
+    for (name, _, act) in SPECIAL.iter().filter(|(_, known, _)| *known == dialect) {
+        if let Some(act) = act {
+            let chance = chance.clone();
+            registry.register_helper(name, Box::new(Special { act: *act, chance }));
         }
-        Dialect::Mockoon => {
-            registry.register_helper("setVar", Box::new(Assign));
-            registry.register_helper("repeat", Box::new(mockoon::Repeat(chance.clone())));
-            registry.register_helper("switch", Box::new(mockoon::Switch));
-        }
+    }
+}
+
+/// What a helper works with that writes by itself.
+pub(super) struct Scene<'s, 'reg: 'rc, 'rc> {
+    pub(super) helper: &'s Helper<'rc>,
+    pub(super) registry: &'reg Handlebars<'reg>,
+    pub(super) context: &'rc Context,
+    pub(super) render: &'s mut RenderContext<'reg, 'rc>,
+    pub(super) output: &'s mut dyn Output,
+    pub(super) chance: &'s Chance,
+}
+
+impl<'reg: 'rc, 'rc> Scene<'_, 'reg, 'rc> {
+    /// What a template comes to.
+    pub(super) fn rendered(&mut self, template: &'rc Template) -> Result<String, RenderError> {
+        let mut text = StringOutput::new();
+        template.render(self.registry, self.context, self.render, &mut text)?;
+        text.into_string()
+            .map_err(|error| RenderErrorReason::from(error).into())
+    }
+
+    /// Writes what a template comes to; nothing if there is none.
+    pub(super) fn write(&mut self, template: Option<&'rc Template>) -> HelperResult {
+        template.map_or(Ok(()), |it| {
+            it.render(self.registry, self.context, self.render, self.output)
+        })
+    }
+
+    /// The value of an argument.
+    pub(super) fn argument(&self, at: usize) -> Option<&Value> {
+        self.helper.param(at).map(handlebars::PathAndJson::value)
+    }
+
+    pub(super) fn option(&self, name: &str) -> Option<&Value> {
+        self.helper
+            .hash_get(name)
+            .map(handlebars::PathAndJson::value)
+    }
+}
+
+/// What such a helper does.
+pub(super) type Act = fn(&mut Scene<'_, '_, '_>) -> HelperResult;
+
+struct Special {
+    act: Act,
+    chance: Chance,
+}
+
+impl HelperDef for Special {
+    fn call<'reg: 'rc, 'rc>(
+        &self,
+        helper: &Helper<'rc>,
+        registry: &'reg Handlebars<'reg>,
+        context: &'rc Context,
+        render: &mut RenderContext<'reg, 'rc>,
+        output: &mut dyn Output,
+    ) -> HelperResult {
+        (self.act)(&mut Scene {
+            helper,
+            registry,
+            context,
+            render,
+            output,
+            chance: &self.chance,
+        })
     }
 }
 
@@ -174,6 +236,7 @@ impl Function {
         let call = Call {
             arguments: first.into_iter().chain(arguments).collect(),
             options: options.collect(),
+            name: helper.name(),
             model: context.data(),
             chance: &self.chance,
             data: &self.data,
@@ -216,7 +279,15 @@ impl HelperDef for Function {
         }
         let inner = match helper.template() {
             Some(template) if helper.is_block() && self.block == Block::Text => {
-                Some(Value::from(rendered(template, registry, context, render)?))
+                let mut scene = Scene {
+                    helper,
+                    registry,
+                    context,
+                    render,
+                    output,
+                    chance: &self.chance,
+                };
+                Some(Value::from(scene.rendered(template)?))
             }
             Some(_) => return Err(failed(helper.name(), "is no block")),
             None => None,
@@ -238,19 +309,6 @@ impl HelperDef for Function {
     }
 }
 
-/// What a template comes to.
-pub(super) fn rendered<'reg: 'rc, 'rc>(
-    template: &'rc handlebars::Template,
-    registry: &'reg Handlebars<'reg>,
-    context: &'rc Context,
-    render: &mut RenderContext<'reg, 'rc>,
-) -> Result<String, RenderError> {
-    let mut text = StringOutput::new();
-    template.render(registry, context, render, &mut text)?;
-    text.into_string()
-        .map_err(|error| RenderErrorReason::from(error).into())
-}
-
 /// Lists and objects as JSON, everything else as its text.
 pub(super) fn shown(value: &Value) -> String {
     match value {
@@ -265,61 +323,27 @@ pub(super) fn failed(name: &str, reason: &str) -> RenderError {
 }
 
 /// `{{assign 'name' value}}`, or with a block whose text is the value: sets a name for the rest of the template.
-struct Assign;
-
-impl HelperDef for Assign {
-    fn call<'reg: 'rc, 'rc>(
-        &self,
-        helper: &Helper<'rc>,
-        registry: &'reg Handlebars<'reg>,
-        context: &'rc Context,
-        render: &mut RenderContext<'reg, 'rc>,
-        _: &mut dyn Output,
-    ) -> HelperResult {
-        let name = helper.param(0).map(|it| shown(it.value()));
-        let name = name.ok_or_else(|| failed(helper.name(), "needs a name"))?;
-        let value = match helper.template() {
-            Some(template) => Value::from(rendered(template, registry, context, render)?),
-            None => helper
-                .param(1)
-                .map(|it| it.value().clone())
-                .unwrap_or_default(),
-        };
-        set(render, context, &name, value);
-        Ok(())
-    }
+fn assign(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
+    let name = scene.argument(0).map(shown);
+    let name = name.ok_or_else(|| failed(scene.helper.name(), "needs a name"))?;
+    let value = match scene.helper.template() {
+        Some(template) => Value::from(scene.rendered(template)?),
+        None => scene.argument(1).cloned().unwrap_or_default(),
+    };
+    set(scene.render, scene.context, &name, value);
+    Ok(())
 }
 
 /// `{{val value or='default' assign='name'}}`
-struct Val;
-
-impl HelperDef for Val {
-    fn call<'reg: 'rc, 'rc>(
-        &self,
-        helper: &Helper<'rc>,
-        _: &'reg Handlebars<'reg>,
-        context: &'rc Context,
-        render: &mut RenderContext<'reg, 'rc>,
-        output: &mut dyn Output,
-    ) -> HelperResult {
-        let given = helper
-            .param(0)
-            .map(|it| it.value().clone())
-            .unwrap_or_default();
-        let option = |name: &str| helper.hash_get(name).map(|it| it.value().clone());
-        let value = if given.is_null() {
-            option("or")
-                .or_else(|| option("default"))
-                .unwrap_or_default()
-        } else {
-            given
-        };
-        match option("assign") {
-            Some(name) => set(render, context, &shown(&name), value),
-            None => output.write(&shown(&value))?,
-        }
-        Ok(())
+fn val(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
+    let given = scene.argument(0).filter(|it| !it.is_null());
+    let other = scene.option("or").or(scene.option("default"));
+    let value = given.or(other).cloned().unwrap_or_default();
+    match scene.option("assign").map(shown) {
+        Some(name) => set(scene.render, scene.context, &name, value),
+        None => scene.output.write(&shown(&value))?,
     }
+    Ok(())
 }
 
 /// Gives a name a value for what comes behind.

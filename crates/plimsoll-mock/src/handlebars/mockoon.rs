@@ -2,19 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use handlebars::HelperResult;
 use handlebars::template::TemplateElement;
-use handlebars::{
-    Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, Renderable,
-};
 use serde_json::Value;
 
 use super::call::{Call, number, of_number};
 use super::faker;
-use super::helpers::{Block, Entry, failed, rendered, shown};
+use super::helpers::{Block, Entry, Scene, failed, shown};
 use super::wiremock::{capitalized, found};
 use crate::dates;
-use crate::fake::Fake;
-use crate::template::{Chance, uuid};
+use crate::template::uuid;
 
 pub(super) const HELPERS: [Entry; 61] = [
     ("method", Block::None, |call| {
@@ -209,29 +206,15 @@ pub(super) const HELPERS: [Entry; 61] = [
     ("data", Block::None, data),
     ("dataRaw", Block::None, data),
     ("faker", Block::None, faker::run),
-    ("firstName", Block::None, |call| {
-        Ok(faker::made(call, Fake::FirstName))
-    }),
-    ("lastName", Block::None, |call| {
-        Ok(faker::made(call, Fake::LastName))
-    }),
-    ("email", Block::None, |call| {
-        Ok(faker::made(call, Fake::Email))
-    }),
-    ("city", Block::None, |call| Ok(faker::made(call, Fake::City))),
-    ("country", Block::None, |call| {
-        Ok(faker::made(call, Fake::Country))
-    }),
-    ("street", Block::None, |call| {
-        Ok(faker::made(call, Fake::Street))
-    }),
-    ("phone", Block::None, |call| {
-        Ok(faker::made(call, Fake::Phone))
-    }),
-    ("company", Block::None, |call| {
-        Ok(faker::made(call, Fake::Company))
-    }),
-    ("ipv4", Block::None, |call| Ok(faker::made(call, Fake::Ipv4))),
+    ("firstName", Block::None, faker::short),
+    ("lastName", Block::None, faker::short),
+    ("email", Block::None, faker::short),
+    ("city", Block::None, faker::short),
+    ("country", Block::None, faker::short),
+    ("street", Block::None, faker::short),
+    ("phone", Block::None, faker::short),
+    ("company", Block::None, faker::short),
+    ("ipv4", Block::None, faker::short),
     ("lorem", Block::None, |call| Ok(faker::words(call, 0, 7))),
     ("title", Block::None, |call| {
         Ok(call
@@ -358,93 +341,61 @@ fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
     Ok(dates::formatted(&time, &format)?.into())
 }
 
-/// `{{#repeat 3}}`, or `{{#repeat 2 5 comma=false}}`: the block so often, with commas between.
-pub(super) struct Repeat(pub(super) Chance);
-
 /// A block is repeated this often at most.
 const MOST_REPEATS: i64 = 10_000;
 
-impl HelperDef for Repeat {
-    fn call<'reg: 'rc, 'rc>(
-        &self,
-        helper: &Helper<'rc>,
-        registry: &'reg Handlebars<'reg>,
-        context: &'rc Context,
-        render: &mut RenderContext<'reg, 'rc>,
-        output: &mut dyn Output,
-    ) -> HelperResult {
-        #[expect(clippy::cast_possible_truncation, reason = "it is bounded below")]
-        let count = |at: usize| {
-            helper
-                .param(at)
-                .and_then(|it| number(it.value()))
-                .map(|it| it as i64)
-        };
-        let least = count(0)
-            .ok_or_else(|| failed("repeat", "needs a number"))?
-            .max(0);
-        let most = count(1).unwrap_or(least).max(least);
-        if most > MOST_REPEATS {
-            return Err(failed("repeat", "repeats more than 10,000 times"));
-        }
-        let times = self.0.with(|rng| rng.i64(least..=most));
-        let has_commas = helper
-            .hash_get("comma")
-            .is_none_or(|it| *it.value() != Value::Bool(false));
-        let Some(template) = helper.template() else {
-            return Ok(());
-        };
-        for number in 0..times {
-            if let Some(block) = render.block_mut() {
-                block.set_local_var("index", Value::from(number));
-            }
-            let text = rendered(template, registry, context, render)?;
-            if number > 0 && has_commas {
-                output.write(",")?;
-            }
-            output.write(&text)?;
-        }
-        Ok(())
+/// `{{#repeat 3}}`, or `{{#repeat 2 5 comma=false}}`: the block so often, with commas between.
+pub(super) fn repeat(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
+    #[expect(clippy::cast_possible_truncation, reason = "it is bounded below")]
+    let count = |at: usize| scene.argument(at).and_then(number).map(|it| it as i64);
+    let least = count(0)
+        .ok_or_else(|| failed("repeat", "needs a number"))?
+        .max(0);
+    let most = count(1).unwrap_or(least).max(least);
+    if most > MOST_REPEATS {
+        return Err(failed("repeat", "repeats more than 10,000 times"));
     }
+    let times = scene.chance.with(|rng| rng.i64(least..=most));
+    let has_commas = scene.option("comma") != Some(&Value::Bool(false));
+    let Some(template) = scene.helper.template() else {
+        return Ok(());
+    };
+    for number in 0..times {
+        if let Some(block) = scene.render.block_mut() {
+            block.set_local_var("index", Value::from(number));
+        }
+        let text = scene.rendered(template)?;
+        if number > 0 && has_commas {
+            scene.output.write(",")?;
+        }
+        scene.output.write(&text)?;
+    }
+    Ok(())
 }
 
 /// `{{#switch x}}{{#case 'a'}}…{{/case}}{{#default}}…{{/default}}{{/switch}}`
-pub(super) struct Switch;
-
-impl HelperDef for Switch {
-    fn call<'reg: 'rc, 'rc>(
-        &self,
-        helper: &Helper<'rc>,
-        registry: &'reg Handlebars<'reg>,
-        context: &'rc Context,
-        render: &mut RenderContext<'reg, 'rc>,
-        output: &mut dyn Output,
-    ) -> HelperResult {
-        let wanted = helper
-            .param(0)
-            .map(|it| shown(it.value()))
-            .unwrap_or_default();
-        let elements = helper.template().map(|it| &it.elements);
-        let mut default = None;
-        for element in elements.into_iter().flatten() {
-            let TemplateElement::HelperBlock(case) = element else {
-                continue;
-            };
-            let name = case.name.as_name().unwrap_or_default();
-            let Some(template) = &case.template else {
-                continue;
-            };
-            if name == "default" {
-                default = Some(template);
-                continue;
-            }
-            for value in &case.params {
-                let value = value.expand(registry, context, render)?;
-                if shown(value.value()) == wanted {
-                    return template.render(registry, context, render, output);
-                }
+pub(super) fn switch(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
+    let wanted = scene.argument(0).map(shown).unwrap_or_default();
+    let elements = scene.helper.template().map(|it| &it.elements);
+    let mut default = None;
+    for element in elements.into_iter().flatten() {
+        let TemplateElement::HelperBlock(case) = element else {
+            continue;
+        };
+        let name = case.name.as_name().unwrap_or_default();
+        let Some(template) = &case.template else {
+            continue;
+        };
+        if name == "default" {
+            default = Some(template);
+            continue;
+        }
+        for value in &case.params {
+            let value = value.expand(scene.registry, scene.context, scene.render)?;
+            if shown(value.value()) == wanted {
+                return scene.write(Some(template));
             }
         }
-        default.map_or(Ok(()), |it| it.render(registry, context, render, output))
     }
+    scene.write(default)
 }

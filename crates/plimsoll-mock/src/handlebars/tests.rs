@@ -127,7 +127,10 @@ fn templates_of_wiremock_are_filled() {
             "1 1 2",
         ),
         ("{{jsonPath request.body '$.user.tags.[1]'}}", "y"),
-        ("{{stripes 4 'even' 'odd'}} {{stripes '5' 'even' 'odd'}}", "even odd"),
+        (
+            "{{stripes 4 'even' 'odd'}} {{stripes '5' 'even' 'odd'}}",
+            "even odd",
+        ),
         ("{{#if (contains 'abc' 'b')}}in{{/if}}", "in"),
         ("{{! remark }}{{substring 'abcdef' 1 3}}", "bc"),
     ] {
@@ -189,6 +192,10 @@ fn templates_of_mockoon_are_filled() {
         (
             "{{oneOf (array 'x' 'x')}} {{join (split 'a-b' '-') '+'}} {{int 5 5}}",
             "x a+b 5",
+        ),
+        (
+            "{{len (split (email) '@')}} {{#if (includes (ipv4) '192.0.2.')}}ip{{/if}}",
+            "2 ip",
         ),
         (
             "{{date '2026' '2026' 'yyyy-MM-dd'}} {{date '2026-01-31' '2026-01-31' 'd'}}",

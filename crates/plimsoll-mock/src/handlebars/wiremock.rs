@@ -35,7 +35,7 @@ pub(super) const HELPERS: [Entry; 41] = [
     ("pickRandom", Block::None, pick_random),
     ("base64", Block::Text, base64),
     ("urlEncode", Block::Text, |call| Ok(url_encode(call))),
-    ("formData", Block::Text, form_data),
+    ("formData", Block::Text, |call| Ok(form_data(call))),
     ("size", Block::None, |call| Ok(size(call))),
     ("join", Block::None, join),
     ("arrayJoin", Block::None, |call| {
@@ -362,7 +362,7 @@ fn url_encode(call: &Call<'_>) -> Value {
         .into()
 }
 
-fn form_data(call: &Call<'_>) -> Result<Value, String> {
+fn form_data(call: &Call<'_>) -> Value {
     let text = call.text(0);
     // Values stay as they are unless they are to be decoded; names always are.
     let fields: Pairs = if call.flag("urlDecode") {
@@ -387,7 +387,7 @@ fn form_data(call: &Call<'_>) -> Result<Value, String> {
             Some(first) => *first = Value::Array(vec![first.take(), value]),
         }
     }
-    Ok(Value::Object(form))
+    Value::Object(form)
 }
 
 fn size(call: &Call<'_>) -> Value {

@@ -18,6 +18,8 @@ pub enum ForeignKind {
     Mockoon,
     /// An OpenAPI document.
     OpenApi,
+    /// The `db.json` of json-server.
+    JsonServer,
 }
 
 impl ForeignKind {
@@ -28,6 +30,7 @@ impl ForeignKind {
             Self::Har => "HAR",
             Self::Mockoon => "Mockoon",
             Self::OpenApi => "OpenAPI",
+            Self::JsonServer => "json-server",
         }
     }
 }
@@ -76,7 +79,7 @@ pub(super) fn of(path: &Path) -> Result<ForeignKind, Remark> {
 fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     let unknown = || {
         Remark::whole("is nothing that is known here")
-            .hint("known are mappings of WireMock, OpenAPI documents, HAR files and environments of Mockoon")
+            .hint("known are mappings of WireMock, OpenAPI documents, HAR files, environments of Mockoon and the db.json of json-server")
     };
     if !text.starts_with('{') {
         let keys = ["openapi", "swagger"];
@@ -104,5 +107,45 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     if value.get("routes").is_some_and(Value::is_array) {
         return Ok(ForeignKind::Mockoon);
     }
+    if is_database(&value) {
+        return Ok(ForeignKind::JsonServer);
+    }
     Err(unknown())
+}
+
+/// Whether a value is an object of lists of objects, beside which objects may stand alone.
+fn is_database(value: &Value) -> bool {
+    let Some(tables) = value.as_object() else {
+        return false;
+    };
+    let is_list = |value: &Value| {
+        let rows = value.as_array();
+        rows.is_some_and(|rows| rows.iter().all(Value::is_object))
+    };
+    let mut values = tables.values();
+    values.any(is_list) && tables.values().all(|it| it.is_object() || is_list(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_what_it_holds() {
+        for (text, expected) in [
+            (
+                r#"{"posts": [{"id": 1}], "profile": {"name": "x"}}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (r#"{"posts": []}"#, Some(ForeignKind::JsonServer)),
+            (r#"{"profile": {"name": "x"}}"#, None),
+            (r#"{"posts": [1]}"#, None),
+            (r#"{"posts": [{"id": 1}], "version": 3}"#, None),
+            (r#"{"mappings": []}"#, Some(ForeignKind::WireMock)),
+            (r#"{"routes": []}"#, Some(ForeignKind::Mockoon)),
+            ("swagger: 2.0", Some(ForeignKind::OpenApi)),
+        ] {
+            assert_eq!(of_text(text).ok(), expected, "{text}");
+        }
+    }
 }

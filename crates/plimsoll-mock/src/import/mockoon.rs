@@ -326,7 +326,14 @@ impl Maker<'_> {
             ("request_number", _) => {
                 let mut number = Table::new();
                 number.push("scenario", self.counter());
-                number.push("op", if rule.operator == "equals" { "equal" } else { "regex" });
+                number.push(
+                    "op",
+                    if rule.operator == "equals" {
+                        "equal"
+                    } else {
+                        "regex"
+                    },
+                );
                 let value = match rule.operator.as_str() {
                     "equals" | "regex" => rule.value.clone(),
                     "regex_i" => format!("(?i){}", rule.value),
@@ -488,7 +495,11 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
         "equals" if rule.value.contains("{{") => test.push("same", rule.value.as_str()),
         "equals" => test.push("value", rule.value.as_str()),
         "regex" | "regex_i" if !rule.value.contains("{{") => {
-            let flags = if rule.operator == "regex_i" { "(?i)" } else { "" };
+            let flags = if rule.operator == "regex_i" {
+                "(?i)"
+            } else {
+                ""
+            };
             test.push("op", "regex");
             test.push("value", format!("{flags}{}", rule.value));
         }
@@ -587,7 +598,8 @@ impl Endpoint {
             {
                 Ok(Segment::Param(name.to_owned()))
             }
-            None if !segment.contains(['*', '(', ')', '?', '+', ':', '{', '}']) => {
+            // Braces mean nothing in Express 4.
+            None if !segment.contains(['*', '(', ')', '?', '+', ':']) => {
                 Ok(Segment::Text(segment.to_owned()))
             }
             _ => pattern_of(segment)
@@ -602,7 +614,9 @@ impl Endpoint {
         let has = |wanted: fn(&Segment) -> bool| self.segments.iter().any(wanted);
         let has_rest = has(|it| matches!(it, Segment::Rest | Segment::Pattern(_)));
         let has_params = has(|it| matches!(it, Segment::Param(_)));
-        let mut when = if has_rest {
+        // In patterns of ours they are places.
+        let has_braces = has(|it| matches!(it, Segment::Text(text) if text.contains('{')));
+        let mut when = if has_rest || has_params && has_braces {
             When::of(&["url_path"], test("regex", self.pattern(None)))
         } else if has_params {
             let segments = self.segments.iter().map(|segment| match segment {

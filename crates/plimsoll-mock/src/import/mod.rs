@@ -22,6 +22,8 @@ pub(crate) mod mapping;
 
 mod har;
 
+mod json_server;
+
 mod mockoon;
 
 mod openapi;
@@ -102,6 +104,7 @@ pub fn read(path: &Path) -> Result<Imported, Vec<FileRemark>> {
         ForeignKind::Har => importer.har(path)?,
         ForeignKind::Mockoon => importer.mockoon(path)?,
         ForeignKind::OpenApi => importer.openapi(path)?,
+        ForeignKind::JsonServer => importer.json_server(path)?,
     }
     Ok(importer.imported)
 }

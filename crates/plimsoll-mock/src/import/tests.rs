@@ -194,3 +194,36 @@ fn an_archive_becomes_rules_without_its_secrets() {
         assert_eq!(answered(&imported, &request), expected, "{method} {target}");
     }
 }
+
+#[test]
+fn a_file_of_json_server_becomes_collections() {
+    let text = r#"{"posts": [{"id": 1, "title": "a"}], "comments": [], "profile": {"name": "x"}}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db.json");
+    fs::write(&path, text).unwrap();
+    let imported = read(&path).unwrap_or_else(|told| panic!("{told:?}"));
+    assert_eq!(
+        (imported.kind, imported.rules),
+        (ForeignKind::JsonServer, 3)
+    );
+    assert_eq!(
+        imported.text(None),
+        "[[collections]]\npath = \"/\"\nfile = \"db.json\"\n"
+    );
+    let file = compiled(&imported);
+    for (target, expected) in [
+        ("/posts/1", 200),
+        ("/posts", 200),
+        ("/profile", 200),
+        ("/posts/2", 404),
+    ] {
+        let request = asked("GET", target, &[], "");
+        let mut collections = file.plan.collections.iter();
+        let said = collections.find_map(|it| it.answer(&request.asked()));
+        assert_eq!(
+            said.map(|said| said.status.as_u16()),
+            Some(expected),
+            "{target}"
+        );
+    }
+}

@@ -408,19 +408,19 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
 }
 
 fn time(operator: &str, text: &str, options: &TimeOptions) -> Entry {
-    let mut test = Table::new();
-    test.push("op", operator);
-    test.push("value", text);
+    let mut table = Table::new();
+    table.push("op", operator);
+    table.push("value", text);
     for (key, option) in [
         ("format", &options.format),
         ("truncate", &options.truncate),
         ("truncate_value", &options.truncate_value),
     ] {
         if let Some(option) = option {
-            test.push(key, option.as_str());
+            table.push(key, option.as_str());
         }
     }
-    Entry::Braces(test)
+    Entry::Braces(table)
 }
 
 fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, String> {

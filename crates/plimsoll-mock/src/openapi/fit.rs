@@ -82,7 +82,10 @@ impl OpenApi {
         let is_ambiguous = mistake.message.contains("valid under more than one");
         let is_documents = is_given || is_ambiguous || fits_without();
         let reason = format!("at `{}`: {}", mistake.pointer, mistake.message);
-        Ok(Some((is_documents, reason.chars().take(LONGEST_REASON).collect())))
+        Ok(Some((
+            is_documents,
+            reason.chars().take(LONGEST_REASON).collect(),
+        )))
     }
 }
 

@@ -222,7 +222,9 @@ impl Refusal {
             format!(": {name} {}", text("message"))
         });
         let line = format!("{}{}", self.detail, error.unwrap_or_default());
-        let plain = line.chars().map(|it| if it.is_ascii_graphic() { it } else { ' ' });
+        let plain = line
+            .chars()
+            .map(|it| if it.is_ascii_graphic() { it } else { ' ' });
         plain.take(LONGEST_SUMMARY).collect()
     }
 

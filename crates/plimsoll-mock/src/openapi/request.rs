@@ -140,7 +140,7 @@ impl RequestCheck {
             match form::of_parts(fields, asked) {
                 Ok(value) => judge(validator, &at, &value, errors),
                 Err(wrong) => {
-                    errors.extend(wrong.iter().map(|it| error(&at, &it.pointer, &it.message)))
+                    errors.extend(wrong.iter().map(|it| error(&at, &it.pointer, &it.message)));
                 }
             }
         }

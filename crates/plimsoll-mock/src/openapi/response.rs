@@ -50,7 +50,9 @@ pub(super) fn of_refusal(
     if wanted.code != Some(status.as_u16()) {
         let examples = described.content.iter().flat_map(|it| &it.examples);
         let mut names = examples.filter_map(|(name, _)| name.clone());
-        wanted.example = wanted.example.filter(|name| names.any(|known| known == *name));
+        wanted.example = wanted
+            .example
+            .filter(|name| names.any(|known| known == *name));
     }
     let made = made(api, (status, described), asked, &wanted, options).map(|mut said| {
         for (name, value) in &refusal.fields {

@@ -102,10 +102,7 @@ fn clients_say_which_answer_they_would_like() {
     assert_eq!(with(&[("prefer", "example=other")], "/pets").0, 404);
     assert_eq!(with(&[("prefer", "code=418")], "/pets/1").0, 404);
     assert_eq!(with(&[], "/pets/1?__code=404").0, 404);
-    assert_eq!(
-        with(&[], "/pets?__example=none").1,
-        json!([])
-    );
+    assert_eq!(with(&[], "/pets?__example=none").1, json!([]));
     assert_eq!(with(&[("prefer", "code=503")], "/pets").0, 503);
     let (_, one, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
     let (_, again, _) = with(&[("prefer", "dynamic=true")], "/pets/1");
@@ -191,16 +188,31 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
     ] {
         let (found, value, said) = ask(&openapi, method, target, fields, body);
         assert_eq!(found, status, "{method} {target} {value}");
-        let own = said.fields.iter().find(|(name, _)| name == "x-plimsoll-problem");
+        let own = said
+            .fields
+            .iter()
+            .find(|(name, _)| name == "x-plimsoll-problem");
         if let Some((_, problem)) = own {
             // The document has content for that status.
             assert_eq!(value["code"], json!(404), "{value}");
-            let first: Vec<&str> = place.split(',').next().unwrap_or_default().split(' ').collect();
+            let first: Vec<&str> = place
+                .split(',')
+                .next()
+                .unwrap_or_default()
+                .split(' ')
+                .collect();
             let problem = problem.to_str().unwrap();
-            assert!(first.iter().all(|word| problem.contains(word)), "{place}: {problem}");
+            assert!(
+                first.iter().all(|word| problem.contains(word)),
+                "{place}: {problem}"
+            );
             continue;
         }
-        assert_eq!(value["status"].as_u64(), Some(u64::from(status)), "{method} {target} {value}");
+        assert_eq!(
+            value["status"].as_u64(),
+            Some(u64::from(status)),
+            "{method} {target} {value}"
+        );
         let is_problem = |(name, value): &(HeaderName, HeaderValue)| {
             name == CONTENT_TYPE && value == "application/problem+json"
         };
@@ -223,7 +235,7 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
     assert_eq!(ask(&lenient, "POST", "/pets", &[], "x").0, 201);
 }
 
-const FORMS: &str = r##"{
+const FORMS: &str = r#"{
   "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
   "paths": {
     "/form": {"post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {
@@ -243,7 +255,7 @@ const FORMS: &str = r##"{
     "/errors": {"get": {"responses": {"5XX": {"description": ""}, "404": {"description": ""}}}}
   },
   "components": {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "key"}, "b": {"type": "http", "scheme": "basic"}}}
-}"##;
+}"#;
 
 #[test]
 fn forms_are_validated_field_by_field() {
@@ -265,7 +277,11 @@ fn forms_are_validated_field_by_field() {
         let (status, value, _) = ask(&openapi, "POST", "/form", &form, body);
         let pointer = value["errors"][0]["pointer"].as_str();
         let is_missing = body == "tags=1";
-        assert_eq!(status == 200, expected.is_empty() && !is_missing, "{body} {value}");
+        assert_eq!(
+            status == 200,
+            expected.is_empty() && !is_missing,
+            "{body} {value}"
+        );
         assert_eq!(pointer.unwrap_or_default(), expected, "{body} {value}");
     }
     let parts = [("content-type", "multipart/form-data; boundary=b")];
@@ -273,14 +289,28 @@ fn forms_are_validated_field_by_field() {
         format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
     };
     let meta = part("name=meta", "{\"n\": 1}");
-    let file = part("name=file; filename=a.png\r\nContent-Type: image/png", "\u{1}PNG");
+    let file = part(
+        "name=file; filename=a.png\r\nContent-Type: image/png",
+        "\u{1}PNG",
+    );
     for (parts_of, expected) in [
         (meta.clone() + &file, Some("")),
         (meta.clone(), Some("")),
-        (meta.clone() + &file.replace("image/png", "text/html"), Some("/file")),
+        (
+            meta.clone() + &file.replace("image/png", "text/html"),
+            Some("/file"),
+        ),
         (meta.replace("1}", "\"x\"}") + &file, Some("/meta/n")),
-        (meta.replace("name=meta", "name=meta\r\ncontent-type: application/json").replace("1}", "") + &file, Some("/meta")),
-        (meta.clone() + &file + &part("name=ids", "1") + &part("name=ids", "2"), None),
+        (
+            meta.replace("name=meta", "name=meta\r\ncontent-type: application/json")
+                .replace("1}", "")
+                + &file,
+            Some("/meta"),
+        ),
+        (
+            meta.clone() + &file + &part("name=ids", "1") + &part("name=ids", "2"),
+            None,
+        ),
         (meta.clone() + &file + &part("name=ids", "1"), None),
         (meta + &file + &part("name=ids", "x"), Some("/ids/0")),
     ] {
@@ -288,7 +318,11 @@ fn forms_are_validated_field_by_field() {
         let (status, value, _) = ask(&openapi, "POST", "/parts", &parts, &body);
         let has_all = parts_of.contains("name=file") && parts_of.contains("name=meta");
         let is_right = has_all && matches!(expected, None | Some(""));
-        assert_eq!(status, if is_right { 200 } else { 422 }, "{parts_of} {value}");
+        assert_eq!(
+            status,
+            if is_right { 200 } else { 422 },
+            "{parts_of} {value}"
+        );
         let pointer = value["errors"][0]["pointer"].as_str().unwrap_or_default();
         assert_eq!(pointer, expected.unwrap_or_default(), "{parts_of} {value}");
     }
@@ -484,7 +518,11 @@ fn contents_are_judged_by_their_own_schemas() {
     let (openapi, _) = OpenApi::new(Path::new("a.json"), text, "/", USUAL).unwrap();
     let fit = openapi.fit();
     assert_eq!(fit.judged, 5);
-    let shown: Vec<_> = fit.unfit.iter().map(|it| (it.response.as_str(), it.is_documents)).collect();
+    let shown: Vec<_> = fit
+        .unfit
+        .iter()
+        .map(|it| (it.response.as_str(), it.is_documents))
+        .collect();
     assert_eq!(
         shown,
         [

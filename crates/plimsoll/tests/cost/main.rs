@@ -145,10 +145,17 @@ fn hostile_input_costs_no_more_than_its_size() {
 
 #[test]
 fn an_evaluation_of_xpath_holds_less_than_4_mib() {
-    let wide = |bytes: usize| [b"<r>".to_vec(), repeat("<a>1</a>", bytes), b"</r>".to_vec()].concat();
+    let wide =
+        |bytes: usize| [b"<r>".to_vec(), repeat("<a>1</a>", bytes), b"</r>".to_vec()].concat();
     for (input, expressions) in [
-        (nested("<a>", "</a>", 60 << 10), ["//a//a//b", "//a", "//a/ancestor::a"]),
-        (wide(900 << 10), ["//a", "//a/following-sibling::a", "//text()"]),
+        (
+            nested("<a>", "</a>", 60 << 10),
+            ["//a//a//b", "//a", "//a/ancestor::a"],
+        ),
+        (
+            wide(900 << 10),
+            ["//a", "//a/following-sibling::a", "//text()"],
+        ),
     ] {
         let held = |expression: &str| {
             let condition = format!("request.body.xpath.\"{expression}\" = \"x\"");

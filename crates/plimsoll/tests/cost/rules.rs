@@ -196,18 +196,43 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case(
         "multipart: boundaries that are none",
-        |n| [b"--b\r\n\r\n".to_vec(), repeat("\r\n--bx", n), b"\r\n--b--".to_vec()].concat(),
+        |n| {
+            [
+                b"--b\r\n\r\n".to_vec(),
+                repeat("\r\n--bx", n),
+                b"\r\n--b--".to_vec(),
+            ]
+            .concat()
+        },
         parts,
     ),
     case(
         "multipart: long headers",
-        |n| [repeat("--b\r\na: b\r\nc: d\r\n", n), b"\r\n\r\n--b--".to_vec()].concat(),
+        |n| {
+            [
+                repeat("--b\r\na: b\r\nc: d\r\n", n),
+                b"\r\n\r\n--b--".to_vec(),
+            ]
+            .concat()
+        },
         parts,
     ),
     case(
         "multipart: JSON in parts",
-        |n| [repeat("--b\r\n\r\n[1,2,3,4,5,6,7,8,9,10]\r\n", n), b"--b--".to_vec()].concat(),
-        |it| found("request.multipart = { request.body.json.\"a\" = \"x\" }", MULTIPART, it),
+        |n| {
+            [
+                repeat("--b\r\n\r\n[1,2,3,4,5,6,7,8,9,10]\r\n", n),
+                b"--b--".to_vec(),
+            ]
+            .concat()
+        },
+        |it| {
+            found(
+                "request.multipart = { request.body.json.\"a\" = \"x\" }",
+                MULTIPART,
+                it,
+            );
+        },
     ),
     case(
         "query: many parameters",

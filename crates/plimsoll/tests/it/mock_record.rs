@@ -81,7 +81,10 @@ fn the_certificate_of_the_real_server_is_checked_unless_it_must_not_be() {
     let path = |name: &str, text: &str| files.write(name, text).to_string_lossy().into_owned();
     let ca = path("ca.pem", &authority.pem());
     let other = path("other.pem", &Authority::new().pem());
-    let (cert, key) = (path("cert.pem", leaf.pem()), path("key.pem", leaf.key_pem()));
+    let (cert, key) = (
+        path("cert.pem", leaf.pem()),
+        path("key.pem", leaf.key_pem()),
+    );
     let rules = path("rules.toml", RULES);
     files.write("long.html", "long");
     let real = mock(&[&rules, "--cert", &cert, "--key", &key]);

@@ -78,52 +78,56 @@ struct Converter<'w> {
 impl Converter<'_> {
     /// A schema in the words of 2020-12.
     fn converted(&mut self, schema: &Value, levels: usize) -> Result<Value, String> {
-    let Some(levels) = levels.checked_sub(1) else {
-        return Err("it is nested too deeply".to_owned());
-    };
-    let Value::Object(schema) = schema else {
-        return Ok(schema.clone());
-    };
-    let mut made = Object::new();
-    for (key, value) in schema {
-        let value = match (key.as_str(), value) {
-            // Values, which are no schemas even where they look like some.
-            ("enum" | "const" | "required" | "type", value) => value.clone(),
-            // What says nothing about values.
-            ("example" | "examples" | "default" | "xml" | "externalDocs" | "discriminator", _) => {
-                continue;
-            }
-            ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
-            // Extensions are data of other tools.
-            (key, _) if key.starts_with("x-") => continue,
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
-                Value::Object(all),
-            ) => {
-                let mut converted_all = Object::new();
-                // What is no schema, such as a reference among the names, describes nothing.
-                for (name, schema) in all.iter().filter(|(_, schema)| is_schema(schema)) {
-                    converted_all.insert(name.clone(), self.converted(schema, levels)?);
-                }
-                Value::Object(converted_all)
-            }
-            ("$ref", Value::String(reference)) => {
-                self.wanted.insert(reference.clone());
-                value.clone()
-            }
-            (_, Value::Object(_)) => self.converted(value, levels)?,
-            (_, Value::Array(all)) => {
-                let all = all.iter().map(|it| self.converted(it, levels));
-                Value::Array(all.collect::<Result<_, _>>()?)
-            }
-            (_, value) => value.clone(),
+        let Some(levels) = levels.checked_sub(1) else {
+            return Err("it is nested too deeply".to_owned());
         };
-        made.insert(key.clone(), value);
+        let Value::Object(schema) = schema else {
+            return Ok(schema.clone());
+        };
+        let mut made = Object::new();
+        for (key, value) in schema {
+            let value = match (key.as_str(), value) {
+                // Values, which are no schemas even where they look like some.
+                ("enum" | "const" | "required" | "type", value) => value.clone(),
+                // What says nothing about values.
+                (
+                    "example" | "examples" | "default" | "xml" | "externalDocs" | "discriminator",
+                    _,
+                ) => {
+                    continue;
+                }
+                ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
+                // Extensions are data of other tools.
+                (key, _) if key.starts_with("x-") => continue,
+                (
+                    "properties" | "patternProperties" | "$defs" | "definitions"
+                    | "dependentSchemas",
+                    Value::Object(all),
+                ) => {
+                    let mut converted_all = Object::new();
+                    // What is no schema, such as a reference among the names, describes nothing.
+                    for (name, schema) in all.iter().filter(|(_, schema)| is_schema(schema)) {
+                        converted_all.insert(name.clone(), self.converted(schema, levels)?);
+                    }
+                    Value::Object(converted_all)
+                }
+                ("$ref", Value::String(reference)) => {
+                    self.wanted.insert(reference.clone());
+                    value.clone()
+                }
+                (_, Value::Object(_)) => self.converted(value, levels)?,
+                (_, Value::Array(all)) => {
+                    let all = all.iter().map(|it| self.converted(it, levels));
+                    Value::Array(all.collect::<Result<_, _>>()?)
+                }
+                (_, value) => value.clone(),
+            };
+            made.insert(key.clone(), value);
+        }
+        of_version_3_0(schema, &mut made);
+        without_required(schema, self.without, &mut made);
+        Ok(Value::Object(made))
     }
-    of_version_3_0(schema, &mut made);
-    without_required(schema, self.without, &mut made);
-    Ok(Value::Object(made))
-}
 }
 
 /// Says as 3.1 does what 3.0 says otherwise.

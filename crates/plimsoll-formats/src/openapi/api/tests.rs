@@ -203,7 +203,9 @@ fn extensions_of_schemas_are_data() {
         "x-other": [{"$ref": "none.yml"}], "responses": {}}}}});
     let api = parse_api(&text.to_string(), "a.json", &mut no_file).unwrap();
     assert_eq!(api.left_out, []);
-    let schema = api.operations[0].body.as_ref().unwrap().content[0].schema.clone();
+    let schema = api.operations[0].body.as_ref().unwrap().content[0]
+        .schema
+        .clone();
     assert_eq!(
         schema,
         Some(json!({"type": "object", "properties": {"x-a": {"type": "integer"}}}))

@@ -141,7 +141,10 @@ fn an_example_for_every_media_type_is_one_of_each() {
         "200": {"schema": {"type": "string"}, "examples": {"*/*": "hello"}}}}}}}"#;
     let api = parse_api(text, "a.json", &mut no_file).unwrap();
     let content = &api.operations[0].responses[0].content;
-    let shown: Vec<_> = content.iter().map(|it| (it.kind.as_str(), &it.examples[0].1)).collect();
+    let shown: Vec<_> = content
+        .iter()
+        .map(|it| (it.kind.as_str(), &it.examples[0].1))
+        .collect();
     let hello = json!("hello");
     assert_eq!(shown, [("text/plain", &hello), ("text/html", &hello)]);
 }

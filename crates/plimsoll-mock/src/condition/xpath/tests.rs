@@ -174,7 +174,8 @@ fn what_costs_too_much_is_not_met_under_a_negation_either() {
         Condition::XPath(Box::new(path), FieldTest::Exists)
     };
     let not = |condition| Condition::Not(Box::new(condition));
-    let is_met = |condition: Condition, request: &KeptRequest| condition.is_met_by(&request.asked());
+    let is_met =
+        |condition: Condition, request: &KeptRequest| condition.is_met_by(&request.asked());
     request.body = deep.into();
     assert!(!is_met(test("//a//a//b"), &request));
     assert!(!is_met(not(test("//a//a//b")), &request));

@@ -26,7 +26,8 @@ const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix"
     {"type": "http", "method": "get", "endpoint": "a(b)?/:id([0-9]+)", "responses": [{"statusCode": 200}]},
     {"type": "crud", "method": "", "endpoint": "things", "responses": [
       {"bodyType": "DATABUCKET", "databucketID": "d2", "crudKey": "key", "default": true}]},
-    {"type": "http", "method": "get", "endpoint": "{odd}", "responses": [{"statusCode": 200}]}
+    {"type": "http", "method": "get", "endpoint": "braces/{a-b}/:id", "responses": [{"statusCode": 200}]},
+    {"type": "http", "method": "get", "endpoint": ":x{odd}", "responses": [{"statusCode": 200}]}
   ]}"#;
 
 #[test]
@@ -58,7 +59,7 @@ fn routes_become_rules() {
     for expected in [
         "routes[1].responses[3]: respond.json: `a` is not known here",
         "routes[4]: is a CRUD route without a response",
-        "routes[7]: `{odd}` of the path is not known here",
+        "routes[8]: `:x{odd}` of the path is not known here",
     ] {
         assert!(told.contains(expected), "no `{expected}` in {told}");
     }
@@ -76,6 +77,8 @@ fn routes_become_rules() {
         ("GET", "/api/ab/7", "", 200),
         ("GET", "/api/a/7", "", 200),
         ("GET", "/api/ab/x", "", 0),
+        ("GET", "/api/braces/%7Ba-b%7D/7", "", 200),
+        ("GET", "/api/braces/x/7", "", 0),
     ] {
         let mut request = KeptRequest::made(method, target);
         request.body = body.as_bytes().to_vec().into();
@@ -111,21 +114,21 @@ fn rules_count_requests_and_compare_templates() {
     assert_eq!(imported.left_out, []);
     let states = States::default();
     let file = imported.compile(Path::new("import"), &states).unwrap();
-    let status = |target: &str| {
+    let answered = |target: &str| {
         let request = KeptRequest::made("GET", target);
         let (set, number) = file.plan.find(&request.asked()).unwrap();
         let rule = &file.plan.sets[set].rules()[number];
         rule.advance(&request.asked()).unwrap();
         rule.replies[0].status.map(|it| it.as_u16())
     };
-    let counted: Vec<_> = (0..5).map(|_| status("/count").unwrap()).collect();
+    let counted: Vec<_> = (0..5).map(|_| answered("/count").unwrap()).collect();
     assert_eq!(counted, [200, 418, 200, 429, 429]);
     for (target, expected) in [
         ("/same?a=x!&b=x", 201),
         ("/same?a=Z&b=x", 202),
         ("/same?a=x&b=x", 404),
     ] {
-        assert_eq!(status(target), Some(expected), "{target}");
+        assert_eq!(answered(target), Some(expected), "{target}");
     }
 }
 

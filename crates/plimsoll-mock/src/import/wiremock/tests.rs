@@ -264,9 +264,24 @@ fn patterns_are_met_as_wiremock_has_it() {
             "",
             true,
         ),
-        (json!({"queryParameters": {"n": {"equalTo": 5}}}), "/?n=5", "", true),
-        (json!({"queryParameters": {"n": {"greaterThanNumber": 5}}}), "/?n=5.5", "", true),
-        (json!({"queryParameters": {"n": {"greaterThanNumber": "5"}}}), "/?n=5", "", false),
+        (
+            json!({"queryParameters": {"n": {"equalTo": 5}}}),
+            "/?n=5",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"n": {"greaterThanNumber": 5}}}),
+            "/?n=5.5",
+            "",
+            true,
+        ),
+        (
+            json!({"queryParameters": {"n": {"greaterThanNumber": "5"}}}),
+            "/?n=5",
+            "",
+            false,
+        ),
         (json!({"clientIp": {"equalTo": "127.0.0.1"}}), "/", "", true),
         (json!({"clientIp": {"matches": "10[.].*"}}), "/", "", false),
         (
@@ -310,9 +325,15 @@ fn every_field_of_a_name_counts() {
     let fields = [("X-A", "1"), ("x-b", "0"), ("x-a", "2")];
     for (pattern, expected) in [
         (json!({"equalTo": "2"}), true),
-        (json!({"includes": [{"equalTo": "2"}, {"equalTo": "1"}]}), true),
+        (
+            json!({"includes": [{"equalTo": "2"}, {"equalTo": "1"}]}),
+            true,
+        ),
         (json!({"includes": [{"equalTo": "3"}]}), false),
-        (json!({"hasExactly": [{"equalTo": "2"}, {"equalTo": "1"}]}), true),
+        (
+            json!({"hasExactly": [{"equalTo": "2"}, {"equalTo": "1"}]}),
+            true,
+        ),
         (json!({"hasExactly": [{"equalTo": "2"}]}), false),
         (json!({"not": {"equalTo": "2"}}), false),
     ] {
@@ -329,17 +350,38 @@ fn parts_of_forms_are_matched() {
     for (parts, expected) in [
         (json!([{"name": "file"}]), true),
         (json!([{"name": "none"}]), false),
-        (json!([{"name": "file", "fileName": "a.txt", "bodyPatterns": [{"contains": "ell"}]}]), true),
+        (
+            json!([{"name": "file", "fileName": "a.txt", "bodyPatterns": [{"contains": "ell"}]}]),
+            true,
+        ),
         (json!([{"name": "file", "fileName": "b.txt"}]), false),
-        (json!([{"bodyPatterns": [{"matchesJsonPath": "$.n"}]}, {"headers": {"Content-Type": {"equalTo": "text/plain"}}}]), true),
-        (json!([{"name": "meta", "bodyPatterns": [{"equalToJson": {"n": 2}}]}]), false),
-        (json!([{"matchingType": "ALL", "headers": {"Content-Type": {"matches": ".*/.*"}}}]), true),
-        (json!([{"matchingType": "ALL", "bodyPatterns": [{"contains": "hello"}]}]), false),
-        (json!([{"matchingType": "ANY", "bodyPatterns": [{"not": {"contains": "hello"}}]}]), true),
+        (
+            json!([{"bodyPatterns": [{"matchesJsonPath": "$.n"}]}, {"headers": {"Content-Type": {"equalTo": "text/plain"}}}]),
+            true,
+        ),
+        (
+            json!([{"name": "meta", "bodyPatterns": [{"equalToJson": {"n": 2}}]}]),
+            false,
+        ),
+        (
+            json!([{"matchingType": "ALL", "headers": {"Content-Type": {"matches": ".*/.*"}}}]),
+            true,
+        ),
+        (
+            json!([{"matchingType": "ALL", "bodyPatterns": [{"contains": "hello"}]}]),
+            false,
+        ),
+        (
+            json!([{"matchingType": "ANY", "bodyPatterns": [{"not": {"contains": "hello"}}]}]),
+            true,
+        ),
     ] {
         let request = json!({"multipartPatterns": parts});
         assert_eq!(is_met(&request, &form, body), expected, "{request}");
-        assert!(!is_met(&request, &[], body), "without its media type: {request}");
+        assert!(
+            !is_met(&request, &[], body),
+            "without its media type: {request}"
+        );
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     file.write_all(text.as_bytes()).map_err(cannot)?;
     let what = match imported.kind {
         ForeignKind::OpenApi => "operation",
+        ForeignKind::JsonServer => "collection",
         _ => "rule",
     };
     let rules = match imported.rules {

@@ -54,8 +54,12 @@ fn contents(document: &OpenApi) -> String {
         fit.unfit.len()
     );
     for unfit in fit.unfit {
-        let whose = if unfit.is_documents { "the document" } else { "the content made" };
-        text.push_str(&format!("\n  {}, {whose}: {}", unfit.response, unfit.reason));
+        let whose = if unfit.is_documents {
+            "the document"
+        } else {
+            "the content made"
+        };
+        text.extend(["\n  ", &unfit.response, ", ", whose, ": ", &unfit.reason]);
     }
     text
 }

@@ -1,0 +1,115 @@
+//! Clients: of bare bytes, and of every version of HTTP.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks};
+use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, QuicOptions};
+use plimsoll_wire::tls::{TlsSettings, Trust};
+
+/// Longer than any test takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A response as it came.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Received {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// A connection with a limit on every read and write.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends bytes and reads everything until the server closes.
+pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Received {
+    let mut stream = connect(address);
+    stream.write_all(bytes).unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    let end = all
+        .windows(4)
+        .position(|it| it == b"\r\n\r\n")
+        .expect("a head");
+    let head = String::from_utf8_lossy(&all[..end]).into_owned();
+    Received {
+        status: head.get(9..12).unwrap().parse().unwrap(),
+        head,
+        body: all[end + 4..].to_vec(),
+    }
+}
+
+/// Gets a path over a connection of its own.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Received {
+    get_with(address, path, "")
+}
+
+/// The same with fields, each ending with CRLF.
+pub(crate) fn get_with(address: SocketAddr, path: &str, fields: &str) -> Received {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
+    exchange(address, request.as_bytes())
+}
+
+/// Posts `body` by one version of HTTP, reading the response while it is sent; returns status, content and trailers.
+pub(crate) fn post(
+    speaks: Speaks,
+    url: &str,
+    body: Bytes,
+) -> (u16, Bytes, Option<http::HeaderMap>) {
+    run_local(async {
+        let alpn: &[&[u8]] = match speaks {
+            Speaks::Http1 => &[b"http/1.1"],
+            Speaks::Http3 => &[b"h3"],
+            Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
+        };
+        let settings = TlsSettings {
+            trust: Trust::Anyone,
+            alpn: alpn.iter().map(|name| name.to_vec()).collect(),
+            ..TlsSettings::default()
+        };
+        let tls = settings.compile().unwrap();
+        let quic = QuicOptions::default().compile(&tls, false).ok();
+        let plan = ConnectPlan::new(ConnectOptions {
+            tls: Some(tls),
+            quic,
+            ..ConnectOptions::default()
+        });
+        let options = PoolOptions {
+            speaks,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(Connector::new(plan.unwrap().into()), options);
+        let endpoint = Endpoint::parse(url).unwrap();
+        let lease = pool.acquire(&endpoint).await.unwrap();
+        let head = Head::new("POST", endpoint.path_and_query(), &());
+        let mut exchange = lease.begin(&head, Full::new(body)).unwrap();
+        let head = exchange.final_head().await.unwrap();
+        let content = exchange.into_response_body().collect().await.unwrap();
+        let trailers = content.trailers().cloned();
+        (head.status.as_u16(), content.to_bytes(), trailers)
+    })
+}
+
+/// Runs a future that spawns local tasks.
+fn run_local<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap()
+        .block_on(async { tokio::time::timeout(PATIENCE * 3, future).await.unwrap() })
+}

@@ -1,0 +1,17 @@
+//! Gateways over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod balancing;
+
+mod client;
+
+mod configuration;
+
+mod forwarding;
+
+mod pairs;
+
+mod server;
+
+mod websocket;

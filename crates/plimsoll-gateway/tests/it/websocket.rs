@@ -1,0 +1,58 @@
+//! WebSockets through the gateway.
+
+use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
+use tungstenite::Message;
+
+use crate::client::{connect, exchange};
+use crate::server::gateway;
+
+#[test]
+fn messages_pass_both_ways_and_the_end_is_passed_on() {
+    let origin = WebSocketOrigin::echo();
+    let gateway = gateway(&[&format!("http://{}", origin.address())], "");
+    let stream = connect(gateway.address());
+    let url = format!("ws://{}/chat", gateway.address());
+    let (mut socket, response) = tungstenite::client(url, stream).unwrap();
+    assert_eq!(response.status(), 101);
+    for text in ["one", "two", &"long".repeat(50_000)] {
+        socket.send(Message::text(text)).unwrap();
+        assert_eq!(socket.read().unwrap(), Message::text(text));
+    }
+    assert_eq!(origin.open_connections(), 1);
+    socket.close(None).unwrap();
+    while socket.read().is_ok() {}
+    drop(socket);
+    eventually(|| origin.open_connections() == 0);
+}
+
+#[test]
+fn a_server_that_does_not_agree_answers_itself() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let gateway = gateway(&[url.trim_end_matches('/')], "");
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
+    let head = origin.heads().pop().unwrap();
+    assert!(
+        head.to_ascii_lowercase().contains("upgrade: websocket"),
+        "{head}"
+    );
+}
+
+#[test]
+fn other_protocols_are_not_upgraded_to() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let gateway = gateway(&[url.trim_end_matches('/')], "");
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
+        HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n";
+    let mut stream = connect(gateway.address());
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    eventually(|| origin.requests() == 1);
+    let head = origin.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(
+        !head.contains("h2c") && !head.contains("http2-settings"),
+        "{head}"
+    );
+}
