@@ -112,7 +112,10 @@ impl Http2Connection {
         if http.is_established() || http.is_retired() {
             return Poll::Ready(());
         }
-        self.settling.borrow_mut().push(context.waker().clone());
+        let mut settling = self.settling.borrow_mut();
+        if !settling.iter().any(|waker| waker.will_wake(context.waker())) {
+            settling.push(context.waker().clone());
+        }
         Poll::Pending
     }
 
