@@ -124,7 +124,9 @@ impl fmt::Display for Balance {
 
 /// The name of a balancer that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a balancer; there are round_robin, random, least_requests, p2c, peak_ewma, ring_hash and maglev")]
+#[error(
+    "`{0}` is not a balancer; there are round_robin, random, least_requests, p2c, peak_ewma, ring_hash and maglev"
+)]
 pub struct UnknownBalance(String);
 
 impl FromStr for Balance {

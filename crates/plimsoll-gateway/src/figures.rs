@@ -77,7 +77,10 @@ impl Figures for GatewayFigures {
         let name = format!("{PREFIX}_responses_total");
         text.family(&name, "counter", "Responses of the server by status class");
         for (upstream, server) in &servers {
-            for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(server.responses) {
+            for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"]
+                .iter()
+                .zip(server.responses)
+            {
                 let labels = [
                     ("upstream", *upstream),
                     ("server", &server.server),
@@ -114,7 +117,11 @@ impl Figures for GatewayFigures {
         }
         for (name, help, read) in [
             ("retries_total", "Retries", 0),
-            ("retries_refused_total", "Retries that the budget refused", 1),
+            (
+                "retries_refused_total",
+                "Retries that the budget refused",
+                1,
+            ),
         ] {
             let name = format!("{PREFIX}_{name}");
             text.family(&name, "counter", help);

@@ -154,9 +154,8 @@ impl Forwarding {
                 return respond(failure::no_server());
             };
             let number = server.number();
-            let may_retry = |upload: &Upload| {
-                tried.len() < policy.retries as usize && !upload.is_touched()
-            };
+            let may_retry =
+                |upload: &Upload| tried.len() < policy.retries as usize && !upload.is_touched();
             let outcome = self
                 .attempt(server, &target, handshake.as_ref(), upload.clone())
                 .await;

@@ -119,9 +119,8 @@ impl Upstream {
         };
         if let Some(named) = sticky {
             let mut servers = self.servers.iter().enumerate();
-            let found = servers.find(|(number, server)| {
-                server.cookie() == named && all.weight(*number) > 0.0
-            });
+            let found = servers
+                .find(|(number, server)| server.cookie() == named && all.weight(*number) > 0.0);
             if let Some((_, server)) = found {
                 return Some(Rc::clone(server));
             }

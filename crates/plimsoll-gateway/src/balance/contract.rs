@@ -75,11 +75,12 @@ fn requests_are_distributed_by_weight() {
         let counts = counted(&mut *balancer, &servers(), 50_000);
         for (server, share) in [(0, 0.2), (1, 0.2), (2, 0.4), (3, 0.2)] {
             let found = counts[server] as f64 / 50_000.0;
-            let most = if kind == Balance::RingHash { 0.25 } else { 0.05 };
-            assert!(
-                (found / share - 1.0).abs() < most,
-                "{kind}: {counts:?}"
-            );
+            let most = if kind == Balance::RingHash {
+                0.25
+            } else {
+                0.05
+            };
+            assert!((found / share - 1.0).abs() < most, "{kind}: {counts:?}");
         }
     }
 }

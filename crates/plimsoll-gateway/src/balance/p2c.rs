@@ -37,7 +37,12 @@ impl PowerOfTwo {
             return active;
         }
         let latency = servers.latency(server);
-        active * if latency > 0.0 { latency } else { UNKNOWN_LATENCY }
+        active
+            * if latency > 0.0 {
+                latency
+            } else {
+                UNKNOWN_LATENCY
+            }
     }
 }
 

@@ -132,7 +132,9 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
 
 /// The path of a URL, which comes before those of requests.
 fn base_of(target: &str) -> String {
-    let endpoint = is_url(target).then(|| Endpoint::parse(target).ok()).flatten();
+    let endpoint = is_url(target)
+        .then(|| Endpoint::parse(target).ok())
+        .flatten();
     endpoint.map_or(String::new(), |endpoint| {
         endpoint.path_and_query().trim_end_matches('/').to_owned()
     })

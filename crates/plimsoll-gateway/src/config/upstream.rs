@@ -208,7 +208,10 @@ fn trust(tls: &mut Table<'_>, directory: &Path) -> Option<Trust> {
     match (tls.boolean("insecure"), ca) {
         (Some(true), None) => Some(Trust::Anyone),
         (Some(true), Some(_)) => {
-            tls.wrong("`insecure` trusts every server, so `ca` has no effect", None);
+            tls.wrong(
+                "`insecure` trusts every server, so `ca` has no effect",
+                None,
+            );
             None
         }
         (_, Some(file)) => Some(Trust::Only(directory.join(file))),

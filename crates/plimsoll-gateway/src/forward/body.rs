@@ -193,7 +193,9 @@ impl Body for Download {
                 Poll::Ready(None)
             }
             Poll::Pending => match download.poll_silence(context) {
-                Poll::Ready(()) => Poll::Ready(Some(Err("the server was silent for too long".into()))),
+                Poll::Ready(()) => {
+                    Poll::Ready(Some(Err("the server was silent for too long".into())))
+                }
                 Poll::Pending => Poll::Pending,
             },
         }

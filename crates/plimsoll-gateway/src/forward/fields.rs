@@ -8,7 +8,7 @@ use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
 
 use super::tunnel::Handshake;
-use super::{Forwarded, ForwardPlan};
+use super::{ForwardPlan, Forwarded};
 
 /// The name of this gateway in `Via`.
 const PSEUDONYM: &str = "plimsoll";
@@ -86,7 +86,8 @@ impl<'a> Outgoing<'a> {
         self.add("x-forwarded-for", peer);
         // Of several proxies the first one knows what the client asked for.
         let is_known = |name| self.is_trusted && self.request.header(name).is_some();
-        let (knows_proto, knows_host) = (is_known("x-forwarded-proto"), is_known("x-forwarded-host"));
+        let (knows_proto, knows_host) =
+            (is_known("x-forwarded-proto"), is_known("x-forwarded-host"));
         if !knows_proto {
             self.add("x-forwarded-proto", proto.to_owned());
         }

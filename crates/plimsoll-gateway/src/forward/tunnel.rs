@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use plimsoll_client::forward::{ResponseHead, Upgraded};
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, TakeOver, Version};

@@ -22,11 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(
-        destination: Rc<Destination>,
-        counts: Arc<[Counts]>,
-        number: usize,
-    ) -> Self {
+    pub(super) fn new(destination: Rc<Destination>, counts: Arc<[Counts]>, number: usize) -> Self {
         let endpoint = destination.endpoint();
         let name = format!("{}://{}", endpoint.scheme(), endpoint.authority());
         Self {

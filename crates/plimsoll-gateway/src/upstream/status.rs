@@ -71,7 +71,10 @@ impl Counts {
     pub(super) fn count_response(&self, status: u16, took: Duration) {
         add(&self.responses[usize::from(status / 100).min(5)], 1);
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        add(&self.latencies[BOUNDS.partition_point(|bound| *bound < took)], 1);
+        add(
+            &self.latencies[BOUNDS.partition_point(|bound| *bound < took)],
+            1,
+        );
         add(&self.latency_us, took);
     }
 
@@ -145,7 +148,10 @@ impl UpstreamStatus {
         if slow_start.is_zero() {
             return weight;
         }
-        let since = shared.available_since.load(Ordering::Relaxed).max(ejected_until);
+        let since = shared
+            .available_since
+            .load(Ordering::Relaxed)
+            .max(ejected_until);
         if since == 0 {
             return weight;
         }

@@ -45,7 +45,11 @@ fn a_request_that_may_have_been_processed_is_not_sent_twice() {
     let posted: Vec<_> = (0..4)
         .map(|_| exchange(gateway.address(), post.as_bytes()).status)
         .collect();
-    assert_eq!(posted.iter().filter(|it| **it == 502).count(), 2, "{posted:?}");
+    assert_eq!(
+        posted.iter().filter(|it| **it == 502).count(),
+        2,
+        "{posted:?}"
+    );
     for _ in 0..4 {
         assert_eq!(exchange(gateway.address(), get.as_bytes()).status, 200);
     }
@@ -62,7 +66,10 @@ fn statuses_are_retried_where_that_is_asked_for() {
     let plain = gateway(&[url, &fine.url()], "");
     let statuses: Vec<_> = (0..4).map(|_| get(plain.address(), "/").status).collect();
     assert_eq!(statuses.iter().filter(|it| **it == 503).count(), 2);
-    let retrying = gateway(&[url, &fine.url()], "retry = { on = [\"503\"], budget = 100 }");
+    let retrying = gateway(
+        &[url, &fine.url()],
+        "retry = { on = [\"503\"], budget = 100 }",
+    );
     for _ in 0..4 {
         assert_eq!(get(retrying.address(), "/").status, 200);
     }
@@ -117,7 +124,9 @@ fn unhealthy_servers_are_left_out_and_come_back() {
         let statuses: Vec<_> = (0..4).map(|_| get(gateway.address(), "/").text()).collect();
         statuses.iter().all(|it| it == "a")
     });
-    b.reload(&format!("{listen}[[route]]\nrespond = {{ body = \"b\" }}\n"));
+    b.reload(&format!(
+        "{listen}[[route]]\nrespond = {{ body = \"b\" }}\n"
+    ));
     eventually(|| seen().len() == 2);
 }
 

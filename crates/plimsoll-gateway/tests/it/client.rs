@@ -60,7 +60,8 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Received {
 
 /// The same with fields, each ending with CRLF.
 pub(crate) fn get_with(address: SocketAddr, path: &str, fields: &str) -> Received {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
     exchange(address, request.as_bytes())
 }
 

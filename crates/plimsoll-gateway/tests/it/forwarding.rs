@@ -45,7 +45,8 @@ fn a_request_is_forwarded_with_the_fields_of_proxies_and_without_those_of_its_co
 fn a_trusted_proxy_is_believed() {
     let origin = Origin::hello();
     let gateway = to(&origin, "trust = [\"127.0.0.0/8\"], forwarded = \"both\"");
-    let fields = "X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\nForwarded: for=9.9.9.9\r\n";
+    let fields =
+        "X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\nForwarded: for=9.9.9.9\r\n";
     get_with(gateway.address(), "/api", fields);
     let head = origin.heads().pop().unwrap();
     for line in [
@@ -107,8 +108,18 @@ fn responses_come_as_they_are() {
             "201",
             "abcde",
         ),
-        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n", "200", ""),
-        ("GET", "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n", "304", ""),
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n",
+            "200",
+            "",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+            "304",
+            "",
+        ),
         ("GET", "HTTP/1.1 204 No Content\r\n\r\n", "204", ""),
     ];
     for (method, answer, status, body) in cases {

@@ -34,7 +34,10 @@ fn a_server_that_does_not_agree_answers_itself() {
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
     let head = origin.heads().pop().unwrap();
-    assert!(head.to_ascii_lowercase().contains("upgrade: websocket"), "{head}");
+    assert!(
+        head.to_ascii_lowercase().contains("upgrade: websocket"),
+        "{head}"
+    );
 }
 
 #[test]
@@ -48,5 +51,8 @@ fn other_protocols_are_not_upgraded_to() {
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     eventually(|| origin.requests() == 1);
     let head = origin.heads().pop().unwrap().to_ascii_lowercase();
-    assert!(!head.contains("h2c") && !head.contains("http2-settings"), "{head}");
+    assert!(
+        !head.contains("h2c") && !head.contains("http2-settings"),
+        "{head}"
+    );
 }

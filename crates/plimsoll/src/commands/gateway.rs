@@ -109,6 +109,8 @@ fn configuration(args: &Args) -> String {
     key("response_timeout", response_timeout.as_deref().map(quoted));
     let host = host.as_deref().map(quoted);
     let host = host.map_or(String::new(), |host| format!(", host = {host}"));
-    lines.push(format!("\n[[route]]\nproxy = {{ to = \"servers\"{host} }}\n"));
+    lines.push(format!(
+        "\n[[route]]\nproxy = {{ to = \"servers\"{host} }}\n"
+    ));
     lines.join("\n")
 }
