@@ -259,12 +259,12 @@ const CONTENTS: [&str; 10] = [
     "text",
     "json",
     "base64",
-    "content_length",
     "events",
     "proxy",
     "javascript",
     "websocket",
     "grpc",
+    "content_length",
 ];
 
 /// Names as a sentence has them.
