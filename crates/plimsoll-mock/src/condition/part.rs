@@ -47,7 +47,7 @@ impl PartTest {
     }
 
     /// The parts that a request has, for people.
-    pub(super) fn found(&self, asked: &Asked<'_>) -> String {
+    pub(super) fn found(asked: &Asked<'_>) -> String {
         match asked.parts() {
             Err(error) => error.to_string(),
             Ok([]) => "no parts".to_owned(),
