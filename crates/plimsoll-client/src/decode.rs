@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{self, DParameter, InBuffer, Operation as _, OutBuffer};
 
 /// What decoding may yield.
@@ -91,16 +92,72 @@ impl Write for Sink {
 }
 
 enum Stage {
-    Gzip(MultiGzDecoder<Sink>),
+    Gzip(Box<MultiGzDecoder<Sink>>),
     /// Servers mean either format by `deflate`; the first byte tells which.
     Deflate,
-    Zlib(ZlibDecoder<Sink>),
-    Raw(DeflateDecoder<Sink>),
+    Inflate(Box<Inflate>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),
     Zstd(Box<Zstd>),
 }
 
-/// Written by hand, since the crate's writer does not say whether the last frame is complete.
+/// Written by hand, since the crate's writers do not say whether the stream is complete.
+struct Inflate {
+    decompress: Decompress,
+    sink: Sink,
+    is_complete: bool,
+}
+
+impl Inflate {
+    fn new(has_zlib_header: bool) -> Self {
+        Self {
+            decompress: Decompress::new(has_zlib_header),
+            sink: Sink::default(),
+            is_complete: false,
+        }
+    }
+
+    /// Bytes behind the end are passed over.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut memory = [0; STEP];
+        let mut rest = bytes;
+        let mut may_yield_more = false;
+        while (!rest.is_empty() || may_yield_more) && !self.is_complete {
+            let before = (self.decompress.total_in(), self.decompress.total_out());
+            let status = self
+                .decompress
+                .decompress(rest, &mut memory, FlushDecompress::None)?;
+            let consumed = self.decompress.total_in() - before.0;
+            let yielded = self.decompress.total_out() - before.1;
+            rest = rest.get(in_memory(consumed)..).unwrap_or_default();
+            self.sink.write_all(&memory[..in_memory(yielded)])?;
+            self.is_complete = status == Status::StreamEnd;
+            may_yield_more = in_memory(yielded) == STEP;
+            if consumed == 0 && yielded == 0 && !self.is_complete {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        complete(self.is_complete)
+    }
+}
+
+/// What was counted is in memory.
+fn in_memory(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn complete(is_complete: bool) -> io::Result<()> {
+    if is_complete {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Written by hand for the same reason.
 struct Zstd {
     decoder: raw::Decoder<'static>,
     sink: Sink,
@@ -121,25 +178,20 @@ impl Zstd {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut input = InBuffer::around(bytes);
         let mut memory = [0; STEP];
-        loop {
+        let mut may_yield_more = false;
+        while input.pos() < bytes.len() || may_yield_more {
             let mut output = OutBuffer::around(&mut memory[..]);
             let hint = self.decoder.run(&mut input, &mut output)?;
             let yielded = output.as_slice();
             self.sink.write_all(yielded)?;
-            let may_yield_more = yielded.len() == STEP;
             self.is_complete = hint == 0;
-            if input.pos() == bytes.len() && !may_yield_more {
-                return Ok(());
-            }
+            may_yield_more = yielded.len() == STEP && !self.is_complete;
         }
+        Ok(())
     }
 
     fn finish(&self) -> io::Result<()> {
-        if self.is_complete {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::UnexpectedEof.into())
-        }
+        complete(self.is_complete)
     }
 }
 
@@ -239,7 +291,7 @@ impl Stage {
     fn new(coding: &str) -> Result<Self, DecodeError> {
         let sink = Sink::default();
         Ok(match &*coding.to_ascii_lowercase() {
-            "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(sink)),
+            "gzip" | "x-gzip" => Self::Gzip(Box::new(MultiGzDecoder::new(sink))),
             "deflate" => Self::Deflate,
             "br" => Self::Brotli(Box::new(brotli::DecompressorWriter::new(sink, STEP))),
             "zstd" => {
@@ -256,7 +308,7 @@ impl Stage {
     fn name(&self) -> &'static str {
         match self {
             Self::Gzip(_) => "gzip",
-            Self::Deflate | Self::Zlib(_) | Self::Raw(_) => "deflate",
+            Self::Deflate | Self::Inflate(_) => "deflate",
             Self::Brotli(_) => "br",
             Self::Zstd(_) => "zstd",
         }
@@ -266,11 +318,7 @@ impl Stage {
     fn write(&mut self, bytes: &[u8], room: u64) -> io::Result<Vec<u8>> {
         if let (Self::Deflate, Some(first)) = (&*self, bytes.first()) {
             // The method of zlib is in the low bits of its first byte (RFC 1950, section 2.2).
-            *self = if first & 0x0f == 8 {
-                Self::Zlib(ZlibDecoder::new(Sink::default()))
-            } else {
-                Self::Raw(DeflateDecoder::new(Sink::default()))
-            };
+            *self = Self::Inflate(Box::new(Inflate::new(first & 0x0f == 8)));
         }
         if let Some(sink) = self.sink() {
             sink.room = room;
@@ -278,8 +326,7 @@ impl Stage {
         match self {
             Self::Gzip(decoder) => decoder.write_all(bytes).and_then(|()| decoder.flush()),
             Self::Deflate => Ok(()),
-            Self::Zlib(decoder) => decoder.write_all(bytes).and_then(|()| decoder.flush()),
-            Self::Raw(decoder) => decoder.write_all(bytes).and_then(|()| decoder.flush()),
+            Self::Inflate(decoder) => decoder.write_all(bytes),
             Self::Brotli(decoder) => decoder.write_all(bytes),
             Self::Zstd(decoder) => decoder.write_all(bytes),
         }?;
@@ -290,8 +337,7 @@ impl Stage {
         match self {
             Self::Gzip(decoder) => decoder.try_finish()?,
             Self::Deflate => {}
-            Self::Zlib(decoder) => decoder.try_finish()?,
-            Self::Raw(decoder) => decoder.try_finish()?,
+            Self::Inflate(decoder) => decoder.finish()?,
             Self::Brotli(decoder) => decoder.close()?,
             Self::Zstd(decoder) => decoder.finish()?,
         }
@@ -308,8 +354,7 @@ impl Stage {
         match self {
             Self::Gzip(decoder) => Some(decoder.get_mut()),
             Self::Deflate => None,
-            Self::Zlib(decoder) => Some(decoder.get_mut()),
-            Self::Raw(decoder) => Some(decoder.get_mut()),
+            Self::Inflate(decoder) => Some(&mut decoder.sink),
             Self::Brotli(decoder) => Some(decoder.get_mut()),
             Self::Zstd(decoder) => Some(&mut decoder.sink),
         }

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::address_filter::AddressFilter;
 use crate::connect::Connector;
-use crate::credentials::{self, basic_authorization};
+use crate::credentials::basic_authorization;
 use crate::decode::{DecodeError, DecodeLimits, Decoder};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::forward::{Exchange, Head, Pool, PoolOptions, Speaks, may_retry};
@@ -137,14 +137,19 @@ impl Fetcher {
             address_filter,
             ..ConnectOptions::default()
         })?;
+        Ok(Self::over(Connector::new(Arc::new(plan)), limits))
+    }
+
+    /// Connects as the plan of `connector` says, whose TLS settings should offer `http/1.1` only.
+    pub fn over(connector: Connector, limits: FetchLimits) -> Self {
         let options = PoolOptions {
             speaks: Speaks::Http1,
             ..PoolOptions::default()
         };
-        Ok(Self {
-            pool: Pool::new(Connector::new(Arc::new(plan)), options),
+        Self {
+            pool: Pool::new(connector, options),
             limits,
-        })
+        }
     }
 
     /// Gets `url`, following redirects up to the limit; what is beyond it is an error, unless the limit is 0.
@@ -156,7 +161,8 @@ impl Fetcher {
 
     /// Sends one request, and follows nowhere.
     ///
-    /// - `fields`: besides `user-agent` and those of framing.
+    /// - `fields`: without those of framing. `user-agent`, and `authorization` for a URL with credentials, are added
+    ///   unless they are given.
     pub async fn send(
         &self,
         method: &str,
@@ -164,10 +170,23 @@ impl Fetcher {
         fields: Vec<(String, String)>,
         content: Option<&[u8]>,
     ) -> Result<Fetched, FetchError> {
-        let timeout = self.limits.timeout;
+        let endpoint = Endpoint::try_from(url)?;
         let content = Bytes::copy_from_slice(content.unwrap_or_default());
-        let sending = tokio::time::timeout(timeout, self.one(method, url, fields, content, None));
-        sending.await.unwrap_or(Err(FetchError::Timeout(timeout)))
+        self.send_to(method, &endpoint, fields, content).await
+    }
+
+    /// The same to an endpoint.
+    pub async fn send_to(
+        &self,
+        method: &str,
+        endpoint: &Endpoint,
+        fields: Vec<(String, String)>,
+        content: Bytes,
+    ) -> Result<Fetched, FetchError> {
+        let timeout = self.limits.timeout;
+        let sending = self.one(method, endpoint, fields, content, None);
+        let sent = tokio::time::timeout(timeout, sending).await;
+        sent.unwrap_or(Err(FetchError::Timeout(timeout)))
     }
 
     async fn follow(&self, mut url: Url, ask: Ask<'_>) -> Result<Fetched, FetchError> {
@@ -181,7 +200,8 @@ impl Fetcher {
                 ask.known
                     .map(|tag| ("if-none-match".to_owned(), tag.to_owned())),
             );
-            let answer = self.one("GET", &url, fields, Bytes::new(), ask.wants);
+            let endpoint = Endpoint::try_from(&url)?;
+            let answer = self.one("GET", &endpoint, fields, Bytes::new(), ask.wants);
             let answer = answer.await?;
             if self.limits.redirects == 0 {
                 return Ok(answer);
@@ -200,18 +220,27 @@ impl Fetcher {
     async fn one(
         &self,
         method: &str,
-        url: &Url,
+        endpoint: &Endpoint,
         mut fields: Vec<(String, String)>,
         content: Bytes,
         wants: Option<fn(&str) -> bool>,
     ) -> Result<Fetched, FetchError> {
-        let endpoint = Endpoint::parse(url.as_str())?;
-        if let Some((user, password)) = credentials::of_url(url) {
-            let value = basic_authorization(&user, &password);
-            fields.push(("authorization".to_owned(), value.expose().to_owned()));
+        let mut default = |name: &str, value: &str| {
+            if !fields
+                .iter()
+                .any(|(given, _)| given.eq_ignore_ascii_case(name))
+            {
+                fields.push((name.to_owned(), value.to_owned()));
+            }
+        };
+        if let Some((user, password)) = endpoint.credentials() {
+            default(
+                "authorization",
+                basic_authorization(user, password).expose(),
+            );
         }
-        fields.push(("user-agent".to_owned(), AGENT.to_owned()));
-        let destination = self.pool.destination(&endpoint);
+        default("user-agent", AGENT);
+        let destination = self.pool.destination(endpoint);
         // A request that must not be sent twice does not meet a connection that is being closed.
         let mut is_fresh = !is_idempotent(method);
         loop {

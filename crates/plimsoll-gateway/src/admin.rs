@@ -83,19 +83,17 @@ fn set_weight(figures: &GatewayFigures, name: &str, request: &Request<'_>) -> Re
         let text = format!("give ?server=URL&weight=N, N from 0 to {MOST}\n");
         return wrong(StatusCode::BAD_REQUEST, text);
     };
-    let mut named = figures
-        .all()
-        .into_iter()
-        .filter(|status| status.name == name)
-        .peekable();
-    if named.peek().is_none() {
+    let mut named = figures.all();
+    named.retain(|status| status.name == name);
+    if named.is_empty() {
         return wrong(
             StatusCode::NOT_FOUND,
             format!("there is no upstream `{name}`\n"),
         );
     }
-    let is_known = named.fold(false, |known, it| it.set_weight(&server, weight) || known);
-    if !is_known {
+    // During a reload there may be two of the name.
+    let known = named.iter().filter(|it| it.set_weight(&server, weight));
+    if known.count() == 0 {
         let text = format!("`{name}` has no server `{server}`\n");
         return wrong(StatusCode::NOT_FOUND, text);
     }

@@ -74,14 +74,13 @@ impl Upstream {
             Rc::new(Server::new(destination, Arc::clone(&counts), number))
         });
         let names: Vec<_> = plan.servers.iter().map(ServerPlan::name).collect();
-        let names = names.iter().map(String::as_str);
         let weights = plan.servers.iter().map(|server| server.weight);
-        let named: Vec<_> = names.zip(weights).collect();
+        let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
         // Workers with one seed would choose the same servers at the same time.
         let seed = fastrand::u64(..);
         Self {
             servers: servers.collect(),
-            balancer: RefCell::new(plan.options.balance.make(&named, seed)),
+            balancer: RefCell::new(plan.options.balance.make(&weighted, seed)),
             budget: RefCell::new(RetryBudget::new(plan.options.retry.budget)),
             plan: Arc::clone(plan),
             status,

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use plimsoll_wire::h1::RequestError;
 
-use crate::context::WorkerContext;
-use crate::drain::DrainSignal;
-use crate::request::{Request, Version};
-use crate::response::Response;
-use crate::stream::Stream;
+use crate::message::request::{Request, Version};
+use crate::message::response::Response;
+use crate::protocol::stream::Stream;
+use crate::worker::context::WorkerContext;
+use crate::worker::drain::DrainSignal;
 
 /// Answers requests; made anew on each worker, so it need be neither `Send` nor `Sync`.
 pub trait Action {
@@ -45,7 +45,8 @@ pub struct Refusal {
 pub enum Answer {
     /// It can be sent now.
     Now(Outcome),
-    /// It has to be waited for; dropped if the client goes away first.
+    /// It has to be waited for; dropped if the client goes away first. Over HTTP/1 a departure shows by reading, so it is
+    /// not noticed while the action has taken the content and lets 64 KiB of it lie.
     Later(LocalFuture<Outcome>),
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use plimsoll_wire::h1::{KnownHead, Limits as ResponseLimits, ResponseDecoder};
 
 use crate::action::MakeAction;
-use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
-use crate::http2::tap::frames::found_in as http2_frames;
-use crate::http3::frames::found_in as http3_frames;
 use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
+use crate::observe::counters::Counters;
+use crate::protocol::http2::tap::frames::found_in as http2_frames;
+use crate::protocol::http3::frames::found_in as http3_frames;
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -146,7 +146,7 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
-    use crate::context::WorkerContext;
+    use crate::worker::context::WorkerContext;
     use crate::{Action, Delay, Echo, EchoHandler, Redirect, Respond, Response};
 
     #[test]

@@ -9,96 +9,33 @@
 
 mod action;
 
-mod context;
-
-mod states;
-
-mod drain;
+mod message;
 
 mod actions;
 
+mod middleware;
+
 mod route;
-
-pub mod config;
-
-mod metrics;
-
-mod admin;
-
-mod connection;
-
-mod request;
-
-mod fields;
-
-mod interim;
-
-mod response;
-
-mod file;
-
-mod body;
-
-mod stream;
 
 mod layer4;
 
-mod access_log;
-
-mod acme;
-
-mod limits;
-
-mod middleware;
-
-mod admission;
-
-mod counters;
-
 mod engine;
-
-mod address;
-
-mod unix_socket;
-
-mod inherited;
-
-mod listener;
-
-mod proxied;
-
-mod run;
 
 mod worker;
 
-mod timer;
+mod protocol;
 
-mod alarms;
+mod observe;
 
-mod pace;
+mod acme;
 
-mod activity;
+pub mod config;
 
-mod head;
-
-mod http1;
-
-mod http2;
-
-mod http3;
+mod origin;
 
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 
-mod origin;
-
-mod embedded;
-
-mod embedded_http2;
-
-mod notice;
-
-pub use crate::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
 pub use crate::acme::{
     AcmeAccount, AcmePlan, AnsweringHttpChallenge, ChallengeKind, Challenges, ExternalAccount,
     HttpChallenges,
@@ -107,42 +44,43 @@ pub use crate::action::{Action, Answer, LocalFuture, MakeAction, Outcome, Refusa
 pub use crate::actions::{
     Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
-pub use crate::address::{Address, AddressError};
-pub use crate::admin::{
-    Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
-};
-pub use crate::alarms::Alarms;
-pub use crate::body::{BodyError, RequestBody};
-pub use crate::connection::{ConnectionInfo, TlsInfo};
-pub use crate::context::WorkerContext;
-pub use crate::counters::{Counters, Cut, RouteTag, Snapshot};
-pub use crate::drain::DrainSignal;
+pub use crate::engine::address::{Address, AddressError};
+pub use crate::engine::inherited::Inherited;
+pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
+pub use crate::engine::listener::Transport;
 pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
-pub use crate::fields::{FieldEdits, FieldList};
-pub use crate::file::FilePart;
-pub use crate::inherited::Inherited;
-pub use crate::interim::{InterimError, InterimSender};
 pub use crate::layer4::{
     Accepted, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
     MakeDatagramHandler, MakeStreamHandler, ServeStream, SessionId, StreamHandler,
 };
-pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
-pub use crate::listener::Transport;
-pub use crate::metrics::{Figures, MetricsText};
+pub use crate::message::body::{BodyError, RequestBody};
+pub use crate::message::connection::{ConnectionInfo, TlsInfo};
+pub use crate::message::fields::{FieldEdits, FieldList};
+pub use crate::message::file::FilePart;
+pub use crate::message::interim::{InterimError, InterimSender};
+pub use crate::message::request::{OwnedRequest, Request, Scheme, Version};
+pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
     PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
     preferred_coding,
 };
-pub use crate::notice::{Notice, Notices, Severity};
+pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
+pub use crate::observe::admin::{
+    Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
+};
+pub use crate::observe::counters::{Counters, Cut, RouteTag, Snapshot};
+pub use crate::observe::metrics::{Figures, MetricsText};
+pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
-pub use crate::request::{OwnedRequest, Request, Scheme, Version};
-pub use crate::response::{Prepared, Response, ResponseBody, StreamError};
+pub use crate::protocol::stream::Stream;
 pub use crate::route::{
     Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex,
     RouteRefusal, Routes,
 };
-pub use crate::states::SharedStates;
-pub use crate::stream::Stream;
+pub use crate::worker::alarms::Alarms;
+pub use crate::worker::context::WorkerContext;
+pub use crate::worker::drain::DrainSignal;
+pub use crate::worker::states::SharedStates;

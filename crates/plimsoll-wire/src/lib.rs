@@ -49,7 +49,7 @@ pub use crate::clock::SystemClock;
 pub use crate::datagram::{DatagramPath, DatagramSocket, EcnCodepoint};
 pub use crate::pacing::keep_from_pacing;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
-pub use crate::raw_io::{poll_recv, poll_send, poll_send_file, poll_send_more};
+pub use crate::raw_io::{poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
 pub use crate::steer::{SOCKET_NUMBER_BYTES, steer_by_connection_id};
 pub use crate::watched_files::WatchedFiles;

@@ -7,6 +7,7 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
+use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{Interest, ReadBuf};
@@ -29,6 +30,21 @@ pub fn poll_recv(
         Ok(received)
     })
     .map_ok(|_| ())
+}
+
+/// Reads what there is into the spare capacity of `buffer`, which need not be initialised; returns how much that was,
+/// nothing at the end of the stream.
+#[inline]
+pub fn poll_recv_spare(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    buffer: &mut Vec<u8>,
+) -> Poll<io::Result<usize>> {
+    let room = buffer.capacity() - buffer.len();
+    poll_io(stream, Interest::READABLE, context, room, || {
+        let (received, _) = recv(stream, spare_capacity(buffer), RecvFlags::empty())?;
+        Ok(received)
+    })
 }
 
 /// Writes as much of `bytes` as the socket takes; returns how much that was.
@@ -183,6 +199,19 @@ mod tests {
         assert_eq!(read(&right, 64).await.unwrap(), b"again");
         drop(left);
         assert_eq!(read(&right, 64).await.unwrap(), b"");
+    }
+
+    #[tokio::test]
+    async fn spare_capacity_is_filled_behind_what_is_there() {
+        let (left, right) = pair().await;
+        write(&left, b"hello").await.unwrap();
+        let mut buffer = Vec::with_capacity(16);
+        buffer.push(b'>');
+        let count = poll_fn(|context| poll_recv_spare(&right, context, &mut buffer)).await;
+        assert_eq!((count.unwrap(), &buffer[..]), (5, &b">hello"[..]));
+        drop(left);
+        let count = poll_fn(|context| poll_recv_spare(&right, context, &mut buffer)).await;
+        assert_eq!(count.unwrap(), 0);
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use plimsoll_wire::h1::{
     self, BodyLength, Decoded, KnownHead, Limits, RequestFacts, RequestHead, ResponseDecoder,
     ResponseSink, chunk_head, fields_of, last_chunk, put_field,
 };
-use plimsoll_wire::tls;
+use plimsoll_wire::{poll_recv_spare, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::head::{Fields, Head, ResponseHead};
@@ -24,13 +24,16 @@ use super::upgraded::Upgraded;
 use super::upload::{Piece, Upload};
 use crate::stream::may_have_answered;
 use crate::timing::Timing;
-use crate::{Completed, Incomplete, Stream};
+use crate::{Completed, Incomplete, ReadBuffer, Stream};
 
 /// Content up to this length is copied behind what waits to be written; longer content is written from where it is.
 const COPIED_BYTES: usize = 4 * 1024;
 
 /// Bytes that gather before they are written.
 const GATHERED_BYTES: usize = 16 * 1024;
+
+/// Content of which so much is left is read into memory of its own, which is handed on without a copy.
+const DIRECT_BYTES: u64 = 32 * 1024;
 
 /// Memory for heads that a connection keeps between exchanges.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -226,9 +229,11 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             may_switch: head.upgrade.is_some(),
             keeps_trailers: true,
         });
+        let is_reused = connection.is_used;
+        place.begin();
         Ok(Self {
             progress: Progress {
-                is_reused: connection.is_used,
+                is_reused,
                 timing: Timing::begin(begun),
                 written: 0,
                 received: 0,
@@ -463,6 +468,28 @@ fn poll_read(
     context: &mut Context<'_>,
 ) -> Poll<Result<Option<End>, Failure>> {
     let (destination, connection) = place.parts();
+    if let Some(left) = connection
+        .decoder
+        .content_left()
+        .filter(|left| *left >= DIRECT_BYTES)
+        && let Stream::Tcp(stream) = &connection.stream
+    {
+        let most =
+            usize::try_from(left).map_or(ReadBuffer::BYTES, |left| left.min(ReadBuffer::BYTES));
+        let mut piece = Vec::with_capacity(most);
+        let count = match ready!(poll_recv_spare(stream, context, &mut piece)) {
+            Ok(count) if count > 0 => count,
+            Ok(_) => return Poll::Ready(Err(cut_off(connection, progress))),
+            Err(error) => return Poll::Ready(Err(tls::failure(Phase::Receive, &error))),
+        };
+        progress.received += count as u64;
+        let is_complete = connection.decoder.skip_content(count);
+        inbox.content = piece;
+        return Poll::Ready(Ok(is_complete.then(|| End {
+            done: destination.now(),
+            is_clean: progress.timing.sent_at.is_some() && connection.decoder.is_persistent(),
+        })));
+    }
     let memory = &mut *destination.buffer().memory();
     let mut read = ReadBuf::new(memory);
     if let Err(error) = ready!(Pin::new(&mut connection.stream).poll_read(context, &mut read)) {
@@ -511,6 +538,19 @@ fn poll_read(
             && progress.timing.sent_at.is_some()
             && connection.decoder.is_persistent(),
     })))
+}
+
+/// The connection ended within content.
+fn cut_off(connection: &mut Http1Connection, progress: &mut Progress) -> Failure {
+    let phase = progress.timing.phase();
+    match (
+        progress.write_error.take(),
+        connection.decoder.end_of_stream(),
+    ) {
+        (Some(error), _) => tls::failure(phase, &error),
+        (None, Err(error)) => error.failure(phase),
+        (None, Ok(())) => Failure::new(phase, FailureKind::Closed),
+    }
 }
 
 /// Stages what is ready of a body; true if more of it is waited for. Fails if the body does.

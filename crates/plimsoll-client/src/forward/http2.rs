@@ -52,6 +52,8 @@ struct State {
 struct Slots {
     taken: Vec<Slot>,
     free: Vec<u32>,
+    /// Those that wait for room to send; each once.
+    blocked: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -208,6 +210,7 @@ impl Http2Connection {
         }
         state.http.reset(token, code);
         *state.slots.slot(token) = Slot::default();
+        state.slots.blocked.retain(|blocked| *blocked != token);
         state.slots.free.push(token);
         let capacity = state.http.capacity();
         let is_retired = state.http.is_retired();
@@ -272,7 +275,10 @@ impl Http2Connection {
         }
         let count = state.http.send_data(token, bytes, is_last);
         if count < bytes.len() {
-            register(&mut slot.sender, context);
+            if slot.sender.is_none() {
+                state.slots.blocked.push(token);
+            }
+            register(&mut state.slots.slot(token).sender, context);
         }
         if count > 0 || bytes.is_empty() {
             self.wake_driver();
@@ -289,15 +295,19 @@ impl Http2Connection {
 impl State {
     /// Wakes the exchanges that wait for room and have some.
     fn wake_senders(&mut self) {
-        for (token, slot) in (0_u32..).zip(&mut self.slots.taken) {
+        let Self { http, slots } = self;
+        let Slots { taken, blocked, .. } = slots;
+        blocked.retain(|token| {
+            let slot = &mut taken[*token as usize];
             let is_over = slot.outcome.as_ref().is_some_and(Result::is_err);
-            if slot.sender.is_some()
-                && (is_over || self.http.send_room(token) > 0)
-                && let Some(sender) = slot.sender.take()
-            {
+            if slot.sender.is_some() && !is_over && http.send_room(*token) == 0 {
+                return true;
+            }
+            if let Some(sender) = slot.sender.take() {
                 sender.wake();
             }
-        }
+            false
+        });
     }
 }
 

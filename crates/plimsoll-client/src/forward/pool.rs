@@ -250,16 +250,15 @@ impl Destination {
             return self.acquire().await;
         }
         let begun = self.now();
-        if self.open.get() >= self.core.options.connections {
-            // An idle connection makes room for the new one.
-            let oldest = {
-                let mut idle = self.idle.borrow_mut();
-                (!idle.is_empty()).then(|| idle.remove(0))
-            };
-            if oldest.is_none() {
-                return Box::pin(self.acquire_later(begun)).await;
-            }
+        // An idle connection makes room for the new one, so that idle ones do not gather where all are new.
+        let oldest = {
+            let mut idle = self.idle.borrow_mut();
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        if oldest.is_some() {
             self.open.set(self.open.get() - 1);
+        } else if self.open.get() >= self.core.options.connections {
+            return Box::pin(self.acquire_later(begun)).await;
         }
         match Box::pin(self.connect()).await? {
             Some(lease) => Ok(lease),
@@ -495,6 +494,7 @@ impl Destination {
         Place {
             destination: Rc::clone(self),
             connection: Some(connection),
+            is_begun: false,
         }
     }
 
@@ -669,6 +669,8 @@ impl Drop for Attempt<'_> {
 pub(super) struct Place {
     destination: Rc<Destination>,
     connection: Option<Box<Http1Connection>>,
+    /// An exchange has begun; before that the connection is as good as it was.
+    is_begun: bool,
 }
 
 impl Place {
@@ -686,27 +688,34 @@ impl Place {
         (&self.destination, connection)
     }
 
+    /// An exchange begins.
+    pub(super) fn begin(&mut self) {
+        self.is_begun = true;
+    }
+
     /// The connection can carry another exchange.
     pub(super) fn give_back(mut self, now: Instant) {
-        let Some(mut connection) = self.connection.take() else {
+        if let Some(connection) = &mut self.connection {
+            connection.idle_since = now;
+            self.is_begun = false;
+        }
+    }
+}
+
+/// A connection without an exchange goes back to the pool, any other is closed.
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else {
             return;
         };
         let mut idle = self.destination.idle.borrow_mut();
-        if idle.len() < self.destination.core.options.idle {
-            connection.idle_since = now;
+        if !self.is_begun && idle.len() < self.destination.core.options.idle {
             idle.push(connection);
             drop(idle);
             self.destination.call();
         } else {
             drop(idle);
-            self.connection = Some(connection);
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.connection.take().is_some() {
+            drop(connection);
             self.destination.leave();
         }
     }

@@ -11,7 +11,7 @@ use plimsoll_server::{Action, MakeAction, WorkerContext};
 
 use super::{Upstreams, upstream};
 use crate::forward::{Forward, ForwardPlan, Forwarded, HostPolicy};
-use crate::upstream::{ServerPlan, Upstream, UpstreamPlan};
+use crate::upstream::{ServerPlan, Upstream, UpstreamOptions, UpstreamPlan};
 
 /// A name or a URL, or a table with `to` and how requests are changed.
 pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
@@ -155,18 +155,16 @@ fn upstream_of(
 ) -> Option<Arc<UpstreamPlan>> {
     if !is_url(target) {
         let upstreams = mounted.section::<Upstreams>("upstream").unwrap_or_default();
-        return match upstreams.0.get(target) {
-            Some(found) => found.clone(),
-            None => {
-                let known: Vec<_> = upstreams.0.keys().map(String::as_str).collect();
-                let hint = if known.is_empty() {
-                    format!("define it by [upstream.{target}], or give a URL with http://")
-                } else {
-                    format!("there are {}", known.join(", "))
-                };
-                value.wrong_with(format!("there is no upstream `{target}`"), Some(hint))
-            }
+        if let Some(found) = upstreams.0.get(target) {
+            return found.clone();
+        }
+        let known: Vec<_> = upstreams.0.keys().map(String::as_str).collect();
+        let hint = if known.is_empty() {
+            format!("define it by [upstream.{target}], or give a URL with http://")
+        } else {
+            format!("there are {}", known.join(", "))
         };
+        return value.wrong_with(format!("there is no upstream `{target}`"), Some(hint));
     }
     let endpoint = value.check(Endpoint::parse(target))?;
     if endpoint.path_and_query().contains('?') {
@@ -177,7 +175,7 @@ fn upstream_of(
     }
     let options = match table {
         Some(table) => upstream::options(table, mounted.directory)?,
-        None => Default::default(),
+        None => UpstreamOptions::default(),
     };
     let name = format!("{}://{}", endpoint.scheme(), endpoint.authority());
     let server = ServerPlan {

@@ -18,13 +18,11 @@ use crate::upstream::{
 
 /// The upstream; `None` if anything in its table is wrong.
 pub(super) fn compile(name: &str, mut table: Table<'_>, directory: &Path) -> Option<UpstreamPlan> {
-    let servers = match table.take("servers") {
-        Some(value) => servers(value),
-        None => {
-            table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
-            None
-        }
-    };
+    let servers = table.take("servers");
+    if servers.is_none() {
+        table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
+    }
+    let servers = servers.and_then(self::servers);
     let options = options(&mut table, directory);
     let (servers, options) = (servers?, options?);
     let plan = UpstreamPlan::new(name, servers, options);
@@ -63,13 +61,11 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
         });
     }
     let mut table = value.table()?;
-    let endpoint = match table.take("url") {
-        Some(url) => endpoint(&url, known),
-        None => {
-            table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
-            None
-        }
-    };
+    let url = table.take("url");
+    if url.is_none() {
+        table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
+    }
+    let endpoint = url.and_then(|url| endpoint(&url, known));
     // 0 drains a server: it is kept, checked and shown, and gets no requests.
     let weight = table.count("weight", 0..=1000);
     table.finish();

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::Exchange;
 use plimsoll_model::Failure;
 use plimsoll_server::{BodyError, RequestBody, StreamError};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use crate::upstream::ServerUse;
 
@@ -157,10 +157,9 @@ impl Download {
     }
 
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let deadline = Instant::now() + self.idle;
         let timer = self
             .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
         timer.as_mut().poll(context)
     }
 }

@@ -19,7 +19,7 @@ use super::Local;
 use crate::upstream::ServerUse;
 
 /// How long neither side may send anything. An hour, as haproxy's documentation suggests for tunnels.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);
 
 /// The opening of a WebSocket (RFC 6455, section 4; over HTTP/2 RFC 8441).
 #[derive(Debug)]

@@ -73,7 +73,7 @@ mod tests {
         assert_eq!([note(true), note(true)], [None, None]);
         assert_eq!(note(true), Some(Duration::from_secs(30)));
         let next: Vec<_> = (0..3).map(|_| note(true)).collect();
-        assert_eq!(next, [None, None, Some(Duration::from_secs(60))]);
+        assert_eq!(next, [None, None, Some(Duration::from_mins(1))]);
         assert_eq!(note(false), None);
         let next: Vec<_> = (0..3).map(|_| note(true)).collect();
         assert_eq!(next[2], Some(Duration::from_secs(30)));

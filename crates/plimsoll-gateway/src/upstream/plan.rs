@@ -53,8 +53,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
-            response: Duration::from_secs(60),
-            idle: Duration::from_secs(60),
+            response: Duration::from_mins(1),
+            idle: Duration::from_mins(1),
         }
     }
 }

@@ -167,7 +167,7 @@ impl RetryBudget {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_model::Side;
+    use plimsoll_model::{Clock as _, Side};
 
     use super::*;
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn retries_are_a_share_of_requests_with_a_small_reserve() {
-        let start = Instant::now();
+        let start = plimsoll_testkit::VirtualClock::new().now();
         let mut budget = RetryBudget::new(0.2);
         let granted = |budget: &mut RetryBudget, at: u64| {
             let now = start + Duration::from_millis(at);

@@ -150,11 +150,13 @@ impl Latency {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::Clock as _;
+
     use super::*;
 
     #[test]
     fn latency_rises_at_once_and_sinks_slowly() {
-        let start = Instant::now();
+        let start = plimsoll_testkit::VirtualClock::new().now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut latency = Latency::default();
         latency.observe(Duration::from_millis(10), at(0));

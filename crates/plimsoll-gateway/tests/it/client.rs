@@ -47,7 +47,7 @@ pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Received {
         .expect("a head");
     let head = String::from_utf8_lossy(&all[..end]).into_owned();
     Received {
-        status: head[9..12].parse().unwrap(),
+        status: head.get(9..12).unwrap().parse().unwrap(),
         head,
         body: all[end + 4..].to_vec(),
     }

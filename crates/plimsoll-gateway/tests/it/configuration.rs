@@ -55,3 +55,54 @@ balance = "maglev"
     }
     assert!(!shown.contains("secret"), "{shown}");
 }
+
+/// Every key, as the schema has it too.
+#[test]
+fn every_key_is_in_the_schema() {
+    let upstream = r#"
+balance = "maglev"
+by = "source"
+sticky = "server"
+protocol = "http1"
+connect_timeout = "1s"
+response_timeout = "1s"
+idle_timeout = "1s"
+connections = 1
+queue = 0
+keep = 1
+keep_for = "1s"
+lifetime = "1m"
+tls = { insecure = true }
+retry = { retries = 2, on = ["connect", "reset", "timeout", "5xx", "503"], budget = 10 }
+health = { path = "/", interval = "1s", timeout = "1s", healthy = 1, unhealthy = 1, status = 200 }
+eject = { failures = 1, time = "1s", most = 50 }
+slow_start = "10s"
+panic_threshold = 50
+"#;
+    let inline = upstream.trim().replace('\n', ", ");
+    let text = format!(
+        r#"
+[[listen]]
+address = "127.0.0.1:0"
+[[route]]
+prefix = "/a"
+proxy = {{ to = "all", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }} }}
+[[route]]
+prefix = "/b"
+proxy = {{ to = "https://10.0.0.9", {inline} }}
+[upstream.all]
+servers = ["http://10.0.0.1", {{ url = "http://10.0.0.2:8080", weight = 3 }}]
+{upstream}
+[upstream.least]
+servers = "http://10.0.0.1"
+retry = false
+health = true
+eject = true
+"#
+    );
+    let plan = compiled(&text);
+    assert!(plan.is_ok(), "{:?}", plan.err());
+    let document = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(plimsoll_server::config::SCHEMA).unwrap();
+    jsonschema::validate(&schema, &document).unwrap();
+}

@@ -13,7 +13,9 @@ const LISTEN_TLS: &str =
     "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n";
 
 fn content() -> Bytes {
-    (0..BYTES).map(|at| (at * 31 % 251) as u8).collect()
+    (0..BYTES)
+        .map(|at| u8::try_from(at * 31 % 251).unwrap())
+        .collect()
 }
 
 #[test]
@@ -31,10 +33,10 @@ fn every_pair_carries_content_both_ways() {
     ];
     let mut text = format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{LISTEN_TLS}");
     for (name, url, protocol) in &backs {
-        text.push_str(&format!(
+        text += &format!(
             "[[route]]\nprefix = \"/{name}\"\nproxy = \"{name}\"\n\
              [upstream.{name}]\nservers = [\"{url}\"]\nprotocol = \"{protocol}\"\ntls = {{ insecure = true }}\n"
-        ));
+        );
     }
     let gateway = Served::new(&text);
     let (clear, tls) = (gateway.addresses[0], gateway.addresses[1]);

@@ -34,7 +34,10 @@ impl Served {
         let plan = compiler.compile(text).unwrap();
         let engine = Engine::start(&plan.engine, Arc::clone(&compiler.counters)).unwrap();
         let bound = engine.bound(&plan.engine);
-        let addresses = bound.iter().filter_map(|it| it.port()).collect();
+        let addresses = bound
+            .iter()
+            .filter_map(plimsoll_server::Address::port)
+            .collect();
         Self {
             engine,
             compiler,

@@ -8,9 +8,9 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::action::{Action, Answer, Refusal};
-use crate::counters::RouteTag;
-use crate::request::Request;
-use crate::response::{Response, ResponseBody};
+use crate::message::request::Request;
+use crate::message::response::{Response, ResponseBody};
+use crate::observe::counters::RouteTag;
 
 /// What the paths begin with that authorities ask for.
 const PREFIX: &str = "/.well-known/acme-challenge/";

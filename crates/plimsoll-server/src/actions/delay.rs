@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::action::{Action, Answer};
-use crate::alarms::Alarms;
-use crate::request::Request;
+use crate::message::request::Request;
+use crate::worker::alarms::Alarms;
 
 /// Lets another action answer, and holds its answer back.
 pub struct Delay {

@@ -12,11 +12,11 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::action::{Action, Answer};
-use crate::body::RequestBody;
 use crate::layer4::{Datagram, DatagramHandler, Effects, FirstBytes, Inspection, StreamHandler};
-use crate::request::Request;
-use crate::response::{Response, ResponseBody, StreamError};
-use crate::stream::Stream;
+use crate::message::body::RequestBody;
+use crate::message::request::Request;
+use crate::message::response::{Response, ResponseBody, StreamError};
+use crate::protocol::stream::Stream;
 
 /// Answers with the content of the request, as it comes, and with its content type.
 #[derive(Debug, Clone, Copy, Default)]

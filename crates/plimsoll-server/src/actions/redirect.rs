@@ -5,8 +5,8 @@ use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
 
 use crate::action::{Action, Answer};
-use crate::request::Request;
-use crate::response::{Response, ResponseBody};
+use crate::message::request::Request;
+use crate::message::response::{Response, ResponseBody};
 
 /// Answers with a `location`, in which `{host}`, `{path}` and `{query}` stand for those of the request.
 #[derive(Debug, Clone)]

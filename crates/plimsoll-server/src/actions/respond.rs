@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::action::{Action, Answer};
-use crate::request::Request;
-use crate::response::{Prepared, Response};
+use crate::message::request::Request;
+use crate::message::response::{Prepared, Response};
 
 /// Answers with a response that was written once.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::action::MakeAction;
-use crate::admin::AdminApis;
 use crate::config::document::Value;
-use crate::counters::Counters;
-use crate::notice::Notices;
-use crate::states::SharedStates;
+use crate::observe::admin::AdminApis;
+use crate::observe::counters::Counters;
+use crate::observe::notice::Notices;
+use crate::worker::states::SharedStates;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Where a `[[listen]]` listens, and what goes together with that.
 
-use crate::address::Address;
 use crate::config::document::{Table, as_text};
+use crate::engine::address::Address;
 use crate::engine::{ListenerPlan, Serves};
 
 /// Permissions beyond which there are none.

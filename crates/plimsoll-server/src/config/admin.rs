@@ -7,12 +7,12 @@ use std::sync::Arc;
 use plimsoll_model::Secret;
 
 use crate::action::Action;
-use crate::address::Address;
-use crate::admin::{Admin, AdminApi, AdminPath};
 use crate::config::document::{Table, Value, as_text};
-use crate::context::WorkerContext;
-use crate::counters::Counters;
+use crate::engine::address::Address;
 use crate::engine::{ListenerPlan, Serves};
+use crate::observe::admin::{Admin, AdminApi, AdminPath};
+use crate::observe::counters::Counters;
+use crate::worker::context::WorkerContext;
 
 /// Fewer characters can be tried out.
 const SHORTEST_TOKEN: usize = 16;

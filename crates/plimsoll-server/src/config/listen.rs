@@ -10,17 +10,17 @@ use plimsoll_wire::tls::{
     server_config,
 };
 
-use crate::access_log::AccessLog;
 use crate::acme::{AcmePlan, ChallengeKind, HttpChallenges, WithChallenges};
 use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
 use crate::config::{Context, acme, middleware, ocsp, udp};
-use crate::context::WorkerContext;
-use crate::counters::Counters;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
+use crate::observe::access_log::AccessLog;
+use crate::observe::counters::Counters;
+use crate::worker::context::WorkerContext;
 
 /// Names of a certificate that is made for none in particular.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];

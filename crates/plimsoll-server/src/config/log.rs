@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access_log::{AccessLog, LogFormat};
 use crate::config::Context;
 use crate::config::document::{Table, as_text};
-use crate::counters::Counters;
+use crate::observe::access_log::{AccessLog, LogFormat};
+use crate::observe::counters::Counters;
 
 /// The access log that a file asks for.
 #[derive(Debug, Clone)]

@@ -39,17 +39,17 @@ use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
 use crate::acme::{AcmePlan, Challenges};
 use crate::action::{Action, MakeAction};
-use crate::admin::{AdminApis, AdminPath};
 use crate::config::action::Sections;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
-use crate::context::WorkerContext;
-use crate::counters::Counters;
 use crate::engine::EnginePlan;
-use crate::inherited::Inherited;
-use crate::notice::Notices;
+use crate::engine::inherited::Inherited;
+use crate::observe::admin::{AdminApis, AdminPath};
+use crate::observe::counters::Counters;
+use crate::observe::notice::Notices;
 use crate::route::Routes;
-use crate::states::SharedStates;
+use crate::worker::context::WorkerContext;
+use crate::worker::states::SharedStates;
 
 pub use crate::config::action::{
     ActionKind, CompileAction, CompileSection, Mounted, SectionContext, SectionKind,

@@ -13,10 +13,10 @@ use crate::actions::{Delay, Echo, Redirect, Respond};
 use crate::config::action::{Made, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
-use crate::context::WorkerContext;
+use crate::message::response::{Response, ResponseBody};
 use crate::middleware::Middleware;
-use crate::response::{Response, ResponseBody};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
+use crate::worker::context::WorkerContext;
 
 /// One route, of which each worker makes its own.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::actions::EchoHandler;
 use crate::config::document::Table;
-use crate::context::WorkerContext;
 use crate::layer4::{DatagramHandler, MakeDatagramHandler};
+use crate::worker::context::WorkerContext;
 
 /// What the table says; there is only `echo`.
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {

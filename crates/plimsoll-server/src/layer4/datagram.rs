@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use plimsoll_wire::EcnCodepoint;
 
-use crate::context::WorkerContext;
 use crate::layer4::effects::{Effects, SessionId};
+use crate::worker::context::WorkerContext;
 
 /// One datagram of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

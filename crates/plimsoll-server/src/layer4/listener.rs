@@ -13,9 +13,9 @@ use plimsoll_wire::{DatagramPath, DatagramSocket};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, spawn_local, yield_now};
 
-use crate::counters::Cut;
 use crate::layer4::datagram::{Datagram, DatagramHandler};
 use crate::layer4::effects::{Effect, Effects, SessionId};
+use crate::observe::counters::Cut;
 use crate::worker::Worker;
 
 /// Reads before others have their turn.

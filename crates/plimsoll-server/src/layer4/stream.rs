@@ -10,13 +10,13 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::action::LocalFuture;
-use crate::connection::{ConnectionInfo, Ends};
-use crate::context::WorkerContext;
-use crate::counters::Cut;
-use crate::drain::DrainSignal;
-use crate::stream::Stream;
-use crate::timer::Timer;
+use crate::message::connection::{ConnectionInfo, Ends};
+use crate::observe::counters::Cut;
+use crate::protocol::stream::Stream;
 use crate::worker::Place;
+use crate::worker::context::WorkerContext;
+use crate::worker::drain::DrainSignal;
+use crate::worker::timer::Timer;
 
 /// Takes connections that are not HTTP.
 pub trait StreamHandler {

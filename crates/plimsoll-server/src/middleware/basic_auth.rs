@@ -17,8 +17,8 @@ use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
 use crate::action::{Action, Answer, Outcome};
-use crate::request::Request;
-use crate::response::Response;
+use crate::message::request::Request;
+use crate::message::response::Response;
 
 /// Who may come in.
 pub struct BasicAuth {

@@ -24,11 +24,11 @@ use http::header::{
 use http_body::{Body, Frame};
 
 use crate::action::{Action, Answer};
-use crate::middleware::compress::encoder::Encoder;
-use crate::request::Request;
-use crate::response::{
+use crate::message::request::Request;
+use crate::message::response::{
     Built, Kind, Prepared, Response, ResponseBody, StreamError, Whole, has_content,
 };
+use crate::middleware::compress::encoder::Encoder;
 
 /// What is compressed, and how.
 #[derive(Debug, Clone)]

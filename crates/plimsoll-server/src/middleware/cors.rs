@@ -13,8 +13,8 @@ use http::header::{
 };
 
 use crate::action::{Action, Answer};
-use crate::request::Request;
-use crate::response::Response;
+use crate::message::request::Request;
+use crate::message::response::Response;
 
 /// Who may read what.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
-use crate::fields::FieldEdits;
-use crate::request::Request;
+use crate::message::fields::FieldEdits;
+use crate::message::request::Request;
 
 /// What is done to a set of header fields: first fields are removed, then set, then added.
 #[derive(Debug, Clone, Default)]

@@ -17,8 +17,8 @@ use plimsoll_wire::SystemClock;
 use ring::digest::{SHA256, digest};
 
 use crate::action::{Action, Answer};
-use crate::request::Request;
-use crate::response::Response;
+use crate::message::request::Request;
+use crate::message::response::Response;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
-use crate::fields::FieldEdits;
-use crate::request::Request;
+use crate::message::fields::FieldEdits;
+use crate::message::request::Request;
 
 /// How requests are named.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
-use crate::request::{Request, Scheme};
+use crate::message::request::{Request, Scheme};
 
 /// Fields that responses have unless they say otherwise themselves.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
-use crate::fields::FieldEdits;
-use crate::request::Request;
+use crate::message::fields::FieldEdits;
+use crate::message::request::Request;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");

@@ -20,9 +20,9 @@ use plimsoll_wire::http::{NormalPath, PathRefusal};
 
 use crate::action::{Action, Answer};
 use crate::actions::Respond;
-use crate::counters::RouteTag;
-use crate::request::Request;
-use crate::response::Response;
+use crate::message::request::Request;
+use crate::message::response::Response;
+use crate::observe::counters::RouteTag;
 
 pub use crate::route::conditions::{FieldCondition, RouteConditions};
 pub use crate::route::path::{PathCondition, PathError, Pattern};

@@ -19,6 +19,7 @@ use plimsoll_server::{
 use plimsoll_testkit::eventually;
 use tokio::io::AsyncWriteExt;
 
+use crate::http2;
 use crate::server::{Server, expect, plan};
 
 fn serving(make: impl Fn(&WorkerContext) -> Rc<dyn Action> + Send + Sync + 'static) -> EnginePlan {
@@ -198,4 +199,26 @@ fn a_rate_limit_keeps_its_buckets_over_a_reload() {
     let plan = compile(2, "three");
     engine.reload(&plan).unwrap();
     assert_eq!(ask(&engine, &plan, 0), "three");
+}
+
+#[test]
+fn a_tunnel_of_http2_hears_of_a_drain() {
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Waiting)));
+    let address = server.address;
+    let draining = http2::run(async {
+        let mut requests = http2::connect(address).await;
+        let mut request = http::Request::new(());
+        *request.method_mut() = http::Method::CONNECT;
+        *request.uri_mut() = "upstream:443".parse().unwrap();
+        let (response, _send) = requests.send_request(request, false).unwrap();
+        let mut receive = response.await.unwrap().into_body();
+        let draining = std::thread::spawn(move || server.engine.drain(Duration::from_secs(20)));
+        let mut received = Vec::new();
+        while let Some(piece) = receive.data().await {
+            received.extend_from_slice(&piece.unwrap());
+        }
+        assert_eq!(received, b"bye");
+        draining
+    });
+    assert_eq!(draining.join().unwrap().cut_off, 0);
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_server::{
-    Cut, Datagram, DatagramHandler, Effects, EnginePlan, FirstBytes, Inspection, Limits,
-    ListenerPlan, Serves, SessionId, StreamHandler, WorkerContext,
+    Cut, Datagram, DatagramHandler, EchoHandler, Effects, EnginePlan, FirstBytes, Inspection,
+    Limits, ListenerPlan, Serves, SessionId, StreamHandler, WorkerContext,
 };
 use plimsoll_testkit::eventually;
 use plimsoll_wire::EcnCodepoint;
@@ -357,4 +357,19 @@ fn sessions_have_a_bound() {
     assert_eq!(receive(&clients[1]).0, "QuotaExceeded");
     let snapshot = server.engine.counters().snapshot();
     assert_eq!(snapshot.cut(Cut::Connections), 1);
+}
+
+#[test]
+fn replies_leave_from_the_address_that_the_client_sent_to() {
+    let mut plan = listening(Serves::Datagram(Arc::new(|_: &WorkerContext| {
+        Box::new(EchoHandler)
+    })));
+    plan.listeners[0].address = "0.0.0.0:0".parse::<SocketAddr>().unwrap().into();
+    let server = Server::start(&plan);
+    let client = bound();
+    // The whole network is this machine; the socket takes datagrams from that address alone.
+    let address = SocketAddr::from(([127, 0, 0, 9], server.address.port()));
+    client.connect(address).unwrap();
+    client.send(b"hello").unwrap();
+    assert_eq!(receive(&client), ("hello".to_owned(), address));
 }

@@ -106,3 +106,27 @@ fn each_client_of_a_proxy_has_its_own_limit() {
     });
     drop(again);
 }
+
+/// Answers with both ends of the connection.
+struct Ends;
+
+impl Action for Ends {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let info = request.connection();
+        let text = format!("{} {}", info.peer, info.local);
+        Answer::now(Response::text(http::StatusCode::OK, text))
+    }
+}
+
+#[test]
+fn both_ends_are_those_that_the_proxy_names() {
+    let mut plan = plan(Limits::default(), || Rc::new(Ends));
+    plan.listeners[0].proxied_by = vec!["127.0.0.0/8".parse().unwrap()];
+    let server = Server::start(&plan);
+    for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
+        let header = version.header(Some(ends()));
+        let mut stream = server.connect();
+        stream.write_all(&[&header, REQUEST].concat()).unwrap();
+        expect(&mut stream, &answer("192.0.2.7:4711 198.51.100.1:80"));
+    }
+}

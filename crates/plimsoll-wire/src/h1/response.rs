@@ -238,6 +238,20 @@ impl ResponseDecoder {
         }
     }
 
+    /// Counts content of a known length that the caller has read past the decoder; no more than is
+    /// [left](Self::content_left). Returns whether the response is complete.
+    pub fn skip_content(&mut self, bytes: usize) -> bool {
+        if let State::Length { left } = &mut self.state {
+            debug_assert!(bytes as u64 <= *left);
+            *left = left.saturating_sub(bytes as u64);
+            self.content_bytes += bytes as u64;
+            if *left == 0 {
+                self.state = State::Complete;
+            }
+        }
+        matches!(self.state, State::Complete)
+    }
+
     /// Whether the final head was seen.
     pub fn has_head(&self) -> bool {
         !matches!(self.state, State::Head)

@@ -200,6 +200,23 @@ fn sixty_four_mebibytes_both_ways() {
 }
 
 #[test]
+fn content_of_an_announced_length_comes_whole() {
+    each(async |over| {
+        let ground = Ground::new(over).await;
+        for length in [1, 32 * 1024, 64 * 1024, 100_000, 5 << 20] {
+            let answer = ground.get(&format!("/sized/{length}")).await.unwrap();
+            let mut expected = Vec::new();
+            while expected.len() < length {
+                let piece = pattern(PIECE.min(length - expected.len()));
+                expected.extend_from_slice(&piece);
+            }
+            assert!(answer.content == expected, "{length}");
+        }
+        assert_eq!(ground.server.connections.get(), 1);
+    });
+}
+
+#[test]
 fn a_reader_that_stops_stops_the_server() {
     const TOTAL: usize = 256 << 20;
     each(async |over| {

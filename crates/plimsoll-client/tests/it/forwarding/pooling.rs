@@ -6,7 +6,7 @@ use plimsoll_client::forward::{Head, PoolOptions, may_retry};
 use plimsoll_client::forward::{Pool, Speaks};
 use plimsoll_client::{AddressFilter, ConnectOptions, Endpoint};
 use plimsoll_model::{FailureKind, Phase, Retry};
-use plimsoll_testkit::{Origin, Script, Step};
+use plimsoll_testkit::{HELLO, Origin, Script, Step, allocations_of_this_thread, until};
 
 use super::{Chunks, Ground, Over, run_local};
 use crate::connecting::connector;
@@ -34,7 +34,7 @@ fn connections_are_capped_and_callers_wait_for_them() {
             (refused.phase, refused.kind, refused.retry),
             (Phase::Blocked, FailureKind::ResourceLimit, Retry::Safe)
         );
-        // A lease that is dropped unused closes its connection, and the next caller opens another.
+        // A lease that is dropped unused gives its connection to the next caller.
         drop(first);
         let second = waiting.await.unwrap().unwrap();
         assert!(second.phases().get(Phase::Blocked).is_some());
@@ -48,7 +48,11 @@ fn connections_are_capped_and_callers_wait_for_them() {
         exchange.final_head().await.unwrap();
         while exchange.frame().await.is_some() {}
         assert!(waiting.await.unwrap().unwrap().is_reused());
-        assert_eq!(destination.status().open, 0);
+        assert_eq!(
+            (destination.status().open, destination.status().idle),
+            (1, 1)
+        );
+        assert_eq!(ground.server.connections.get(), 1);
     });
 }
 
@@ -69,7 +73,7 @@ fn an_unused_connection_takes_the_place_of_an_idle_one() {
             (destination.status().open, destination.status().idle),
             (1, 0)
         );
-        assert_eq!(ground.server.connections.get(), 2);
+        until(|| ground.server.connections.get() == 2).await;
     });
 }
 
@@ -208,11 +212,41 @@ fn addresses_that_are_not_allowed_are_not_connected_to() {
     });
 }
 
+#[test]
+fn an_exchange_on_a_kept_connection_costs_few_allocations() {
+    let origin = Origin::scripted(Script::serve(HELLO));
+    run_local(async {
+        let options = PoolOptions {
+            speaks: Speaks::Http1,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(connector(ConnectOptions::default()), options);
+        let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+        let destination = pool.destination(&endpoint);
+        let fields = [("accept", "*/*"), ("user-agent", "test")];
+        let mut counts = Vec::new();
+        for _ in 0..5 {
+            let before = allocations_of_this_thread();
+            let lease = destination.acquire().await.unwrap();
+            let head = Head::new("GET", "/", &fields);
+            let mut exchange = lease.begin(&head, Chunks::none()).unwrap();
+            exchange.final_head().await.unwrap();
+            while let Some(frame) = exchange.frame().await {
+                frame.unwrap();
+            }
+            drop(exchange);
+            counts.push(allocations_of_this_thread() - before);
+        }
+        // The exchange, the fields and where they end, the content.
+        assert!(counts[2..].iter().all(|count| *count <= 5), "{counts:?}");
+    });
+}
+
 /// Says hello once, then reads the next request and closes without a word.
 fn closes_on_the_second() -> Origin {
     let script = Script::new()
         .then(Step::ReadHead)
-        .then(Step::Write(plimsoll_testkit::HELLO.to_vec()))
+        .then(Step::Write(HELLO.to_vec()))
         .then(Step::ReadHead);
     Origin::scripted(script)
 }

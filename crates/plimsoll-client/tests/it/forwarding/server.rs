@@ -129,9 +129,10 @@ pub(crate) async fn act(server: Rc<Server>, call: &mut impl Call) {
             call.send(text.into()).await.ok();
             call.finish(&HeaderMap::new()).await;
         }
-        "source" => {
-            call.respond(200, &[], None).await;
+        "source" | "sized" => {
             let mut left: usize = argument.parse().unwrap();
+            let length = (kind == "sized").then_some(left);
+            call.respond(200, &[], length).await;
             while left > 0 {
                 let piece = pattern(left.min(PIECE));
                 left -= piece.len();

@@ -101,7 +101,8 @@ fn requests(page: &mut Page, run: &RunSummary) {
     let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
     let mut throughput = format!("{}/s", strong(rate(run.requests_per_second())));
     if let LoadModel::Open { rate: arrivals } = run.load.model {
-        throughput.push_str(&format!(" of {} intended", rate(arrivals.per_second())));
+        let intended = rate(arrivals.per_second());
+        throughput.extend([" of ", &intended, " intended"]);
     }
     let strange = |number: u64, word: &str| {
         let text = format!("{} {word} ({})", count(number), share(number, all));
@@ -177,7 +178,7 @@ fn failures(page: &mut Page, label: &str, failures: &[FailureCount]) {
         let (kind, phase) = (&failure.kind, &failure.phase);
         let mut text = format!("{} {kind} during {phase}", count(*number));
         if let Some(cause) = &failure.example.cause {
-            text.push_str(&format!(": {cause}"));
+            text.extend([": ", cause]);
         }
         page.row(label, Emphasis::Error, &shortened(&text, 2 * ROOM));
         label = "";

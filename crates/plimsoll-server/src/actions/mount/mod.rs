@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use tower_service::Service;
 
 use crate::action::{Action, Answer};
-use crate::request::{Request, Version};
-use crate::response::{Response, ResponseBody, StreamError};
+use crate::message::request::{Request, Version};
+use crate::message::response::{Response, ResponseBody, StreamError};
 
 use crate::actions::mount::send_body::Pump;
 pub use crate::actions::mount::send_body::SendBody;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::body::{BodyError, RequestBody};
+use crate::message::body::{BodyError, RequestBody};
 
 /// The content of a request, as a service gets it.
 #[derive(Debug)]

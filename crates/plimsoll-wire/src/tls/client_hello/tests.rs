@@ -41,7 +41,7 @@ fn a_hello_of_rustls_is_read() {
 }
 
 fn vector(length_bytes: usize, content: &[u8]) -> Vec<u8> {
-    let length = (content.len() as u32).to_be_bytes();
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
     [&length[4 - length_bytes..], content].concat()
 }
 
@@ -182,7 +182,16 @@ proptest! {
         let mut hello = records(&message(&[name_of(b"example.org"), alpn_of(&[b"h2"])]), &[40]);
         let at = at % hello.len();
         hello[at] = bytes.pop().unwrap_or_default();
-        ClientHello::parse(&hello).ok();
         ClientHello::parse_message(&hello).ok();
+        let whole = ClientHello::parse(&hello);
+        // More bytes change nothing about what is decided already.
+        for length in 0..hello.len() {
+            let shorter = ClientHello::parse(&hello[..length]);
+            prop_assert!(shorter == Ok(None) || shorter == whole);
+        }
+        if let Ok(Some(hello)) = whole {
+            prop_assert!(hello.server_name.is_none_or(|name| !name.is_empty() && name.is_ascii()));
+            prop_assert!(hello.alpn.iter().all(|protocol| !protocol.is_empty()));
+        }
     }
 }

@@ -348,6 +348,7 @@ pub(crate) struct EventArgs {
     pub(crate) sse: bool,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {

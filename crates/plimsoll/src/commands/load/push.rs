@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plimsoll_client::{ConnectPlan, Connector, Endpoint, Http1, ReadBuffer};
+use plimsoll_client::fetch::{FetchLimits, Fetcher};
+use plimsoll_client::{ConnectPlan, Connector, Endpoint};
 use plimsoll_load::Standing;
 use plimsoll_model::{Clock, RunSummary, grouped};
 use plimsoll_report::push::{self, Otlp, Point};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
 
 use super::Args;
 use crate::flags::{Problems, RequestParts, Way};
@@ -31,8 +31,8 @@ const QUEUED: usize = 60;
 /// Points kept for a receiver that is out of order; more are lost, the oldest first.
 const MOST_KEPT: usize = 50_000;
 
-/// Of a response, what is kept to tell what was wrong.
-const MOST_OF_RESPONSE: usize = 16 * 1024;
+/// Longer responses are not read: they say that points were taken, or in a line why not.
+const MOST_OF_RESPONSE: u64 = 16 << 20;
 
 /// Of the receiver's reason, what is shown.
 const MOST_OF_REASON: usize = 200;
@@ -146,35 +146,30 @@ impl Destination {
         RequestParts::post(self.headers.iter().cloned().chain(fields), body)
     }
 
-    /// Sends `points` on a connection of its own; gives what the receiver has to say against it.
-    async fn send(&self, points: &[Point], buffer: &ReadBuffer) -> Result<(), Refusal> {
+    /// What sends points, on a thread of its own.
+    fn fetcher(&self) -> Fetcher {
+        let limits = FetchLimits {
+            timeout: TIMEOUT,
+            bytes: MOST_OF_RESPONSE,
+            redirects: 0,
+        };
+        Fetcher::over(Connector::new(Arc::clone(&self.connect)), limits)
+    }
+
+    /// Sends `points`; gives what the receiver has to say against it.
+    async fn send(&self, points: &[Point], fetcher: &Fetcher) -> Result<(), Refusal> {
         let body = self.protocol.encode(points);
-        let request = self
-            .parts(body)
-            .encode(&self.endpoint, self.way())
-            .map_err(|error| Refusal::for_good(points.len(), error.to_string()))?;
-        let connector = Connector::new(Arc::clone(&self.connect));
-        let connecting = connector.connect(&self.endpoint, &SystemClock);
-        let later = |failure: &plimsoll_model::Failure| Refusal {
+        let fields = self.protocol.fields().iter();
+        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let fields = self.headers.iter().cloned().chain(fields).collect();
+        let answer = fetcher.send_to("POST", &self.endpoint, fields, body.into());
+        let answer = answer.await.map_err(|error| Refusal {
             may_be_taken_later: true,
             points: points.len(),
-            reason: Problem::caused_by(failure).message,
-        };
-        let connection = connecting.await.map_err(|error| later(&error.failure))?;
-        let now = SystemClock.now();
-        let mut http = Http1::new(connection.stream, Limits::default(), now);
-        let mut answer = Answer::default();
-        let exchange = http.exchange(
-            &request,
-            now,
-            now + TIMEOUT,
-            buffer,
-            &mut answer,
-            &SystemClock,
-        );
-        let completed = exchange.await.map_err(|error| later(&error.failure))?;
-        match completed.status {
-            200..=299 if self.protocol == Protocol::Otlp => match Otlp::rejected(&answer.0) {
+            reason: Problem::caused_by(&error).message,
+        })?;
+        match answer.status {
+            200..=299 if self.protocol == Protocol::Otlp => match Otlp::rejected(&answer.content) {
                 Some(rejected) => {
                     let count = usize::try_from(rejected.points).unwrap_or(usize::MAX);
                     Err(Refusal::for_good(count, rejected.message))
@@ -186,7 +181,7 @@ impl Destination {
                 // As both specifications have it.
                 may_be_taken_later: matches!(status, 429 | 500..),
                 points: points.len(),
-                reason: answer.reason(status),
+                reason: reason(status, &answer.content),
             }),
         }
     }
@@ -219,38 +214,20 @@ impl Refusal {
     }
 }
 
-/// The beginning of a response's content.
-#[derive(Debug, Default)]
-struct Answer(Vec<u8>);
-
-impl ResponseSink for Answer {
-    fn wants_head(&self) -> bool {
-        false
-    }
-
-    fn head(&mut self, _head: &ResponseHead<'_>) {}
-
-    fn content(&mut self, piece: &[u8]) {
-        let room = MOST_OF_RESPONSE - self.0.len();
-        self.0.extend_from_slice(&piece[..piece.len().min(room)]);
-    }
-}
-
-impl Answer {
-    fn reason(&self, status: u16) -> String {
-        let text = String::from_utf8_lossy(&self.0);
-        let is_text = |c: &char| !c.is_control() && *c != '\u{fffd}';
-        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-        let line: String = line
-            .unwrap_or_default()
-            .chars()
-            .filter(is_text)
-            .take(MOST_OF_REASON)
-            .collect();
-        match &*line {
-            "" => format!("answered {status}"),
-            line => format!("answered {status}: {line}"),
-        }
+/// Why a receiver did not take points: its status, and the first line of what it says.
+fn reason(status: u16, content: &[u8]) -> String {
+    let text = String::from_utf8_lossy(content);
+    let is_text = |c: &char| !c.is_control() && *c != '\u{fffd}';
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let line: String = line
+        .unwrap_or_default()
+        .chars()
+        .filter(is_text)
+        .take(MOST_OF_REASON)
+        .collect();
+    match &*line {
+        "" => format!("answered {status}"),
+        line => format!("answered {status}: {line}"),
     }
 }
 
@@ -362,7 +339,7 @@ impl Push {
 
 /// Sends what comes from `queue`, some at a time, until it is closed.
 async fn deliver(destination: &Destination, queue: &Receiver<Vec<Point>>) -> Delivery {
-    let buffer = ReadBuffer::new();
+    let fetcher = destination.fetcher();
     let mut delivery = Delivery::default();
     let mut kept: Vec<Point> = Vec::new();
     let mut due = SystemClock.now() + EVERY;
@@ -377,7 +354,7 @@ async fn deliver(destination: &Destination, queue: &Receiver<Vec<Point>>) -> Del
             Err(RecvTimeoutError::Disconnected) => true,
         };
         if !kept.is_empty() {
-            match destination.send(&kept, &buffer).await {
+            match destination.send(&kept, &fetcher).await {
                 Ok(()) => kept.clear(),
                 Err(refusal) => {
                     delivery.reason = Some(refusal.reason);
@@ -421,11 +398,13 @@ mod tests {
 
     #[test]
     fn of_an_answer_one_line_is_shown() {
-        let mut answer = Answer::default();
-        assert_eq!(answer.reason(502), "answered 502");
-        answer.content(b"\n out of order\x1b[31m sample\nmore");
-        assert_eq!(answer.reason(400), "answered 400: out of order[31m sample");
-        answer.content(&vec![b'x'; 2 * MOST_OF_RESPONSE]);
-        assert_eq!(answer.0.len(), MOST_OF_RESPONSE);
+        assert_eq!(reason(502, b""), "answered 502");
+        let content = b"\n out of order\x1b[31m sample\nmore";
+        assert_eq!(
+            reason(400, content),
+            "answered 400: out of order[31m sample"
+        );
+        let long = reason(400, &[b'x'; 1000]);
+        assert_eq!(long.len(), "answered 400: ".len() + MOST_OF_REASON);
     }
 }

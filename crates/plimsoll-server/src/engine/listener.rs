@@ -1,0 +1,139 @@
+//! Listening sockets: one for each worker on the same port, so that the kernel spreads connections.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use plimsoll_wire::{keep_from_pacing, steer_by_connection_id};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::engine::unix_socket::{self, UnixFile};
+
+/// What is listened on, by the kind of socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transport {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+    /// Datagrams of QUIC, at the port of a listener for connections.
+    Quic,
+}
+
+/// Connections that may wait to be accepted; the kernel caps this at its own limit.
+const BACKLOG: i32 = 8192;
+
+/// Sockets of one listener, one for each worker.
+#[derive(Debug)]
+pub(crate) enum Sockets {
+    Tcp(Vec<TcpListener>),
+    Unix(Vec<UnixListener>),
+    Udp(Vec<UdpSocket>),
+}
+
+impl Sockets {
+    /// Binds `count` sockets at `address`, whose port 0 takes a free one.
+    ///
+    /// - `shares_port`: another process may listen there already, which then shares the connections.
+    pub(crate) fn bind(
+        transport: Transport,
+        address: SocketAddr,
+        count: usize,
+        shares_port: bool,
+    ) -> io::Result<(Self, SocketAddr)> {
+        if !shares_port && address.port() != 0 {
+            // With SO_REUSEPORT, two servers on one port would each get half of the connections and
+            // nobody would be told; without it, the second is.
+            drop(socket(transport, address, false)?);
+        }
+        let mut address = address;
+        let mut sockets = Vec::with_capacity(count);
+        for _ in 0..count {
+            let socket = socket(transport, address, true)?;
+            if let Some(bound) = socket.local_addr()?.as_socket() {
+                address = bound;
+            }
+            sockets.push(socket);
+        }
+        let sockets = match transport {
+            Transport::Tcp => {
+                for socket in &sockets {
+                    socket.listen(BACKLOG)?;
+                }
+                Self::Tcp(sockets.into_iter().map(Into::into).collect())
+            }
+            Transport::Udp | Transport::Quic => {
+                let sockets: Vec<UdpSocket> = sockets.into_iter().map(Into::into).collect();
+                if transport == Transport::Quic
+                    && let Some(first) = sockets.first()
+                {
+                    steer_by_connection_id(first)?;
+                }
+                Self::Udp(sockets)
+            }
+        };
+        Ok((sockets, address))
+    }
+}
+
+impl Sockets {
+    /// One socket at `path`, which all workers share.
+    pub(crate) fn bind_unix(
+        path: &Path,
+        mode: Option<u32>,
+        count: usize,
+        replaces: bool,
+    ) -> io::Result<(Self, UnixFile)> {
+        let (listener, file) = unix_socket::bind(path, mode, replaces)?;
+        let shared = (0..count).map(|_| listener.try_clone());
+        Ok((Self::Unix(shared.collect::<io::Result<_>>()?), file))
+    }
+
+    /// Where they listen, if that is a port.
+    pub(crate) fn port(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(sockets) => sockets.first()?.local_addr().ok(),
+            Self::Udp(sockets) => sockets.first()?.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Each of them by itself.
+    pub(crate) fn each(self) -> Vec<Option<crate::engine::run::Socket>> {
+        use crate::engine::run::Socket;
+        match self {
+            Self::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
+            Self::Unix(sockets) => sockets.into_iter().map(Socket::Unix).map(Some).collect(),
+            Self::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
+        }
+    }
+}
+
+fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::Result<Socket> {
+    let (kind, protocol) = match transport {
+        Transport::Tcp => (Type::STREAM, Protocol::TCP),
+        Transport::Udp | Transport::Quic => (Type::DGRAM, Protocol::UDP),
+    };
+    let socket = Socket::new(
+        Domain::for_address(address),
+        kind.nonblocking(),
+        Some(protocol),
+    )?;
+    if transport == Transport::Tcp {
+        socket.set_reuse_address(true)?;
+        if address.ip().is_loopback() {
+            keep_from_pacing(&SockRef::from(&socket));
+        }
+    }
+    if reuses_port {
+        socket.set_reuse_port(true)?;
+    }
+    if address.is_ipv6() {
+        // `[::]` means every address, of both families, whatever the system's default.
+        let is_any = address.ip().is_unspecified();
+        socket.set_only_v6(!is_any)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,586 @@
+//! One worker: a runtime, its listeners, and the commands that it gets.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use plimsoll_model::{Clock, FailureKind};
+use plimsoll_wire::tls::ACME_TLS;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, spawn_local};
+use tokio_rustls::TlsAcceptor;
+
+use crate::engine::admission::Admission;
+use crate::engine::limits::Limits;
+use crate::engine::listener::Transport;
+use crate::engine::proxied;
+use crate::engine::{EngineError, Key, Serves};
+use crate::layer4::listener::DatagramListener;
+use crate::layer4::{self, StreamHandler};
+use crate::message::connection::{Ends, NOWHERE, TlsInfo};
+use crate::observe::counters::{Counters, Cut};
+use crate::protocol::http1;
+use crate::protocol::http2;
+use crate::protocol::http3::listener::{AltSvc, QuicListener, port_of};
+use crate::protocol::stream::Stream;
+use crate::worker::context::{Tasks, WorkerContext};
+use crate::worker::{Place, Service, Worker};
+
+/// What the engine tells a worker.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few of them, and none is kept"
+)]
+pub(crate) enum Command {
+    /// These are the listeners from now on.
+    Apply {
+        updates: Vec<Update>,
+        limits: Limits,
+        done: oneshot::Sender<io::Result<()>>,
+    },
+    /// Take what waits to be accepted, then listen no more.
+    Close { done: oneshot::Sender<()> },
+    /// Let connections end; the reply is how many had not by the end of the time.
+    Drain {
+        timeout: Duration,
+        done: oneshot::Sender<usize>,
+    },
+    /// End at once.
+    Stop,
+}
+
+/// One listener as a worker is to have it.
+pub(crate) struct Update {
+    pub(crate) key: Key,
+    pub(crate) is_last: bool,
+    pub(crate) proxied_by: Vec<IpNet>,
+    pub(crate) serves: Serves,
+    /// How QUIC is spoken, for a socket of it.
+    pub(crate) quic: Option<quinn::ServerConfig>,
+    /// Absent if it listens already.
+    pub(crate) socket: Option<Socket>,
+}
+
+pub(crate) enum Socket {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+    Udp(std::net::UdpSocket),
+}
+
+/// Pause after the process ran out of descriptors or memory, so that accepting does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a draining worker looks whether all has ended.
+const DRAIN_STEP: Duration = Duration::from_millis(5);
+
+/// Runs a worker on the calling thread until it is told to stop.
+pub(crate) fn worker(
+    number: usize,
+    limits: Limits,
+    counters: Arc<Counters>,
+    admission: Arc<Admission>,
+    commands: mpsc::Receiver<Command>,
+    ready: &SyncSender<Result<(), EngineError>>,
+) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default());
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            ready.send(Err(EngineError::Worker(error))).ok();
+            return;
+        }
+    };
+    let worker = Rc::new(Worker::new(number, limits, counters, admission));
+    ready.send(Ok(())).ok();
+    runtime.block_on(Listeners::new(worker).run(commands));
+    // Dropping the runtime drops what connections are left.
+}
+
+/// The listeners of a worker, by what their plan says.
+struct Listeners {
+    worker: Rc<Worker>,
+    /// Of the configuration that is served.
+    tasks: Rc<Tasks>,
+    listening: HashMap<Key, Listening>,
+}
+
+struct Listening {
+    served: Served,
+    proxied_by: Rc<Proxies>,
+    is_last: bool,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// Networks of the proxies of a listener; a reload replaces them.
+type Proxies = RefCell<Vec<IpNet>>;
+
+/// What is served at a listener; shared with its connections where a reload reaches them.
+enum Served {
+    Http(Rc<Service>),
+    /// Beside a listener for HTTP, whose service it shares.
+    Quic(Rc<QuicListener>),
+    Stream(Rc<RefCell<Rc<dyn StreamHandler>>>),
+    Datagram(Rc<DatagramListener>),
+}
+
+impl Listeners {
+    fn new(worker: Rc<Worker>) -> Self {
+        Self {
+            worker,
+            tasks: Rc::default(),
+            listening: HashMap::new(),
+        }
+    }
+
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Apply {
+                    updates,
+                    limits,
+                    done,
+                } => {
+                    done.send(self.apply(updates, limits).await).ok();
+                }
+                Command::Close { done } => {
+                    self.keep_only(|_, listening| listening.is_last).await;
+                    done.send(()).ok();
+                }
+                Command::Drain { timeout, done } => {
+                    done.send(self.drain(timeout).await).ok();
+                }
+                Command::Stop => return,
+            }
+        }
+    }
+
+    async fn apply(&mut self, updates: Vec<Update>, limits: Limits) -> io::Result<()> {
+        self.worker.limits.replace(Rc::new(limits));
+        let tasks = Rc::<Tasks>::default();
+        let context = WorkerContext::new(Rc::clone(&self.worker), Rc::clone(&tasks));
+        if let Err(error) = self.update(updates, &context).await {
+            tasks.end();
+            return Err(error);
+        }
+        // The new actions have found what they share with the old ones by now.
+        std::mem::replace(&mut self.tasks, tasks).end();
+        Ok(())
+    }
+
+    async fn update(&mut self, updates: Vec<Update>, context: &WorkerContext) -> io::Result<()> {
+        let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
+        for mut update in updates {
+            let key = update.key.clone();
+            if let Some(socket) = update.socket.take() {
+                let listening = self.listen(socket, update, context)?;
+                self.listening.insert(key, listening);
+            } else {
+                self.replace(update, context)?;
+            }
+        }
+        self.keep_only(|key, _| wanted.contains(key)).await;
+        Ok(())
+    }
+
+    fn listen(
+        &self,
+        socket: Socket,
+        update: Update,
+        context: &WorkerContext,
+    ) -> io::Result<Listening> {
+        let proxied_by = Rc::new(RefCell::new(update.proxied_by));
+        let proxies = Rc::clone(&proxied_by);
+        let (stop, stopped) = watch::channel(false);
+        let worker = Rc::clone(&self.worker);
+        let (served, task) = match (socket, &update.serves) {
+            (
+                socket @ (Socket::Tcp(_) | Socket::Unix(_)),
+                Serves::Http {
+                    action, tls, http2, ..
+                },
+            ) => {
+                let listener = Acceptor::new(socket)?;
+                let service = Rc::new(Service {
+                    action: action(context).into(),
+                    tls: tls.clone().map(TlsAcceptor::from).into(),
+                    http2: (*http2).into(),
+                    http3: RefCell::default(),
+                });
+                let served = Served::Http(Rc::clone(&service));
+                let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
+                (
+                    served,
+                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
+                )
+            }
+            (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
+                let listener = Acceptor::new(socket)?;
+                let handler = Rc::new(RefCell::new(handler(context)));
+                let serving = Rc::clone(&handler);
+                let taking = move |stream, place, ends| {
+                    let handler = Rc::clone(&serving.borrow());
+                    spawn_local(layer4::take(handler, Stream::from(stream), place, ends));
+                };
+                (
+                    Served::Stream(handler),
+                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
+                )
+            }
+            (
+                Socket::Udp(socket),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+            ) => {
+                let no_http = || io::Error::other("there is no listener for HTTP beside it");
+                let service = self.beside(&update.key).ok_or_else(no_http)?;
+                let port = http3.advertised.map_or_else(|| port_of(&socket), Ok)?;
+                service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                let quic = update.quic.ok_or_else(no_http)?;
+                let listener = Rc::new(QuicListener::new(quic));
+                let running = Rc::clone(&listener).run(socket, worker, service, stopped);
+                (Served::Quic(listener), spawn_local(running))
+            }
+            (Socket::Udp(socket), Serves::Datagram(handler)) => {
+                let listener = DatagramListener::new(socket, worker, handler(context))?;
+                let running = Rc::clone(&listener).run(stopped);
+                (Served::Datagram(listener), spawn_local(running))
+            }
+            _ => return Err(io::Error::other("the socket is of another kind")),
+        };
+        Ok(Listening {
+            served,
+            proxied_by,
+            is_last: update.is_last,
+            stop,
+            task,
+        })
+    }
+
+    /// The service of the listener for HTTP that one of QUIC belongs to.
+    fn beside(&self, (_, address, nth): &Key) -> Option<Rc<Service>> {
+        let key = (Transport::Tcp, address.clone(), *nth);
+        let listening = self.listening.get(&key)?;
+        match &listening.served {
+            Served::Http(service) => Some(Rc::clone(service)),
+            Served::Quic(_) | Served::Stream(_) | Served::Datagram(_) => None,
+        }
+    }
+
+    /// Serves something else on a socket that stays.
+    fn replace(&mut self, update: Update, context: &WorkerContext) -> io::Result<()> {
+        let beside = self.beside(&update.key);
+        let Some(listening) = self.listening.get(&update.key) else {
+            return Err(io::Error::other("the listener is not there"));
+        };
+        listening.proxied_by.replace(update.proxied_by);
+        match (&listening.served, update.serves, update.quic) {
+            (
+                Served::Http(service),
+                Serves::Http {
+                    action,
+                    tls,
+                    http2,
+                    http3,
+                },
+                _,
+            ) => {
+                service.action.replace(action(context));
+                service.tls.replace(tls.map(TlsAcceptor::from));
+                service.http2.set(http2);
+                if http3.is_none() {
+                    service.http3.replace(None);
+                }
+                Ok(())
+            }
+            (
+                Served::Quic(listener),
+                Serves::Http {
+                    http3: Some(http3), ..
+                },
+                Some(quic),
+            ) => {
+                listener.replace(quic);
+                if let (Some(service), Some(port)) = (beside, http3.advertised) {
+                    service.http3.replace(Some(Rc::new(AltSvc::new(port))));
+                }
+                Ok(())
+            }
+            (Served::Stream(serving), Serves::Stream(handler), _) => {
+                serving.replace(handler(context));
+                Ok(())
+            }
+            (Served::Datagram(listener), Serves::Datagram(handler), _) => {
+                listener.replace(handler(context));
+                Ok(())
+            }
+            _ => Err(io::Error::other(
+                "a listener cannot change between HTTP and raw streams while it runs",
+            )),
+        }
+    }
+
+    /// Lets the other listeners take what waits, and closes them.
+    async fn keep_only(&mut self, is_kept: impl Fn(&Key, &Listening) -> bool) {
+        let leaving: Vec<Key> = self
+            .listening
+            .iter()
+            .filter(|(key, listening)| !is_kept(key, listening))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in leaving {
+            if let Some(listening) = self.listening.remove(&key) {
+                listening.stop.send_replace(true);
+                listening.task.await.ok();
+            }
+        }
+    }
+
+    async fn drain(&self, timeout: Duration) -> usize {
+        let clock = self.worker.clock;
+        let begun = clock.now();
+        self.worker.drain(begun);
+        while self.worker.open() > 0 && clock.now() < begun + timeout {
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        self.worker.open()
+    }
+}
+
+/// What connections are accepted from.
+enum Acceptor {
+    Tcp {
+        listener: TcpListener,
+        /// The address of every connection, if it is the same.
+        local: Option<SocketAddr>,
+    },
+    Unix(UnixListener),
+}
+
+/// A connection as it was accepted.
+enum Connected {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Acceptor {
+    fn new(socket: Socket) -> io::Result<Self> {
+        match socket {
+            Socket::Tcp(socket) => {
+                let listener = TcpListener::from_std(socket)?;
+                let local = listener.local_addr()?;
+                let local = Some(local).filter(|local| !local.ip().is_unspecified());
+                Ok(Self::Tcp { listener, local })
+            }
+            Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
+            Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(Connected, Ends)> {
+        match self {
+            Self::Tcp { listener, local } => {
+                let (stream, peer) = listener.accept().await?;
+                // A client that is gone already will be noticed when it is read from.
+                stream.set_nodelay(true).ok();
+                let local = match local {
+                    Some(local) => *local,
+                    None => stream.local_addr().unwrap_or(NOWHERE),
+                };
+                Ok((Connected::Tcp(stream), Ends { peer, local }))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let ends = Ends {
+                    peer: NOWHERE,
+                    local: NOWHERE,
+                };
+                Ok((Connected::Unix(stream), ends))
+            }
+        }
+    }
+}
+
+impl From<Connected> for Stream {
+    fn from(connected: Connected) -> Self {
+        match connected {
+            Connected::Tcp(stream) => Self::tcp(stream),
+            Connected::Unix(stream) => Self::unix(stream),
+        }
+    }
+}
+
+/// Accepts connections and gives each to `take`, until it is stopped.
+async fn accept(
+    listener: Acceptor,
+    worker: Rc<Worker>,
+    proxies: Rc<Proxies>,
+    mut stopped: watch::Receiver<bool>,
+    take: impl Fn(Connected, Place, Ends) + 'static,
+) {
+    let take = Rc::new(take);
+    loop {
+        // What waits to be accepted comes before the end.
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => Some(accepted),
+            _ = stopped.changed() => None,
+        };
+        match accepted {
+            None => return,
+            Some(Ok((stream, ends))) => {
+                let peer = ends.peer;
+                let limits = worker.limits();
+                let is_proxied = is_within(&proxies.borrow(), peer);
+                // Those of a proxy are counted by whom it passes on; those on this machine have no address.
+                let is_local = matches!(stream, Connected::Unix(_));
+                let most_of_address = if is_proxied || is_local {
+                    usize::MAX
+                } else {
+                    limits.connections_per_address
+                };
+                let admitted =
+                    worker
+                        .admission
+                        .admit(peer.ip(), limits.connections, most_of_address);
+                match admitted {
+                    Ok(()) => {
+                        let place = Place::new(Rc::clone(&worker), peer.ip());
+                        match stream {
+                            Connected::Tcp(stream) if is_proxied => {
+                                spawn_local(take_proxied(stream, place, ends, Rc::clone(&take)));
+                            }
+                            stream => take(stream, place, ends),
+                        }
+                    }
+                    Err(cut) => worker.counters.cut(cut),
+                }
+            }
+            Some(Err(error)) if is_shortage(&error) => {
+                worker.counters.cut(Cut::Shortage);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            // The client was gone before it was accepted.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
+fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
+    let address = peer.ip().to_canonical();
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// Hands a connection on as that of whom its proxy names.
+async fn take_proxied(
+    mut stream: TcpStream,
+    mut place: Place,
+    ends: Ends,
+    take: Rc<impl Fn(Connected, Place, Ends)>,
+) {
+    let named = proxied::ends(&mut stream, &place).await;
+    let moved = named.and_then(|named| {
+        let named = named.map_or(ends, Ends::from);
+        if named.peer != ends.peer {
+            place.moved(named.peer.ip())?;
+        }
+        Ok(named)
+    });
+    match moved {
+        Ok(ends) => take(Connected::Tcp(stream), place, ends),
+        Err(cut) => place.worker.counters.cut(cut),
+    }
+}
+
+/// Whether the system will have what it lacks now at another time.
+fn is_shortage(error: &io::Error) -> bool {
+    FailureKind::from_io(error) == FailureKind::ResourceLimit
+}
+
+fn take_http(service: &Rc<Service>, stream: Connected, place: Place, ends: Ends) {
+    let service = Rc::clone(service);
+    let acceptor = service.tls.borrow().clone();
+    match (acceptor, stream) {
+        (Some(acceptor), Connected::Tcp(stream)) => {
+            spawn_local(take_https(acceptor, service, stream, place, ends))
+        }
+        // What does not leave the machine is not encrypted.
+        (_, stream) => {
+            let info = ends.info(&place, None);
+            spawn_local(http1::serve(stream.into(), service, place, info))
+        }
+    };
+}
+
+/// Whether a client at a port for TLS begins with text, as HTTP in the clear does, rather than with a handshake.
+async fn speaks_in_the_clear(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    let peeked = stream.peek(&mut first).await;
+    peeked.is_ok_and(|length| length == 1) && first[0].is_ascii_alphabetic()
+}
+
+/// Answers a client that speaks HTTP in the clear to a port for TLS.
+async fn reject_clear(mut stream: TcpStream) {
+    // What the client sent is read, or a reset could overtake the response.
+    let mut buffer = [0; 4096];
+    stream.try_read(&mut buffer).ok();
+    let text = "this port speaks HTTPS, not HTTP\n";
+    let response = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    stream.write_all(response.as_bytes()).await.ok();
+    stream.shutdown().await.ok();
+}
+
+async fn take_https(
+    acceptor: TlsAcceptor,
+    service: Rc<Service>,
+    stream: TcpStream,
+    place: Place,
+    ends: Ends,
+) {
+    let timeout = place.worker.limits().handshake_timeout;
+    match tokio::time::timeout(timeout, speaks_in_the_clear(&stream)).await {
+        Err(_) => return place.worker.counters.cut(Cut::HandshakeTimeout),
+        Ok(true) => {
+            place.worker.counters.cut(Cut::Handshake);
+            return reject_clear(stream).await;
+        }
+        Ok(false) => {}
+    }
+    // Boxed: its room is wanted only until the handshake is done.
+    let handshake = Box::pin(tokio::time::timeout(timeout, acceptor.accept(stream)));
+    match handshake.await {
+        Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
+        Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
+        Ok(Ok(stream)) => {
+            let tls = TlsInfo::of(stream.get_ref().1);
+            let protocol = tls.alpn.as_deref();
+            // An authority has seen what it wanted to see (RFC 8737, section 3).
+            if protocol == Some(ACME_TLS) {
+                return;
+            }
+            let is_http2 = protocol == Some(b"h2");
+            let info = ends.info(&place, Some(tls));
+            let stream = Stream::tls(stream);
+            if is_http2 {
+                Box::pin(http2::serve(stream, service, place, info)).await;
+            } else {
+                http1::serve(stream, service, place, info).await;
+            }
+        }
+    }
+}

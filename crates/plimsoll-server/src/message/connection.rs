@@ -1,0 +1,100 @@
+//! What a request or a stream handler learns of the connection beneath.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use plimsoll_wire::ProxiedEnds;
+use rustls::ProtocolVersion;
+use rustls::pki_types::CertificateDer;
+
+use crate::worker::Place;
+
+/// A connection from a client; the same for all its requests.
+#[derive(Debug, Clone)]
+pub struct ConnectionInfo {
+    /// A number that no other connection of the engine has.
+    pub id: u64,
+    /// The client; where a trusted proxy passes the connection on, the one that the proxy names.
+    pub peer: SocketAddr,
+    /// The address that the client connected to.
+    pub local: SocketAddr,
+    /// What the handshake agreed on, if the connection is encrypted. Boxed: connections in the clear need no room for it.
+    pub tls: Option<Box<TlsInfo>>,
+}
+
+/// What a client and the server agreed on in the handshake of TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// The name that the client asked for (SNI), in lower case.
+    pub server_name: Option<Box<str>>,
+    /// The protocol that was chosen by ALPN.
+    pub alpn: Option<Box<[u8]>>,
+    /// The version of TLS.
+    pub version: Option<ProtocolVersion>,
+    /// The certificate of the client and those that vouch for it; empty if it showed none.
+    pub client_certificates: Vec<CertificateDer<'static>>,
+}
+
+impl TlsInfo {
+    pub(crate) fn of(tls: &rustls::ServerConnection) -> Self {
+        let certificates = tls.peer_certificates().unwrap_or_default();
+        Self {
+            server_name: tls.server_name().map(Box::from),
+            alpn: tls.alpn_protocol().map(Box::from),
+            version: tls.protocol_version(),
+            client_certificates: certificates
+                .iter()
+                .map(|it| it.clone().into_owned())
+                .collect(),
+        }
+    }
+
+    /// That of QUIC, which has TLS 1.3 within.
+    pub(crate) fn of_quic(quic: &quinn::Connection) -> Self {
+        let agreed = quic
+            .handshake_data()
+            .and_then(|data| data.downcast::<quinn::crypto::rustls::HandshakeData>().ok());
+        let certificates = quic
+            .peer_identity()
+            .and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+        let (server_name, alpn) =
+            agreed.map_or((None, None), |agreed| (agreed.server_name, agreed.protocol));
+        Self {
+            server_name: server_name.map(String::into_boxed_str),
+            alpn: alpn.map(Vec::into_boxed_slice),
+            version: Some(ProtocolVersion::TLSv1_3),
+            client_certificates: certificates.map(|shown| *shown).unwrap_or_default(),
+        }
+    }
+}
+
+/// The address of what has none, such as a client at a socket in the file system.
+pub(crate) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// Both ends of a connection as it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+}
+
+impl Ends {
+    /// What its requests learn of the connection that has `place`.
+    pub(crate) fn info(self, place: &Place, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
+        Rc::new(ConnectionInfo {
+            id: place.id(),
+            peer: self.peer,
+            local: self.local,
+            tls: tls.map(Box::new),
+        })
+    }
+}
+
+impl From<ProxiedEnds> for Ends {
+    fn from(ends: ProxiedEnds) -> Self {
+        Self {
+            peer: ends.source,
+            local: ends.destination,
+        }
+    }
+}

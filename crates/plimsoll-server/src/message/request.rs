@@ -1,0 +1,394 @@
+//! A request as actions see it, over whatever protocol it came.
+
+use std::cell::{OnceCell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Body;
+
+use crate::message::body::{BodySender, RequestBody};
+use crate::message::connection::ConnectionInfo;
+use crate::message::fields::{EditedFields, FieldEdits, FieldList, Fields};
+use crate::message::interim::{InterimSender, Interims};
+use crate::observe::counters::RouteTag;
+
+/// One request, borrowed from the connection that it came on.
+///
+/// An action that answers later takes out of it what it needs, the content by [`take_body`](Self::take_body), or keeps
+/// all of it by [`into_owned`](Self::into_owned). Copies are the same request: its content can be taken once.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// A token, in the case it was sent in.
+    pub method: &'a str,
+    /// How it came.
+    pub scheme: Scheme,
+    /// `host` or `host:port`; empty only over HTTP/1.0.
+    pub authority: &'a str,
+    /// From the first slash to the question mark, percent-escapes untouched; `*` for `OPTIONS *`, empty
+    /// for CONNECT.
+    pub path: &'a str,
+    /// What follows the question mark.
+    pub query: Option<&'a str>,
+    /// The version of HTTP.
+    pub version: Version,
+    /// The client: that of [`connection`](Self::connection).
+    pub peer: SocketAddr,
+    /// What the client would like to speak instead: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
+    /// extended CONNECT (RFC 8441).
+    pub upgrade: Option<&'a [u8]>,
+    fields: EditedFields<'a>,
+    connection: &'a Rc<ConnectionInfo>,
+    content: &'a Content,
+}
+
+/// Whether a request was encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+/// The versions of HTTP that are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+    /// HTTP/2
+    Http2,
+    /// HTTP/3
+    Http3,
+}
+
+impl Version {
+    /// As a log writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
+        }
+    }
+}
+
+/// The content of a request until an action takes it, and what is noted about the request.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) source: RefCell<ContentSource>,
+    /// Bytes of it, as far as that is announced; 0 if there is none.
+    length: Option<u64>,
+    notes: RefCell<Notes>,
+    /// That of the same request, kept to be answered later: what is noted there holds.
+    kept: OnceCell<Rc<Content>>,
+    interims: OnceCell<Rc<Interims>>,
+}
+
+/// What those who answer a request say about it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes {
+    /// The route that answers.
+    pub(crate) route: Option<Rc<RouteTag>>,
+    /// What the request is called in logs.
+    pub(crate) request_id: Option<Rc<str>>,
+    /// The trace that it is a part of.
+    pub(crate) trace: Option<u128>,
+    /// Who it is from, by its credentials.
+    pub(crate) user: Option<Rc<str>>,
+}
+
+impl Content {
+    /// That of a request without any.
+    pub(crate) fn none() -> Self {
+        Self {
+            length: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// Content that is still on the connection.
+    ///
+    /// - `length`: bytes of it, if that is announced.
+    pub(crate) fn unread(length: Option<u64>) -> Self {
+        Self {
+            source: RefCell::new(ContentSource::Unread(length)),
+            length,
+            ..Self::default()
+        }
+    }
+
+    /// Where interim responses wait, if the action may send some.
+    #[inline]
+    pub(crate) fn interims(&self) -> Option<&Rc<Interims>> {
+        self.interims.get()
+    }
+
+    /// The same, made if there is none.
+    pub(crate) fn make_interims(&self) -> &Rc<Interims> {
+        self.interims.get_or_init(Rc::default)
+    }
+
+    /// What was noted so far.
+    pub(crate) fn notes(&self) -> Notes {
+        let mut notes = self.notes.borrow().clone();
+        if let Some(kept) = self.kept.get() {
+            let later = kept.notes();
+            notes.route = later.route.or(notes.route);
+            notes.request_id = later.request_id.or(notes.request_id);
+            notes.trace = later.trace.or(notes.trace);
+            notes.user = later.user.or(notes.user);
+        }
+        notes
+    }
+
+    /// The route that answers; asked for once.
+    #[inline]
+    pub(crate) fn take_route(&self) -> Option<Rc<RouteTag>> {
+        match self.kept.get() {
+            None => self.notes.borrow_mut().route.take(),
+            Some(kept) => kept.take_route(),
+        }
+    }
+
+    /// That of the same request, if it is kept to be answered later.
+    pub(crate) fn kept(&self) -> Option<Rc<Self>> {
+        self.kept.get().cloned()
+    }
+}
+
+/// A request that outlives the bytes that it was read from, to be answered later; made by
+/// [`Request::into_owned`].
+#[derive(Debug)]
+pub struct OwnedRequest {
+    method: String,
+    scheme: Scheme,
+    authority: String,
+    path: String,
+    query: Option<String>,
+    version: Version,
+    upgrade: Option<Vec<u8>>,
+    fields: OwnedFields,
+    connection: Rc<ConnectionInfo>,
+    content: Rc<Content>,
+}
+
+#[derive(Debug)]
+enum OwnedFields {
+    Map(HeaderMap),
+    List(FieldList),
+}
+
+impl OwnedRequest {
+    /// The request, as an action takes it. Its content is that of the first: it can be taken once.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            scheme: self.scheme,
+            authority: &self.authority,
+            path: &self.path,
+            query: self.query.as_deref(),
+            version: self.version,
+            peer: self.connection.peer,
+            upgrade: self.upgrade.as_deref(),
+            fields: EditedFields::new(match &self.fields {
+                OwnedFields::Map(map) => Fields::Map(map),
+                OwnedFields::List(list) => Fields::List(list),
+            }),
+            connection: &self.connection,
+            content: &self.content,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) enum ContentSource {
+    /// There is none, or it was taken.
+    #[default]
+    None,
+    /// It is still on the connection; so many bytes, if that is known.
+    Unread(Option<u64>),
+    /// It was taken, and the connection must hand it over.
+    Taken(BodySender),
+    /// That of a request that is kept.
+    Kept(RequestBody),
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(
+        start: Start<'a>,
+        connection: &'a Rc<ConnectionInfo>,
+        content: &'a Content,
+    ) -> Self {
+        Self {
+            method: start.method,
+            scheme: start.scheme,
+            authority: start.authority,
+            path: start.path,
+            query: start.query,
+            version: start.version,
+            peer: connection.peer,
+            upgrade: start.upgrade,
+            fields: EditedFields::new(start.fields),
+            connection,
+            content,
+        }
+    }
+
+    /// The host without its port; brackets of an IPv6 address stay.
+    pub fn host(&self) -> &'a str {
+        let authority = self.authority.as_bytes();
+        let end = match authority.iter().rposition(|byte| *byte == b']') {
+            Some(bracket) => Some(bracket + 1),
+            None => authority.iter().position(|byte| *byte == b':'),
+        };
+        end.and_then(|end| self.authority.get(..end))
+            .unwrap_or(self.authority)
+    }
+
+    /// The connection that it came on.
+    pub fn connection(&self) -> &'a ConnectionInfo {
+        self.connection
+    }
+
+    /// Bytes of its content, over every version: 0 if there is none, `None` if they are not announced.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content.length
+    }
+
+    /// The value of the first field of that name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields.get(name)
+    }
+
+    /// Every field in the order it came, names as they were written; over HTTP/2 and HTTP/3 those of one name together.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        self.fields.iter()
+    }
+
+    /// Sends interim responses, such as `103 Early Hints`, before the answer.
+    pub fn interims(&self) -> InterimSender {
+        InterimSender(Rc::clone(self.content.make_interims()))
+    }
+
+    /// The content, the first time it is asked for; nothing afterwards.
+    ///
+    /// Content that nobody takes is thrown away, up to a limit beyond which the connection ends.
+    pub fn take_body(&self) -> RequestBody {
+        let mut source = self.content.source.borrow_mut();
+        match std::mem::take(&mut *source) {
+            ContentSource::None => RequestBody::empty(),
+            ContentSource::Unread(length) => {
+                let (sender, body) = RequestBody::channel(length);
+                *source = ContentSource::Taken(sender);
+                body
+            }
+            taken @ ContentSource::Taken(_) => {
+                *source = taken;
+                RequestBody::empty()
+            }
+            ContentSource::Kept(body) => body,
+        }
+    }
+
+    /// Every field in a map of its own; names and values that `http` does not know are left out.
+    pub(crate) fn to_fields(self) -> HeaderMap {
+        if let Some(map) = self.fields.as_map() {
+            return map.clone();
+        }
+        self.headers()
+            .filter_map(|(name, value)| {
+                let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+                Some((name, HeaderValue::from_bytes(value).ok()?))
+            })
+            .collect()
+    }
+
+    /// What `then` makes of the same request with its fields changed by `edits`. Nothing is copied.
+    pub fn edited<T>(&self, edits: &FieldEdits, then: impl FnOnce(&Request<'_>) -> T) -> T {
+        let overlay = self.fields.overlay(edits);
+        then(&Request {
+            fields: self.fields.beneath(&overlay),
+            ..*self
+        })
+    }
+
+    /// Keeps the request with its content, to be answered later: fields keep their order and case.
+    pub fn into_owned(self) -> OwnedRequest {
+        let body = self.take_body();
+        let content = Rc::new(Content {
+            source: RefCell::new(if body.is_end_stream() {
+                ContentSource::None
+            } else {
+                ContentSource::Kept(body)
+            }),
+            length: self.content.length,
+            notes: self.content.notes.clone(),
+            kept: OnceCell::new(),
+            interims: OnceCell::from(Rc::clone(self.content.make_interims())),
+        });
+        // Of a request that is kept a second time, that one is answered.
+        self.content.kept.set(Rc::clone(&content)).ok();
+        OwnedRequest {
+            method: self.method.to_owned(),
+            scheme: self.scheme,
+            authority: self.authority.to_owned(),
+            path: self.path.to_owned(),
+            query: self.query.map(str::to_owned),
+            version: self.version,
+            upgrade: self.upgrade.map(<[u8]>::to_owned),
+            fields: match self.fields.as_map() {
+                Some(map) => OwnedFields::Map(map.clone()),
+                None => OwnedFields::List(self.headers().collect()),
+            },
+            connection: Rc::clone(self.connection),
+            content,
+        }
+    }
+
+    /// Notes for the log and the counters which route answers.
+    pub fn answered_by(&self, route: &Rc<RouteTag>) {
+        self.content.notes.borrow_mut().route = Some(Rc::clone(route));
+    }
+
+    /// Notes for the log what the request is called.
+    pub fn called(&self, id: Rc<str>) {
+        self.content.notes.borrow_mut().request_id = Some(id);
+    }
+
+    /// What the request is called, once that is noted.
+    pub fn request_id(&self) -> Option<Rc<str>> {
+        self.content.notes.borrow().request_id.clone()
+    }
+
+    /// Notes for the log which trace the request is a part of.
+    pub(crate) fn traced(&self, trace: u128) {
+        self.content.notes.borrow_mut().trace = Some(trace);
+    }
+
+    /// Notes for the log who has proved to have sent the request.
+    pub fn sent_by(&self, user: Rc<str>) {
+        self.content.notes.borrow_mut().user = Some(user);
+    }
+
+    /// Everything that is noted about it.
+    pub(crate) fn content(&self) -> &'a Content {
+        self.content
+    }
+}
+
+/// What a connection knows of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Start<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) scheme: Scheme,
+    pub(crate) authority: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) version: Version,
+    pub(crate) upgrade: Option<&'a [u8]>,
+    pub(crate) fields: Fields<'a>,
+}

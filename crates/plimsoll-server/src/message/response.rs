@@ -1,0 +1,403 @@
+//! Responses: prepared once and sent often, or made for one request.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, UPGRADE};
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use plimsoll_wire::h1::ResponseWriter;
+use plimsoll_wire::http::FieldClass;
+
+use crate::message::fields::FieldList;
+use crate::message::file::FilePart;
+
+/// What an action answers with.
+///
+/// The connection adds what is its own: `date`, `connection`, `transfer-encoding`, and `content-length`
+/// where the length is known.
+#[derive(Debug)]
+pub struct Response(pub(crate) Kind);
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Prepared(Rc<Prepared>),
+    Built(Box<Built>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: HeaderMap,
+    /// The order and the case in which HTTP/1 writes fields, of those that are still there.
+    pub(crate) order: Option<Box<FieldList>>,
+    pub(crate) content: ResponseBody,
+}
+
+/// The content of a response.
+#[derive(Default)]
+pub enum ResponseBody {
+    /// None.
+    #[default]
+    Empty,
+    /// All of it.
+    Bytes(Bytes),
+    /// What lies in a file; over HTTP/1 in the clear the kernel sends it by itself.
+    File(FilePart),
+    /// None, though its length is announced: for HEAD and 304. To other requests it is as `Empty`.
+    Announced(u64),
+    /// Pieces as they come, with trailer fields if it has any.
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>),
+}
+
+/// Why the content of a response broke off: the client sees the connection or the stream end.
+pub type StreamError = Box<dyn std::error::Error + Send + Sync>;
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::File(part) => write!(f, "File({})", part.length()),
+            Self::Announced(length) => write!(f, "Announced({length})"),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// A response whose head is written already, for every request the same.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) status: StatusCode,
+    /// Status line and fields of HTTP/1, without the empty line.
+    pub(crate) lines: Vec<u8>,
+    pub(crate) fields: HeaderMap,
+    pub(crate) content: Whole,
+}
+
+impl Prepared {
+    /// Its content; of a 304 the length that it announces.
+    pub(crate) fn body(&self) -> ResponseBody {
+        let announced = self.fields.get(CONTENT_LENGTH);
+        let announced = announced.filter(|_| self.status == StatusCode::NOT_MODIFIED);
+        match announced.and_then(|length| length.to_str().ok()?.parse().ok()) {
+            Some(length) => ResponseBody::Announced(length),
+            None => self.content.clone().into(),
+        }
+    }
+}
+
+/// Content that is there as a whole.
+#[derive(Debug, Clone)]
+pub(crate) enum Whole {
+    Bytes(Bytes),
+    File(FilePart),
+}
+
+impl Whole {
+    /// Bytes of it.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(part) => part.length(),
+        }
+    }
+}
+
+impl From<Whole> for ResponseBody {
+    fn from(whole: Whole) -> Self {
+        match whole {
+            Whole::Bytes(bytes) => Self::Bytes(bytes),
+            Whole::File(part) => Self::File(part),
+        }
+    }
+}
+
+/// Whether the server sets the field itself. `upgrade` is an action's: a response of 426 has one.
+fn is_set_by_server(name: &HeaderName) -> bool {
+    let is_specific = FieldClass::of(name.as_str().as_bytes()).is_connection_specific();
+    (is_specific && name != UPGRADE) || name == DATE
+}
+
+/// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.
+#[derive(Debug)]
+pub(crate) struct Framed {
+    /// Never informational: such are not answers.
+    pub(crate) status: StatusCode,
+    /// With `content-length` where it is announced.
+    pub(crate) fields: HeaderMap,
+    pub(crate) content: ResponseBody,
+    /// Bytes of the content, where they are known.
+    pub(crate) length: Option<u64>,
+}
+
+impl ResponseBody {
+    /// Bytes of it, if that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Empty => Some(0),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::File(part) => Some(part.length()),
+            Self::Announced(length) => Some(*length),
+            Self::Stream(body) => body.size_hint().exact(),
+        }
+    }
+
+    /// What `content-length` says of it, if there is to be one (RFC 9110, section 8.6).
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn announced(&self, status: StatusCode, is_head: bool) -> Option<u64> {
+        match self {
+            Self::Announced(length) if is_head || status == StatusCode::NOT_MODIFIED => {
+                let may_be_announced = has_content(status) || status == StatusCode::NOT_MODIFIED;
+                may_be_announced.then_some(*length)
+            }
+            // There is none, so it must not be waited for.
+            Self::Announced(_) => has_content(status).then_some(0),
+            content => content.length().filter(|_| has_content(status)),
+        }
+    }
+}
+
+impl Response {
+    /// The response where the connection writes no lines.
+    ///
+    /// - `is_head`: the request has the method HEAD.
+    pub(crate) fn framed(self, is_head: bool) -> Framed {
+        let (status, mut fields, content) = match self.0 {
+            Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
+            Kind::Built(built) => (built.status, built.fields, built.content),
+        };
+        let status = if status.is_informational() {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            status
+        };
+        let length = content.announced(status, is_head);
+        match length {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
+        Framed {
+            status,
+            fields,
+            content,
+            length,
+        }
+    }
+
+    /// A response without fields and content.
+    pub fn new(status: StatusCode) -> Self {
+        Self(Kind::Built(Box::new(Built {
+            status,
+            fields: HeaderMap::new(),
+            order: None,
+            content: ResponseBody::Empty,
+        })))
+    }
+
+    /// A line of text, such as the reason for a refusal.
+    pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
+        Self::new(status)
+            .with_field(
+                CONTENT_TYPE,
+                HeaderValue::from_static("text/plain; charset=utf-8"),
+            )
+            .with_body(ResponseBody::Bytes(Bytes::from(text.into())))
+    }
+
+    /// The same with one more field; those that are the connection's are left out.
+    #[must_use]
+    pub fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if !is_set_by_server(&name) {
+            self.built().fields.append(name, value);
+        }
+        self
+    }
+
+    /// The same with these fields in place of all it has; those that are the connection's are left out.
+    #[must_use]
+    pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
+        if fields.keys().any(is_set_by_server) {
+            remove_connection_fields(&mut fields);
+        }
+        self.built().fields = fields;
+        self
+    }
+
+    /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
+    ///
+    /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
+    /// layers may change or remove some.
+    #[must_use]
+    pub fn with_fields(mut self, fields: FieldList) -> Self {
+        for (name, value) in fields.iter() {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                self = self.with_field(name, value);
+            }
+        }
+        self.built().order = Some(Box::new(fields));
+        self
+    }
+
+    /// The same with this content.
+    #[must_use]
+    pub fn with_body(mut self, content: ResponseBody) -> Self {
+        self.built().content = content;
+        self
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        match &self.0 {
+            Kind::Prepared(prepared) => prepared.status,
+            Kind::Built(built) => built.status,
+        }
+    }
+
+    /// Bytes of its content, if that is known.
+    pub fn length(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Prepared(prepared) => Some(prepared.content.length()),
+            Kind::Built(built) => built.content.length(),
+        }
+    }
+
+    /// Whether its content comes in pieces.
+    pub(crate) fn is_streamed(&self) -> bool {
+        match &self.0 {
+            Kind::Prepared(_) => false,
+            Kind::Built(built) => matches!(built.content, ResponseBody::Stream(_)),
+        }
+    }
+
+    /// Sends it once for each request: the head is written now.
+    ///
+    /// Content that comes in pieces cannot be kept and is left out.
+    pub fn prepare(mut self) -> Rc<Prepared> {
+        let built = self.built();
+        let announced = built.content.announced(built.status, false);
+        let content = match std::mem::take(&mut built.content) {
+            ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
+            ResponseBody::File(part) => Whole::File(part),
+            ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
+                Whole::Bytes(Bytes::new())
+            }
+        };
+        let mut fields = std::mem::take(&mut built.fields);
+        let length = if has_content(built.status) {
+            Some(content.length())
+        } else {
+            announced
+        };
+        match length {
+            Some(length) => fields.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+            None => fields.remove(CONTENT_LENGTH),
+        };
+        let mut lines = Vec::new();
+        let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
+        write_fields_in(&mut head, &fields, built.order.as_deref());
+        Rc::new(Prepared {
+            status: built.status,
+            lines,
+            fields,
+            content,
+        })
+    }
+
+    /// Its fields, to be changed; those of the connection must not be put in.
+    pub(crate) fn fields_mut(&mut self) -> &mut HeaderMap {
+        &mut self.built().fields
+    }
+
+    /// Turns a prepared one into one of its own, to be changed.
+    fn built(&mut self) -> &mut Built {
+        if let Kind::Prepared(prepared) = &self.0 {
+            self.0 = Kind::Built(Box::new(Built {
+                status: prepared.status,
+                fields: prepared.fields.clone(),
+                order: None,
+                content: prepared.body(),
+            }));
+        }
+        match &mut self.0 {
+            Kind::Built(built) => built,
+            Kind::Prepared(_) => unreachable!("it was just replaced"),
+        }
+    }
+}
+
+impl From<Rc<Prepared>> for Response {
+    fn from(prepared: Rc<Prepared>) -> Self {
+        Self(Kind::Prepared(prepared))
+    }
+}
+
+/// Leaves out what belongs to the connection or frames content.
+pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
+    let set_by_server: Vec<HeaderName> = fields
+        .keys()
+        .filter(|name| is_set_by_server(name))
+        .cloned()
+        .collect();
+    for name in set_by_server {
+        fields.remove(name);
+    }
+    fields.remove(CONTENT_LENGTH);
+}
+
+/// Appends fields, which as such are valid on the wire.
+pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
+    for (name, value) in fields {
+        // Only bytes that `HeaderValue` allows beyond HTTP/1 could be refused, and there are none.
+        head.field(name.as_str(), value.as_bytes()).ok();
+    }
+}
+
+/// The same in the order and the case of `order`; fields that are not in it come last.
+pub(crate) fn write_fields_in(
+    head: &mut ResponseWriter<'_>,
+    fields: &HeaderMap,
+    order: Option<&FieldList>,
+) {
+    let Some(order) = order else {
+        return write_fields(head, fields);
+    };
+    let names = || order.iter().map(|(name, _)| name);
+    for (at, name) in names().enumerate() {
+        let before = names()
+            .take(at)
+            .filter(|before| before.eq_ignore_ascii_case(name))
+            .count();
+        if let Some(value) = fields.get_all(name).iter().nth(before) {
+            head.field(name, value.as_bytes()).ok();
+        }
+    }
+    for name in fields.keys() {
+        let written = names()
+            .filter(|it| it.eq_ignore_ascii_case(name.as_str()))
+            .count();
+        for value in fields.get_all(name).iter().skip(written) {
+            head.field(name.as_str(), value.as_bytes()).ok();
+        }
+    }
+}
+
+/// Whether a response of that status may have content at all (RFC 9110, section 6.4.1).
+pub(crate) fn has_content(status: StatusCode) -> bool {
+    !status.is_informational()
+        && status != StatusCode::NO_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// What opens a tunnel: any 2xx does (RFC 9110, section 9.3.6).
+pub(crate) fn tunnel_status(status: StatusCode) -> StatusCode {
+    if status.is_success() {
+        status
+    } else {
+        StatusCode::OK
+    }
+}

@@ -1,0 +1,269 @@
+//! What operators and their machines ask a running server: metrics, health, readiness.
+//!
+//! A browser reaches the loopback for any page that it shows, and whoever owns a name can make it resolve to the
+//! loopback (DNS rebinding). Without a token, requests are therefore rejected if their `host` is a name other than
+//! `localhost` or their `origin` is another one.
+
+mod api;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::{HeaderName, StatusCode};
+use plimsoll_model::Secret;
+
+use crate::action::{Action, Answer};
+use crate::message::request::Request;
+use crate::message::response::{Response, ResponseBody};
+use crate::observe::counters::{Counters, RouteTag};
+use crate::observe::metrics::metrics;
+
+pub use self::api::{AdminApi, AdminApis, AnswerApi};
+
+/// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.
+#[derive(Debug)]
+pub struct Admin {
+    counters: Arc<Counters>,
+    token: Option<Secret>,
+    paths: Vec<AdminPath>,
+    apis: Vec<AdminApi>,
+    tag: Rc<RouteTag>,
+    /// What is counted by other crates begins with this, if not with the usual name.
+    prefix: Option<String>,
+    only_metrics: bool,
+    /// Requests of web pages are rejected.
+    is_guarded: bool,
+}
+
+/// A path of the admin port that another crate answers, to whoever has the token.
+#[derive(Clone)]
+pub struct AdminPath {
+    /// The path.
+    pub path: &'static str,
+    /// What it is asked by.
+    pub method: AdminMethod,
+    /// Answers a request for it.
+    pub answer: Arc<AnswerAdmin>,
+}
+
+/// What a path of the admin port is asked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminMethod {
+    /// GET or HEAD: nothing changes.
+    Get,
+    /// POST: something is done. Pages of browsers are turned away, since any page can have its reader's browser send it.
+    Post,
+}
+
+/// Answers requests of one path of the admin port.
+pub type AnswerAdmin = dyn Fn(&Request<'_>) -> Answer + Send + Sync;
+
+impl AdminMethod {
+    /// What is said to a request that is not by this method, or must not be.
+    fn refusal(self, request: &Request<'_>) -> Option<Response> {
+        let (methods, allowed): (&[&str], _) = match self {
+            Self::Get => (&["GET", "HEAD"], "GET, HEAD"),
+            Self::Post => (&["POST"], "POST"),
+        };
+        if !methods.contains(&request.method) {
+            let text = format!("only {allowed} is answered\n");
+            let refusal = Response::text(StatusCode::METHOD_NOT_ALLOWED, text);
+            return Some(refusal.with_field(ALLOW, HeaderValue::from_static(allowed)));
+        }
+        let is_by_page = ["origin", "sec-fetch-site"]
+            .iter()
+            .any(|field| request.header(field).is_some());
+        (self == Self::Post && is_by_page).then(|| {
+            let text = "this is not for pages in browsers\n";
+            Response::text(StatusCode::FORBIDDEN, text)
+        })
+    }
+}
+
+impl fmt::Debug for AdminPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AdminPath").field(&self.path).finish()
+    }
+}
+
+impl Admin {
+    /// Shows `counters`.
+    ///
+    /// - `token`: what `authorization: Bearer` must give; absent for anybody.
+    pub fn new(counters: Arc<Counters>, token: Option<Secret>) -> Self {
+        Self {
+            tag: Rc::new(counters.route("admin")),
+            counters,
+            is_guarded: token.is_none(),
+            token,
+            paths: Vec::new(),
+            apis: Vec::new(),
+            prefix: None,
+            only_metrics: false,
+        }
+    }
+
+    /// Shows `/metrics` alone, which may be read where the rest must not be.
+    ///
+    /// - `prefix`: what the names of figures begin with that other crates count; absent for the usual one.
+    /// - `is_local`: it listens on the loopback, where other names than `localhost` are rejected without a token.
+    ///   Elsewhere Prometheus may use any name.
+    pub fn metrics(
+        counters: Arc<Counters>,
+        token: Option<Secret>,
+        prefix: Option<String>,
+        is_local: bool,
+    ) -> Self {
+        Self {
+            tag: Rc::new(counters.route("metrics")),
+            counters,
+            is_guarded: is_local && token.is_none(),
+            token,
+            paths: Vec::new(),
+            apis: Vec::new(),
+            prefix,
+            only_metrics: true,
+        }
+    }
+
+    /// The same with more paths.
+    #[must_use]
+    pub fn with_paths(mut self, paths: &[AdminPath]) -> Self {
+        self.paths.extend_from_slice(paths);
+        self
+    }
+
+    /// The same with what actions answer.
+    #[must_use]
+    pub fn with_apis(mut self, apis: &[AdminApi]) -> Self {
+        self.apis.extend_from_slice(apis);
+        self
+    }
+
+    fn is_allowed(&self, request: &Request<'_>) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        let given = request
+            .header("authorization")
+            .and_then(|value| value.strip_prefix(b"Bearer "))
+            .unwrap_or_default();
+        is_equal(given, token.expose().as_bytes())
+    }
+}
+
+/// Takes as long wherever the first difference is.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .fold(0, |difference, (one, other)| difference | (one ^ other))
+            == 0
+}
+
+impl Action for Admin {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        request.answered_by(&self.tag);
+        let api = self
+            .apis
+            .iter()
+            .find_map(|api| Some((api, api.rest(request.path)?)));
+        let is_open = api.is_some_and(|(api, rest)| api.is_open(request.method, rest));
+        if !is_open && !self.is_allowed(request) {
+            return Answer::now(
+                Response::text(StatusCode::UNAUTHORIZED, "a token is needed\n")
+                    .with_field(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            );
+        }
+        if self.is_guarded
+            && let Some(reason) = foreign(request)
+        {
+            let text = format!("{reason}; set a `token` to allow others\n");
+            return Answer::now(Response::text(StatusCode::FORBIDDEN, text));
+        }
+        if let Some((api, rest)) = api {
+            return api.answer(request, rest);
+        }
+        let path = self.paths.iter().find(|it| it.path == request.path);
+        let method = path.map_or(AdminMethod::Get, |path| path.method);
+        if let Some(refusal) = method.refusal(request) {
+            return Answer::now(refusal);
+        }
+        if let Some(path) = path {
+            return (path.answer)(request);
+        }
+        let (status, kind, text) = match request.path {
+            "/metrics" => (
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                metrics(&self.counters, self.prefix.as_deref()),
+            ),
+            _ if self.only_metrics => {
+                let text = "there is /metrics\n";
+                return Answer::now(Response::text(StatusCode::NOT_FOUND, text));
+            }
+            "/readyz" if self.counters.is_draining() => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                JSON,
+                "{\"status\":\"draining\"}\n".to_owned(),
+            ),
+            "/healthz" | "/readyz" => (StatusCode::OK, JSON, "{\"status\":\"ok\"}\n".to_owned()),
+            _ => {
+                let apis = self.apis.iter().map(AdminApi::root);
+                let more: String = self
+                    .paths
+                    .iter()
+                    .map(|it| it.path)
+                    .chain(apis)
+                    .fold(String::new(), |more, path| more + ", " + path);
+                let text = format!("there are /metrics, /healthz, /readyz{more}\n");
+                return Answer::now(Response::text(StatusCode::NOT_FOUND, text));
+            }
+        };
+        let field = |response: Response, name: HeaderName, value| {
+            response.with_field(name, HeaderValue::from_static(value))
+        };
+        let response = Response::new(status).with_body(ResponseBody::Bytes(Bytes::from(text)));
+        let response = field(response, CONTENT_TYPE, kind);
+        Answer::now(field(response, CACHE_CONTROL, "no-store"))
+    }
+}
+
+/// Why a request may be that of a page that has no business here, if it may be.
+fn foreign(request: &Request<'_>) -> Option<&'static str> {
+    let host = request.host();
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    // A name may be made to mean the loopback by whoever owns it.
+    if !is_address && !host.eq_ignore_ascii_case("localhost") {
+        return Some("only an address or localhost is answered");
+    }
+    let is_own = |origin: &[u8]| {
+        let origin = std::str::from_utf8(origin).unwrap_or_default();
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        authority.is_some_and(|it| it.eq_ignore_ascii_case(request.authority))
+    };
+    match request.header("origin") {
+        Some(origin) if !is_own(origin) => Some("pages of other origins are not answered"),
+        _ => None,
+    }
+}
+
+const JSON: &str = "application/json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_equal_only_as_a_whole() {
+        assert!(is_equal(b"abc", b"abc"));
+        for other in [&b"abd"[..], b"ab", b"abcd", b""] {
+            assert!(!is_equal(b"abc", other));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the actions of a configuration answer on its admin port, by any method.
+//!
+//! Such an API may change what is served, so the admin port rejects requests of web pages ([`super::Admin`]).
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::action::Answer;
+use crate::message::request::Request;
+
+/// An API of one action.
+#[derive(Clone)]
+pub struct AdminApi {
+    /// It is asked for this path and all below it; begins with a slash, and ends with none.
+    root: String,
+    /// What is answered to everybody, since there is nothing in it that needs a token: paths below the root.
+    open: &'static [&'static str],
+    answer: Arc<AnswerApi>,
+}
+
+/// Answers requests of an API, by what their path has behind its root.
+pub type AnswerApi = dyn Fn(&Request<'_>, &str) -> Answer + Send + Sync;
+
+/// The APIs of one configuration, as its actions bring them.
+#[derive(Debug, Default)]
+pub struct AdminApis(RefCell<Vec<AdminApi>>);
+
+impl fmt::Debug for AdminApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AdminApi").field(&self.root).finish()
+    }
+}
+
+impl AdminApis {
+    /// Adds one.
+    ///
+    /// - `root`: such as `/mock`; with a number behind it, from 2, if another action took it before.
+    /// - `open`: paths behind the root that GET is answered for without the token.
+    pub fn add(&self, root: &str, open: &'static [&'static str], answer: Arc<AnswerApi>) {
+        let mut apis = self.0.borrow_mut();
+        let is_taken = |wanted: &str| apis.iter().any(|api| api.root == wanted);
+        let numbered = |number| match number {
+            1 => root.to_owned(),
+            _ => format!("{root}{number}"),
+        };
+        // One more than there are, so one is free.
+        let root = (1..=apis.len() + 1)
+            .map(numbered)
+            .find(|root| !is_taken(root))
+            .unwrap_or_default();
+        apis.push(AdminApi { root, open, answer });
+    }
+
+    pub(crate) fn into_all(self) -> Vec<AdminApi> {
+        self.0.into_inner()
+    }
+}
+
+impl AdminApi {
+    pub(crate) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// What a path has behind the root; nothing if it lies elsewhere.
+    pub(crate) fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix(&self.root)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    }
+
+    /// Whether everybody may have what lies there.
+    pub(crate) fn is_open(&self, method: &str, rest: &str) -> bool {
+        ["GET", "HEAD"].contains(&method) && self.open.contains(&rest)
+    }
+
+    pub(crate) fn answer(&self, request: &Request<'_>, rest: &str) -> Answer {
+        (self.answer)(request, rest)
+    }
+}

@@ -1,0 +1,11 @@
+//! What can be seen of a server: metrics, the access log, notices, the admin port.
+
+pub(crate) mod counters;
+
+pub(crate) mod metrics;
+
+pub(crate) mod notice;
+
+pub(crate) mod access_log;
+
+pub(crate) mod admin;

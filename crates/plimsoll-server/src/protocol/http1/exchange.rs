@@ -1,0 +1,387 @@
+//! Requests that take longer: answers to be waited for, content in pieces either way.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http_body::Body;
+use plimsoll_model::Clock;
+use plimsoll_wire::h1::{
+    BodyStep, RequestError, ResponseWriter, chunk_head, fields_of, last_chunk,
+};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::respond::checked;
+use super::wait::WaitsFor;
+use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims};
+use crate::action::{LocalFuture, Outcome};
+use crate::message::body::{BodyError, BodySender};
+use crate::message::fields::FieldList;
+use crate::message::request::{Content, ContentSource, Version};
+use crate::message::response::{
+    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields, write_fields_in,
+};
+
+/// How the content of a response is told from what follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked,
+    /// It ends with the connection: HTTP/1.0 has no chunks.
+    Close,
+}
+
+/// What became of some input of a body.
+enum Given {
+    /// It was framing, or empty.
+    Nothing,
+    /// There was content.
+    Some,
+    /// The body has ended, with these trailer fields.
+    End(Option<HeaderMap>),
+}
+
+impl Http1 {
+    /// Answers one request; returns how the connection ends, if it does so at once.
+    pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<Option<End>, Broken> {
+        let Exchange {
+            mut asked,
+            content,
+            answer,
+        } = exchange;
+        let outcome = match answer {
+            Pending::Response(response) => Ok(Outcome::Respond(response)),
+            Pending::Later(future) => self.wait(future, &mut asked, &content).await?,
+        };
+        // Requests that came with this one have their turn after it.
+        self.output.was_full();
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.write(|connection, out, date| connection.refuse(error, out, date));
+                return Ok(None);
+            }
+        };
+        if let Outcome::Respond(Response(Kind::Built(built))) = outcome {
+            if let Built {
+                status,
+                fields,
+                order,
+                content: ResponseBody::Stream(body),
+            } = *built
+            {
+                let status = checked(status);
+                let fields = (fields, order);
+                self.send_stream(asked, &content, status, fields, body)
+                    .await?;
+                return Ok(None);
+            }
+            let outcome = Outcome::Respond(Response(Kind::Built(built)));
+            return Ok(self.finish(outcome, asked, &content));
+        }
+        Ok(self.finish(outcome, asked, &content))
+    }
+
+    fn finish(&mut self, outcome: Outcome, asked: Asked, content: &Content) -> Option<End> {
+        let next = self
+            .write(|connection, out, date| connection.outcome(outcome, asked, content, out, date));
+        match next {
+            Some(Next::End(end)) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Appends to what the connection has to send.
+    fn write<T>(&mut self, append: impl FnOnce(&mut Self, &mut Vec<u8>, &[u8]) -> T) -> T {
+        let worker = std::rc::Rc::clone(&self.place.worker);
+        self.since = worker.clock.now();
+        let memory = &mut *worker.memory.borrow_mut();
+        let date = memory.date.at(self.since, &worker.clock);
+        let mut out = std::mem::take(self.output.bytes());
+        let result = append(self, &mut out, date);
+        // Content from elsewhere was set as the tail, so the bytes are put back before it.
+        self.output.sent_before_tail(&out);
+        result
+    }
+
+    /// Waits for an answer, handing over the request's content meanwhile.
+    async fn wait(
+        &mut self,
+        mut future: LocalFuture<Outcome>,
+        asked: &mut Asked,
+        content: &Content,
+    ) -> Result<Result<Outcome, RequestError>, Broken> {
+        poll_fn(|cx| {
+            loop {
+                let outcome = future.as_mut().poll(cx);
+                if let Some(interims) = content.interims() {
+                    interims.watch(cx.waker());
+                    let asks = write_interims(interims, asked.version, self.output.bytes());
+                    asked.expects_continue &= !asks;
+                }
+                if let Poll::Ready(outcome) = outcome {
+                    if let Some(interims) = content.interims() {
+                        interims.end();
+                    }
+                    return Poll::Ready(Ok(Ok(outcome)));
+                }
+                if !self.output.is_empty()
+                    && let Poll::Ready(result) = self.poll_output(cx)
+                {
+                    result?;
+                }
+                match ready!(self.poll_content(cx, asked, content))? {
+                    Ok(()) => {}
+                    Err(error) => return Poll::Ready(Ok(Err(error))),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Hands over what came of the request's content; ready when there is something new to see.
+    ///
+    /// Once nobody reads the content, or all of it has come, it watches for the client's departure instead.
+    fn poll_content(
+        &mut self,
+        cx: &mut Context<'_>,
+        asked: &mut Asked,
+        content: &Content,
+    ) -> Poll<Result<Result<(), RequestError>, Broken>> {
+        let mut source = content.source.borrow_mut();
+        let sender = match &*source {
+            ContentSource::Taken(sender) if !sender.is_abandoned() => sender,
+            _ => {
+                // What remains is thrown away once the response is sent.
+                *source = ContentSource::None;
+                return self.poll_departed(cx).map(Err);
+            }
+        };
+        if asked.expects_continue {
+            ready!(sender.poll_wanted(cx));
+            asked.expects_continue = false;
+            ResponseWriter::interim(self.output.bytes(), 100).finish();
+            ready!(self.poll_output(cx))?;
+        }
+        if sender.poll_room(cx).is_pending() {
+            // It is not the client that is waited for.
+            self.content_pace.rest();
+            return Poll::Pending;
+        }
+        let worker = std::rc::Rc::clone(&self.place.worker);
+        let memory = &mut *worker.memory.borrow_mut();
+        // First what was read already, if only the end of a body of no more bytes.
+        let carry = std::mem::take(&mut self.carry);
+        let mut given = self.give(&carry, sender);
+        loop {
+            match given {
+                Err(error) => {
+                    sender.end(Err(BodyError::Refused));
+                    return Poll::Ready(Ok(Err(error)));
+                }
+                Ok(Given::End(trailers)) => {
+                    sender.end(Ok(trailers));
+                    *source = ContentSource::None;
+                    return Poll::Ready(Ok(Ok(())));
+                }
+                Ok(Given::Some) => return Poll::Ready(Ok(Ok(()))),
+                Ok(Given::Nothing) => {}
+            }
+            if self.is_at_end {
+                sender.end(Err(BodyError::Closed));
+                *source = ContentSource::None;
+                return Poll::Ready(Ok(Ok(())));
+            }
+            let mut buffer = ReadBuf::new(&mut memory.input);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) => {
+                    self.since = worker.clock.now();
+                    self.is_at_end = buffer.filled().is_empty();
+                    self.content_pace.took(buffer.filled().len());
+                    given = self.give(buffer.filled(), sender);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => {
+                    if !sender.is_wanted() || !self.output.is_empty() {
+                        self.content_pace.rest();
+                        return Poll::Pending;
+                    }
+                    return self.poll_wait(cx, WaitsFor::Content).map(Err);
+                }
+            }
+        }
+    }
+
+    /// Hands over all content in `input`, from where it lies; what follows the request is carried.
+    ///
+    /// That there is room is not looked at for each piece: there is some, and no input is longer than a read.
+    fn give(&mut self, input: &[u8], sender: &BodySender) -> Result<Given, RequestError> {
+        let mut at = 0;
+        let mut given = Given::Nothing;
+        loop {
+            match self.decoder.decode_body(&input[at..])? {
+                BodyStep::NeedMore => return Ok(given),
+                BodyStep::Content(range) => {
+                    sender.push_slice(&input[at + range.start..at + range.end]);
+                    at += range.end;
+                    given = Given::Some;
+                }
+                BodyStep::End(consumed) => {
+                    self.carry.extend_from_slice(&input[at + consumed..]);
+                    let trailers = self.decoder.finish_body()?;
+                    return Ok(Given::End(trailer_map(&trailers)));
+                }
+            }
+        }
+    }
+
+    /// Sends a response whose content comes in pieces.
+    async fn send_stream(
+        &mut self,
+        mut asked: Asked,
+        content: &Content,
+        status: http::StatusCode,
+        (mut fields, order): (HeaderMap, Option<Box<FieldList>>),
+        mut body: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
+    ) -> Result<(), Broken> {
+        let is_read = matches!(&*content.source.borrow(), ContentSource::Taken(_));
+        if asked.expects_continue && is_read {
+            // The response's content may depend on the request's, so it has to be asked for before.
+            asked.expects_continue = false;
+            ResponseWriter::interim(self.output.bytes(), 100).finish();
+        }
+        fields.remove(CONTENT_LENGTH);
+        let length = body.size_hint().exact();
+        let mut framing = match length {
+            _ if !has_content(status) => Framing::None,
+            Some(length) => Framing::Length(length),
+            None if asked.version == Version::Http10 => Framing::Close,
+            None => Framing::Chunked,
+        };
+        let persists = framing != Framing::Close && self.persists(asked);
+        self.write(|connection, out, date| {
+            let mut head = ResponseWriter::new(out, status.as_u16());
+            write_fields_in(&mut head, &fields, order.as_deref());
+            match framing {
+                Framing::Length(length) => head.content_length(length),
+                Framing::Chunked => head.chunked(),
+                Framing::None | Framing::Close => {}
+            }
+            head.lines(date);
+            connection.write_alternative(out);
+            Self::write_persistence(persists, asked, out);
+            out.extend_from_slice(b"\r\n");
+        });
+        self.count(status, asked.version, content);
+        if asked.is_head {
+            framing = Framing::None;
+        }
+        if framing != Framing::None {
+            let trailers =
+                poll_fn(|cx| self.poll_stream(cx, &mut asked, content, &mut framing, &mut body))
+                    .await?;
+            match framing {
+                Framing::Chunked => last_chunk(self.output.bytes(), &trailers),
+                Framing::Length(1..) => return Err(self.break_off()),
+                Framing::Length(0) | Framing::None | Framing::Close => {}
+            }
+        }
+        if !persists {
+            self.close(asked);
+        }
+        Ok(())
+    }
+
+    /// Ready with the lines of the trailer fields when all content is there to be sent.
+    fn poll_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        asked: &mut Asked,
+        content: &Content,
+        framing: &mut Framing,
+        body: &mut Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
+    ) -> Poll<Result<Vec<u8>, Broken>> {
+        loop {
+            if self.output.len() >= MOST_GATHERED {
+                ready!(self.poll_output(cx))?;
+            }
+            match body.as_mut().poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(Ok(Vec::new())),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        if !self.append(&data, framing) {
+                            return Poll::Ready(Err(self.break_off()));
+                        }
+                    }
+                    Err(frame) => {
+                        let trailers = frame.into_trailers().unwrap_or_default();
+                        let mut lines = Vec::new();
+                        let mut head = ResponseWriter::continued(&mut lines);
+                        write_fields(&mut head, &trailers);
+                        return Poll::Ready(Ok(lines));
+                    }
+                },
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(self.break_off())),
+                Poll::Pending => {
+                    if !self.output.is_empty()
+                        && let Poll::Ready(result) = self.poll_output(cx)
+                    {
+                        result?;
+                    }
+                    if let Err(error) = ready!(self.poll_content(cx, asked, content))? {
+                        self.place.worker.counters.refused(error);
+                        return Poll::Ready(Err(self.break_off()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether `data` was allowed to come.
+    fn append(&mut self, data: &[u8], framing: &mut Framing) -> bool {
+        if data.is_empty() {
+            return true;
+        }
+        let out = self.output.bytes();
+        match framing {
+            Framing::None => {}
+            Framing::Close => out.extend_from_slice(data),
+            Framing::Chunked => {
+                chunk_head(out, data.len());
+                out.extend_from_slice(data);
+                out.extend_from_slice(b"\r\n");
+            }
+            Framing::Length(left) => {
+                let Some(rest) = left.checked_sub(data.len() as u64) else {
+                    return false;
+                };
+                *left = rest;
+                out.extend_from_slice(data);
+            }
+        }
+        true
+    }
+
+    /// Content that broke off must not look whole: the client sees a reset.
+    fn break_off(&mut self) -> Broken {
+        if let Some(socket) = self.stream.socket() {
+            socket.set_zero_linger().ok();
+        }
+        Broken::Io
+    }
+}
+
+fn trailer_map(lines: &[u8]) -> Option<HeaderMap> {
+    let fields: HeaderMap = fields_of(lines)
+        .filter_map(|(name, value)| {
+            let name = HeaderName::from_bytes(name).ok()?;
+            Some((name, HeaderValue::from_bytes(value).ok()?))
+        })
+        .collect();
+    (!fields.is_empty()).then_some(fields)
+}

@@ -1,0 +1,160 @@
+//! The content of one request of HTTP/2, read by a task of its own.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use plimsoll_model::Clock;
+use plimsoll_wire::h1::RequestError;
+
+use crate::engine::limits::Limits;
+use crate::message::body::{BodyError, BodySender};
+use crate::message::interim::Interims;
+use crate::observe::counters::Cut;
+use crate::protocol::activity::Busy;
+use crate::protocol::pace::{Pace, sooner};
+use crate::worker::timer::Timer;
+
+/// What comes of waiting for content.
+enum Piece {
+    Data(Bytes),
+    /// There is no more, or the stream is broken.
+    End,
+    Broken,
+    /// The reader is gone.
+    Abandoned,
+    Late(Cut),
+}
+
+/// Hands content over to the action that has taken it, until either side ends.
+///
+/// - `asks`: by what a client is asked that waits for that before it sends its content.
+pub(super) async fn hand_over(
+    mut stream: RecvStream,
+    sender: BodySender,
+    asks: Option<Rc<Interims>>,
+    limits: Rc<Limits>,
+    busy: Busy,
+) {
+    let clock = busy.place.worker.clock;
+    let mut timer = Timer::new(clock.now() + limits.body_timeout);
+    let mut asks = asks;
+    let mut left = limits.request.body_bytes;
+    let mut pace = Pace::default();
+    let mut since = None;
+    // Since when nobody asks for more.
+    let mut unasked: Option<Instant> = None;
+    let end = loop {
+        let piece = poll_fn(|cx| {
+            if sender.is_abandoned() {
+                return Poll::Ready(Piece::Abandoned);
+            }
+            if sender.poll_room(cx).is_pending() {
+                pace.rest();
+                (since, unasked) = (None, None);
+                return Poll::Pending;
+            }
+            if let Poll::Ready(piece) = stream.poll_data(cx) {
+                return Poll::Ready(match piece {
+                    Some(Ok(piece)) => Piece::Data(piece),
+                    Some(Err(_)) => Piece::Broken,
+                    None => Piece::End,
+                });
+            }
+            if sender.poll_wanted(cx).is_pending() {
+                // It is not the client that is waited for.
+                unasked.get_or_insert_with(|| clock.now());
+                since = None;
+                return Poll::Pending;
+            }
+            if let Some(interims) = asks.take() {
+                interims.ask_to_continue();
+            }
+            if let Some(unasked) = unasked.take() {
+                pace.skip(clock.now().saturating_duration_since(unasked));
+            }
+            let since = *since.get_or_insert_with(|| clock.now());
+            let (deadline, cut) = sooner(
+                (since + limits.body_timeout, Cut::BodyTimeout),
+                pace.deadline(since, limits.body_timeout, limits.body_rate),
+                Cut::BodyRate,
+            );
+            timer
+                .poll_passed(cx, deadline, &clock)
+                .map(|()| Piece::Late(cut))
+        });
+        match piece.await {
+            Piece::Data(piece) => {
+                // A client that does not wait is not asked any more.
+                asks = None;
+                since = None;
+                if let Some(unasked) = unasked.take() {
+                    pace.skip(clock.now().saturating_duration_since(unasked));
+                }
+                pace.took(piece.len());
+                let Some(rest) = left.checked_sub(piece.len() as u64) else {
+                    let counters = &busy.place.worker.counters;
+                    counters.refused(RequestError::BodyTooLarge);
+                    break Err(BodyError::Refused);
+                };
+                left = rest;
+                // The window opens again as the content is taken: that bounds what lies here.
+                if stream.flow_control().release_capacity(piece.len()).is_err() {
+                    break Err(BodyError::Closed);
+                }
+                sender.push(piece);
+            }
+            Piece::End => {
+                let trailers = poll_fn(|cx: &mut Context<'_>| stream.poll_trailers(cx)).await;
+                break trailers.map_err(|_| BodyError::Closed);
+            }
+            Piece::Broken => break Err(BodyError::Closed),
+            Piece::Abandoned => return discard(stream, limits, busy).await,
+            Piece::Late(cut) => {
+                busy.place.worker.counters.cut(cut);
+                break Err(BodyError::Closed);
+            }
+        }
+    };
+    sender.end(end);
+}
+
+/// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
+pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
+    let clock = busy.place.worker.clock;
+    let mut timer = Timer::new(clock.now() + limits.body_timeout);
+    let mut left = limits.discard_bytes;
+    let mut pace = Pace::default();
+    loop {
+        let now = clock.now();
+        let (deadline, cut) = sooner(
+            (now + limits.body_timeout, Cut::BodyTimeout),
+            pace.deadline(now, limits.body_timeout, limits.body_rate),
+            Cut::BodyRate,
+        );
+        let piece = poll_fn(|cx| {
+            if let Poll::Ready(piece) = stream.poll_data(cx) {
+                return Poll::Ready(piece);
+            }
+            timer.poll_passed(cx, deadline, &clock).map(|()| {
+                busy.place.worker.counters.cut(cut);
+                None
+            })
+        })
+        .await;
+        let Some(Ok(piece)) = piece else {
+            return;
+        };
+        pace.took(piece.len());
+        let Some(rest) = left.checked_sub(piece.len() as u64) else {
+            return;
+        };
+        left = rest;
+        if stream.flow_control().release_capacity(piece.len()).is_err() {
+            return;
+        }
+    }
+}

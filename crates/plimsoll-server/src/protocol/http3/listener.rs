@@ -1,0 +1,283 @@
+//! A UDP socket of one worker on which QUIC is spoken.
+//!
+//! Connection IDs begin with the number of the worker, by which the kernel finds its socket
+//! (`plimsoll_wire::steer_by_connection_id`). A panic within quinn ends the connections of the socket, not the worker:
+//! the socket gets a new endpoint.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_wire::SOCKET_NUMBER_BYTES;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{
+    ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout, Incoming,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use super::serve;
+use crate::engine::limits::Limits;
+use crate::message::connection::NOWHERE;
+use crate::observe::counters::Cut;
+use crate::worker::{Place, Service, Worker};
+
+/// Streams that a client may open besides requests: control, those of QPACK, and some that mean nothing (RFC 9114,
+/// section 6.2.3).
+const OTHER_STREAMS: u32 = 8;
+
+/// The window of a connection, in bytes, and what is laid up to be sent on it.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// Bytes of connection IDs.
+const ID_BYTES: usize = SOCKET_NUMBER_BYTES + 8;
+
+/// Pause after a socket could not be used, so that this does not spin.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// TLS without what QUIC needs of it.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS 1.3 with TLS13_AES_128_GCM_SHA256 is needed for HTTP/3")]
+pub(crate) struct NoTls13;
+
+/// How QUIC is spoken by `limits`.
+pub(crate) fn server_config(
+    tls: &rustls::ServerConfig,
+    limits: &Limits,
+) -> Result<ServerConfig, NoTls13> {
+    let mut tls = tls.clone();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    // What comes before the handshake is over can be replayed (RFC 8470).
+    tls.max_early_data_size = 0;
+    let crypto = QuicServerConfig::try_from(tls).map_err(|_| NoTls13)?;
+    let mut transport = TransportConfig::default();
+    let idle = IdleTimeout::try_from(limits.idle_timeout).ok();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(limits.http3.streams))
+        .max_concurrent_uni_streams(VarInt::from_u32(OTHER_STREAMS))
+        .stream_receive_window(VarInt::from_u32(limits.http3.stream_window))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        .send_window(u64::from(CONNECTION_WINDOW))
+        .max_idle_timeout(idle)
+        .datagram_receive_buffer_size(None);
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// What a reload changes of a listener.
+pub(crate) struct QuicListener {
+    config: RefCell<ServerConfig>,
+    endpoint: RefCell<Option<Endpoint>>,
+    /// Handshakes that are under way.
+    handshakes: Cell<u32>,
+}
+
+impl QuicListener {
+    pub(crate) fn new(config: ServerConfig) -> Self {
+        Self {
+            config: RefCell::new(config),
+            endpoint: RefCell::new(None),
+            handshakes: Cell::new(0),
+        }
+    }
+
+    /// New connections are served by `config`.
+    pub(crate) fn replace(&self, config: ServerConfig) {
+        if let Some(endpoint) = &*self.endpoint.borrow() {
+            endpoint.set_server_config(Some(config.clone()));
+        }
+        self.config.replace(config);
+    }
+
+    /// Takes connections until it is stopped; those that are open then go on.
+    pub(crate) async fn run(
+        self: Rc<Self>,
+        socket: UdpSocket,
+        worker: Rc<Worker>,
+        service: Rc<Service>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        let local = socket.local_addr().unwrap_or(NOWHERE);
+        loop {
+            let Ok(endpoint) = self.endpoint(&socket, worker.number) else {
+                worker.counters.cut(Cut::Shortage);
+                sleep(PAUSE).await;
+                continue;
+            };
+            self.endpoint.replace(Some(endpoint.clone()));
+            let accepting = accept(
+                Rc::clone(&self),
+                endpoint.clone(),
+                Rc::clone(&worker),
+                Rc::clone(&service),
+                local,
+            );
+            let mut accepting = spawn_local(accepting);
+            tokio::select! {
+                _ = stopped.changed() => {
+                    accepting.abort();
+                    self.endpoint.replace(None);
+                    spawn_local(refuse(endpoint));
+                    return;
+                }
+                // It ends only by a panic, its own or that of the endpoint.
+                _ = &mut accepting => {
+                    worker.counters.panicked();
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn endpoint(&self, socket: &UdpSocket, number: usize) -> io::Result<Endpoint> {
+        let number = u16::try_from(number).map_err(io::Error::other)?;
+        let mut config = EndpointConfig::default();
+        config.cid_generator(move || Box::new(OfWorker { number }));
+        let server = self.config.borrow().clone();
+        let runtime = Arc::new(TokioRuntime);
+        Endpoint::new(config, Some(server), socket.try_clone()?, runtime)
+    }
+}
+
+/// Makes connection IDs that begin with the number of a worker.
+#[derive(Debug)]
+struct OfWorker {
+    number: u16,
+}
+
+impl ConnectionIdGenerator for OfWorker {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; ID_BYTES];
+        id[..SOCKET_NUMBER_BYTES].copy_from_slice(&self.number.to_be_bytes());
+        SystemRandom::new()
+            .fill(&mut id[SOCKET_NUMBER_BYTES..])
+            .expect("the system gives random bytes, or TLS could not have begun");
+        ConnectionId::new(&id)
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+async fn accept(
+    listener: Rc<QuicListener>,
+    endpoint: Endpoint,
+    worker: Rc<Worker>,
+    service: Rc<Service>,
+    local: SocketAddr,
+) {
+    while let Some(incoming) = endpoint.accept().await {
+        let limits = worker.limits();
+        let is_busy = listener.handshakes.get() >= limits.http3.unvalidated;
+        if is_busy && !incoming.remote_address_validated() && incoming.may_retry() {
+            // Whoever is there can say so; what comes from a forged address costs nothing more.
+            incoming.retry().ok();
+            continue;
+        }
+        let peer = incoming.remote_address();
+        let admitted = worker.admission.admit(
+            peer.ip(),
+            limits.connections,
+            limits.connections_per_address,
+        );
+        match admitted {
+            Ok(()) => {
+                let place = Place::new(Rc::clone(&worker), peer.ip());
+                let handshake = Handshake::begin(&listener);
+                spawn_local(take(incoming, handshake, Rc::clone(&service), place, local));
+            }
+            Err(cut) => {
+                worker.counters.cut(cut);
+                incoming.refuse();
+            }
+        }
+    }
+}
+
+/// Counts a handshake as long as it lasts.
+struct Handshake(Rc<QuicListener>);
+
+impl Handshake {
+    fn begin(listener: &Rc<QuicListener>) -> Self {
+        listener.handshakes.set(listener.handshakes.get() + 1);
+        Self(Rc::clone(listener))
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.0.handshakes.set(self.0.handshakes.get() - 1);
+    }
+}
+
+async fn take(
+    incoming: Incoming,
+    handshake: Handshake,
+    service: Rc<Service>,
+    place: Place,
+    local: SocketAddr,
+) {
+    let limit = place.worker.limits().handshake_timeout;
+    let handshaken = match timeout(limit, incoming).await {
+        Err(_) | Ok(Err(quinn::ConnectionError::TimedOut)) => Err(Cut::HandshakeTimeout),
+        Ok(Err(_)) => Err(Cut::Handshake),
+        Ok(Ok(connection)) => Ok(connection),
+    };
+    drop(handshake);
+    match handshaken {
+        Ok(connection) => Box::pin(serve(connection, service, place, local)).await,
+        Err(cut) => place.worker.counters.cut(cut),
+    }
+}
+
+/// Tells new clients that nobody takes them, as long as there are connections.
+async fn refuse(endpoint: Endpoint) {
+    loop {
+        tokio::select! {
+            () = endpoint.wait_idle() => return,
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => incoming.refuse(),
+                None => return,
+            },
+        }
+    }
+}
+
+/// Where it is told that HTTP/3 is spoken (RFC 7838).
+#[derive(Debug)]
+pub(crate) struct AltSvc {
+    /// A line of HTTP/1.
+    pub(crate) line: Vec<u8>,
+    pub(crate) value: http::HeaderValue,
+}
+
+impl AltSvc {
+    /// - `port`: UDP, at the host that the client asked.
+    pub(crate) fn new(port: u16) -> Self {
+        // A day, as it is common: a client that finds nobody there comes back by TCP at once.
+        let value = format!("h3=\":{port}\"; ma=86400");
+        Self {
+            line: format!("alt-svc: {value}\r\n").into_bytes(),
+            value: http::HeaderValue::try_from(value).expect("digits and signs are visible"),
+        }
+    }
+}
+
+/// The address of a socket that listens beside a port of TCP.
+pub(crate) fn port_of(socket: &UdpSocket) -> io::Result<u16> {
+    socket
+        .local_addr()
+        .map(|address: SocketAddr| address.port())
+}

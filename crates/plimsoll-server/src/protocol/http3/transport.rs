@@ -1,0 +1,481 @@
+//! quinn as the `h3` crate wants it, with a tap on every stream.
+//!
+//! A stream that is dropped before its response is whole is reset, so that no client takes a part for all of it.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h3::error::Code;
+use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
+use quinn::{ReadError, VarInt, WriteError};
+
+use super::frames::Frames;
+use super::tap::Tap;
+use crate::observe::counters::Cut;
+
+type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
+type Accepting = Waiting<Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>>;
+
+/// A connection of QUIC.
+pub(super) struct Transport {
+    opener: Opener,
+    tap: Rc<Tap>,
+    requests: Option<Accepting>,
+    others: Option<Waiting<Result<quinn::RecvStream, quinn::ConnectionError>>>,
+}
+
+impl Transport {
+    pub(super) fn new(quic: quinn::Connection, tap: Rc<Tap>) -> Self {
+        Self {
+            opener: Opener {
+                quic,
+                opening: None,
+                tap: Rc::clone(&tap),
+            },
+            tap,
+            requests: None,
+            others: None,
+        }
+    }
+}
+
+impl quic::Connection<Bytes> for Transport {
+    type RecvStream = Receiver;
+    type OpenStreams = Opener;
+
+    fn poll_accept_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Receiver, ConnectionErrorIncoming>> {
+        let quic = &self.opener.quic;
+        let others = self.others.get_or_insert_with(|| {
+            let quic = quic.clone();
+            Box::pin(async move { quic.accept_uni().await })
+        });
+        let accepted = ready!(others.as_mut().poll(cx));
+        self.others = None;
+        let stream = accepted.map_err(connection_error)?;
+        let most = u64::from(self.tap.limits().header_list_bytes);
+        Poll::Ready(Ok(Receiver {
+            stream,
+            frames: Frames::of_unidirectional(most),
+            tap: Rc::clone(&self.tap),
+            state: None,
+            is_over: false,
+        }))
+    }
+
+    fn poll_accept_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Bidirectional, ConnectionErrorIncoming>> {
+        loop {
+            let quic = &self.opener.quic;
+            let requests = self.requests.get_or_insert_with(|| {
+                let quic = quic.clone();
+                Box::pin(async move { quic.accept_bi().await })
+            });
+            let accepted = ready!(requests.as_mut().poll(cx));
+            self.requests = None;
+            let (mut send, mut receive) = accepted.map_err(connection_error)?;
+            let state = Rc::new(StreamState {
+                stopped: RefCell::new(Box::pin(send.stopped())),
+                is_reset: Cell::new(false),
+                must_finish: Cell::new(false),
+            });
+            if !self.tap.began(u64::from(send.id()), &state) {
+                // Told in time, so the client may ask again elsewhere (RFC 9114, section 5.2).
+                let code = code(Code::H3_REQUEST_REJECTED);
+                send.reset(code).ok();
+                receive.stop(code).ok();
+                continue;
+            }
+            // A head that is compressed is not much longer than one that is not.
+            let most = 2 * u64::from(self.tap.limits().header_list_bytes);
+            return Poll::Ready(Ok(Bidirectional {
+                send: Sender {
+                    stream: send,
+                    writing: None,
+                    tap: Rc::clone(&self.tap),
+                    state: Some(Rc::clone(&state)),
+                    is_over: false,
+                },
+                receive: Receiver {
+                    stream: receive,
+                    frames: Frames::of_request(most),
+                    tap: Rc::clone(&self.tap),
+                    state: Some(state),
+                    is_over: false,
+                },
+            }));
+        }
+    }
+
+    fn opener(&self) -> Opener {
+        Opener {
+            quic: self.opener.quic.clone(),
+            opening: None,
+            tap: Rc::clone(&self.tap),
+        }
+    }
+}
+
+impl quic::OpenStreams<Bytes> for Transport {
+    type BidiStream = Bidirectional;
+    type SendStream = Sender;
+
+    fn poll_open_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Bidirectional, StreamErrorIncoming>> {
+        self.opener.poll_open_bidi(cx)
+    }
+
+    fn poll_open_send(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Sender, StreamErrorIncoming>> {
+        self.opener.poll_open_send(cx)
+    }
+
+    fn close(&mut self, code: Code, reason: &[u8]) {
+        self.opener.close(code, reason);
+    }
+}
+
+/// Opens streams of the server's own.
+pub(super) struct Opener {
+    quic: quinn::Connection,
+    opening: Option<Waiting<Result<quinn::SendStream, quinn::ConnectionError>>>,
+    tap: Rc<Tap>,
+}
+
+impl quic::OpenStreams<Bytes> for Opener {
+    type BidiStream = Bidirectional;
+    type SendStream = Sender;
+
+    fn poll_open_bidi(
+        &mut self,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Result<Bidirectional, StreamErrorIncoming>> {
+        let reason = "servers open no streams for requests";
+        Poll::Ready(Err(StreamErrorIncoming::Unknown(reason.into())))
+    }
+
+    fn poll_open_send(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Sender, StreamErrorIncoming>> {
+        let quic = &self.quic;
+        let opening = self.opening.get_or_insert_with(|| {
+            let quic = quic.clone();
+            Box::pin(async move { quic.open_uni().await })
+        });
+        let opened = ready!(opening.as_mut().poll(cx));
+        self.opening = None;
+        let stream = opened.map_err(|error| StreamErrorIncoming::ConnectionErrorIncoming {
+            connection_error: connection_error(error),
+        })?;
+        Poll::Ready(Ok(Sender {
+            stream,
+            writing: None,
+            tap: Rc::clone(&self.tap),
+            state: None,
+            is_over: false,
+        }))
+    }
+
+    fn close(&mut self, reason: Code, text: &[u8]) {
+        self.quic.close(code(reason), text);
+    }
+}
+
+/// What is known of the stream of a request, besides what it brings.
+pub(super) struct StreamState {
+    stopped: RefCell<Waiting<Result<Option<VarInt>, quinn::StoppedError>>>,
+    is_reset: Cell<bool>,
+    must_finish: Cell<bool>,
+}
+
+impl StreamState {
+    /// From now on the stream is whole only once it is finished.
+    pub(super) fn begin(&self) {
+        self.must_finish.set(true);
+    }
+
+    /// Ready once the client has all of a finished response, or wants no more of it.
+    ///
+    /// Must not be called again then.
+    pub(super) fn poll_over(&self, cx: &mut Context<'_>, tap: &Tap) -> Poll<()> {
+        let stopped = ready!(self.stopped.borrow_mut().as_mut().poll(cx));
+        if let Ok(Some(_)) = stopped {
+            self.was_reset(tap);
+        }
+        Poll::Ready(())
+    }
+
+    /// Counts the stream as one that the client took back; once.
+    fn was_reset(&self, tap: &Tap) {
+        if !self.is_reset.replace(true) {
+            tap.was_reset();
+        }
+    }
+}
+
+/// The stream of a request.
+pub(super) struct Bidirectional {
+    send: Sender,
+    receive: Receiver,
+}
+
+impl quic::BidiStream<Bytes> for Bidirectional {
+    type SendStream = Sender;
+    type RecvStream = Receiver;
+
+    fn split(self) -> (Sender, Receiver) {
+        (self.send, self.receive)
+    }
+}
+
+impl quic::RecvStream for Bidirectional {
+    type Buf = Bytes;
+
+    fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        self.receive.poll_data(cx)
+    }
+
+    fn stop_sending(&mut self, error_code: u64) {
+        self.receive.stop_sending(error_code);
+    }
+
+    fn recv_id(&self) -> StreamId {
+        self.receive.recv_id()
+    }
+}
+
+impl quic::SendStream<Bytes> for Bidirectional {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_ready(cx)
+    }
+
+    fn send_data<T: Into<WriteBuf<Bytes>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        self.send.send_data(data)
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_finish(cx)
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        self.send.reset(reset_code);
+    }
+
+    fn send_id(&self) -> StreamId {
+        self.send.send_id()
+    }
+}
+
+/// The receiving half of a stream.
+pub(super) struct Receiver {
+    stream: quinn::RecvStream,
+    frames: Frames,
+    tap: Rc<Tap>,
+    /// Absent for streams in one direction.
+    state: Option<Rc<StreamState>>,
+    is_over: bool,
+}
+
+impl Receiver {
+    fn look(&mut self, bytes: &[u8]) -> Result<(), StreamErrorIncoming> {
+        let Ok(empty) = self.frames.scan(bytes) else {
+            let code = Code::H3_EXCESSIVE_LOAD;
+            self.tap.trip(Cut::Http3HeaderList, code);
+            return Err(terminated(code));
+        };
+        self.tap.empty(empty);
+        Ok(())
+    }
+}
+
+impl quic::RecvStream for Receiver {
+    type Buf = Bytes;
+
+    fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        // It keeps nothing between two polls but the waker, which lies with the connection.
+        let read = ready!(pin!(self.stream.read_chunk(usize::MAX, true)).poll(cx));
+        Poll::Ready(match read {
+            Ok(Some(chunk)) => {
+                self.look(&chunk.bytes)?;
+                Ok(Some(chunk.bytes))
+            }
+            Ok(None) => {
+                self.is_over = true;
+                if self.frames.is_between() {
+                    Ok(None)
+                } else {
+                    // What ends within a frame is not whole (RFC 9114, section 7.1).
+                    let code = Code::H3_FRAME_ERROR;
+                    self.tap.trip(Cut::Http3, code);
+                    Err(terminated(code))
+                }
+            }
+            Err(error) => {
+                self.is_over = true;
+                Err(match error {
+                    ReadError::Reset(code) => {
+                        if let Some(state) = &self.state {
+                            state.was_reset(&self.tap);
+                        }
+                        StreamErrorIncoming::StreamTerminated {
+                            error_code: code.into_inner(),
+                        }
+                    }
+                    ReadError::ConnectionLost(error) => lost(error),
+                    error => StreamErrorIncoming::Unknown(Box::new(error)),
+                })
+            }
+        })
+    }
+
+    fn stop_sending(&mut self, error_code: u64) {
+        self.is_over = true;
+        let code = VarInt::from_u64(error_code).unwrap_or(VarInt::MAX);
+        // It fails where nothing can come any more.
+        self.stream.stop(code).ok();
+    }
+
+    fn recv_id(&self) -> StreamId {
+        id(self.stream.id())
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // What more there is was not needed (RFC 9114, section 4.1).
+            self.stream.stop(code(Code::H3_NO_ERROR)).ok();
+        }
+    }
+}
+
+/// The sending half of a stream.
+pub(super) struct Sender {
+    stream: quinn::SendStream,
+    writing: Option<WriteBuf<Bytes>>,
+    tap: Rc<Tap>,
+    /// Absent for streams in one direction.
+    state: Option<Rc<StreamState>>,
+    is_over: bool,
+}
+
+impl quic::SendStream<Bytes> for Sender {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        if let Some(data) = &mut self.writing {
+            while data.has_remaining() {
+                let written = ready!(Pin::new(&mut self.stream).poll_write(cx, data.chunk()));
+                match written {
+                    Ok(written) => data.advance(written),
+                    Err(error) => {
+                        return Poll::Ready(Err(match error {
+                            WriteError::Stopped(code) => {
+                                if let Some(state) = &self.state {
+                                    state.was_reset(&self.tap);
+                                }
+                                StreamErrorIncoming::StreamTerminated {
+                                    error_code: code.into_inner(),
+                                }
+                            }
+                            WriteError::ConnectionLost(error) => lost(error),
+                            error => StreamErrorIncoming::Unknown(Box::new(error)),
+                        }));
+                    }
+                }
+            }
+        }
+        self.writing = None;
+        Poll::Ready(Ok(()))
+    }
+
+    fn send_data<T: Into<WriteBuf<Bytes>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        if self.writing.is_some() {
+            let reason = "the last write was given up";
+            return Err(StreamErrorIncoming::Unknown(reason.into()));
+        }
+        self.writing = Some(data.into());
+        Ok(())
+    }
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.is_over = true;
+        let finished = self.stream.finish();
+        Poll::Ready(finished.map_err(|error| StreamErrorIncoming::Unknown(Box::new(error))))
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        self.is_over = true;
+        if [Code::H3_MESSAGE_ERROR, Code::H3_REQUEST_INCOMPLETE].contains(&Code::from(reset_code)) {
+            self.tap.provoked();
+        }
+        let code = VarInt::from_u64(reset_code).unwrap_or(VarInt::MAX);
+        self.stream.reset(code).ok();
+    }
+
+    fn send_id(&self) -> StreamId {
+        id(self.stream.id())
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let must_finish = |state: &Rc<StreamState>| state.must_finish.get();
+        if !self.is_over && self.state.as_ref().is_some_and(must_finish) {
+            self.stream.reset(code(Code::H3_INTERNAL_ERROR)).ok();
+        }
+    }
+}
+
+/// A code of HTTP/3 as QUIC sends it.
+pub(super) fn code(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
+}
+
+fn id(id: quinn::StreamId) -> StreamId {
+    u64::from(id)
+        .try_into()
+        .expect("an identifier of QUIC is one of HTTP/3")
+}
+
+fn terminated(code: Code) -> StreamErrorIncoming {
+    StreamErrorIncoming::StreamTerminated {
+        error_code: code.value(),
+    }
+}
+
+fn lost(error: quinn::ConnectionError) -> StreamErrorIncoming {
+    StreamErrorIncoming::ConnectionErrorIncoming {
+        connection_error: connection_error(error),
+    }
+}
+
+fn connection_error(error: quinn::ConnectionError) -> ConnectionErrorIncoming {
+    match error {
+        quinn::ConnectionError::ApplicationClosed(close) => {
+            ConnectionErrorIncoming::ApplicationClose {
+                error_code: close.error_code.into_inner(),
+            }
+        }
+        quinn::ConnectionError::TimedOut => ConnectionErrorIncoming::Timeout,
+        error => ConnectionErrorIncoming::Undefined(Arc::new(error)),
+    }
+}
