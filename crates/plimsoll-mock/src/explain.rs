@@ -127,6 +127,7 @@ pub fn shown(reply: &Reply) -> String {
             format!("{status}, {kind} made for the request")
         }
         Content::Empty => format!("{status}, empty"),
+        Content::Announced(length) => format!("{status}, empty, announces {length} bytes"),
         Content::Bytes(kind, bytes) => {
             let kind = kind.to_str().unwrap_or_default();
             format!("{status}, {} bytes of {kind}", bytes.len())

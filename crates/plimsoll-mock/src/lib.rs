@@ -36,6 +36,10 @@ mod dates;
 #[path = "dates/none.rs"]
 mod dates;
 
+#[cfg_attr(
+    not(feature = "mock-import"),
+    expect(dead_code, reason = "only templates of other mock servers look it up")
+)]
 pub mod data;
 
 pub mod fake;

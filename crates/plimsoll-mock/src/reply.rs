@@ -45,6 +45,8 @@ pub enum Content {
     /// None.
     #[default]
     Empty,
+    /// None, though its length is announced in the response to HEAD.
+    Announced(u64),
     /// This.
     Bytes(HeaderValue, Bytes),
     /// This, made for each request.

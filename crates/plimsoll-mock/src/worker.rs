@@ -650,9 +650,10 @@ fn made(
         });
     }
     let response = ready::response(sharing, allowed, status, &fields);
-    let content = match reply.pace {
-        None => ResponseBody::Bytes(content),
-        Some(pace) => ResponseBody::Stream(Box::pin(Paced::new(content, pace))),
+    let content = match (&reply.content, reply.pace) {
+        (Content::Announced(length), _) => ResponseBody::Announced(*length),
+        (_, None) => ResponseBody::Bytes(content),
+        (_, Some(pace)) => ResponseBody::Stream(Box::pin(Paced::new(content, pace))),
     };
     Outcome::Respond(response.with_body(content))
 }

@@ -32,7 +32,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_schema::JsonSchema;
-use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::asked::{Asked, values};
@@ -162,15 +161,15 @@ impl Condition {
 
     /// Whether a request meets it; absent if that takes more than its limits, so that its negation is not met either.
     pub(crate) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
-        let with_json =
-            |judge: &dyn Fn(&Value) -> Option<bool>| asked.json().map_or(Some(false), judge);
         Some(match self {
             Self::Path(test) => test.is_met_by(&asked.path),
             Self::Pattern(pattern) => pattern.matches(&asked.path),
             Self::RawPath(test) => test.is_met_by(asked.own_path()),
             Self::Url(test) => test.is_met_by(&asked.own_url()),
             Self::Body(test) => test.is_met_by_bytes(body(asked).into_iter()),
-            Self::EqualJson(test) => return with_json(&|json| test.judge(json)),
+            Self::EqualJson(test) => {
+                return asked.json().map_or(Some(false), |json| test.judge(json));
+            }
             Self::JsonPath(path, test) => asked
                 .json()
                 .is_some_and(|json| test.is_met_by_all(&path.query(json).all())),
@@ -374,7 +373,7 @@ fn no_json(asked: &Asked<'_>) -> String {
     if asked.body.is_empty() {
         return "no content".to_owned();
     }
-    let error = serde_json::from_slice::<Value>(asked.body).err();
+    let error = serde_json::from_slice::<serde_json::Value>(asked.body).err();
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     format!("content that is no JSON{error}")
 }

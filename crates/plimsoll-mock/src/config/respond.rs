@@ -254,7 +254,7 @@ fn one(
 }
 
 /// Where the content comes from, by its keys.
-const CONTENTS: [&str; 9] = [
+const CONTENTS: [&str; 10] = [
     "file_path",
     "text",
     "json",
@@ -264,6 +264,7 @@ const CONTENTS: [&str; 9] = [
     "javascript",
     "websocket",
     "grpc",
+    "content_length",
 ];
 
 /// Names as a sentence has them.
@@ -445,6 +446,9 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
     }
     if let Some(value) = table.take("json") {
         given.push(json(&value, making));
+    }
+    if let Some(length) = table.integer("content_length", 0..=i64::MAX) {
+        given.push(u64::try_from(length).ok().map(Content::Announced));
     }
     if let Some(value) = table.take("proxy") {
         given.push(proxy::compile(value, making.context).map(Content::Proxy));

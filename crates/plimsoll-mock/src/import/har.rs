@@ -38,6 +38,7 @@ impl Importer {
                 headers: headers.collect(),
                 kind: exchange.kind,
                 body: exchange.body.into(),
+                announced: None,
             };
             let asking = Asking::of(
                 &exchange.method,

@@ -21,6 +21,8 @@ pub(crate) struct RecordedReply {
     pub(crate) kind: Option<String>,
     /// Its content, decoded.
     pub(crate) body: Bytes,
+    /// The length that a response to HEAD announces.
+    pub(crate) announced: Option<u64>,
 }
 
 /// The value of a field.
@@ -264,6 +266,10 @@ pub(crate) fn reply(
         };
         let bytes = hidden.as_deref().unwrap_or(&reply.body);
         written(&mut respond, &mut headers, kind, bytes, path);
+    }
+    let announced = reply.announced.filter(|_| !has_content && may_have_content);
+    if let Some(length) = announced.and_then(|length| i64::try_from(length).ok()) {
+        respond.push("content_length", Entry::Whole(length));
     }
     // That of HEAD says what GET would answer.
     if !has_content && let Some(kind) = &reply.kind {

@@ -1,18 +1,20 @@
 //! Mappings of WireMock as rules.
 
+mod respond;
+
 use std::path::Path;
 
 use crate::condition::ANY;
 use plimsoll_formats::wiremock::{
-    FieldPlace, Mapping, MappingBody, MappingDelay, MappingPart, MappingProxy, MappingResponse,
-    MappingUrl, NumberOrder, Pattern, TimeOptions, TimeOrder, parse_mapping,
+    FieldPlace, Mapping, MappingPart, MappingUrl, NumberOrder, Pattern, TimeOptions, TimeOrder,
+    parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
 
+use self::respond::respond;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test, whole};
-use super::{body, is_about_connection};
 use crate::config;
 use crate::path::decoded;
 use crate::rules::Rule;
@@ -425,231 +427,6 @@ fn time(operator: &str, text: &str, options: &TimeOptions) -> Entry {
 
 fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, String> {
     all.iter().map(|pattern| condition(site, pattern)).collect()
-}
-
-/// Whether texts are templates, and whether any of them is one.
-struct Texts<'n> {
-    has_places: bool,
-    are_used: bool,
-    notes: &'n mut Vec<Remark>,
-}
-
-impl Texts<'_> {
-    fn look(&mut self, text: &str) {
-        self.are_used |= self.has_places && text.contains("{{");
-    }
-}
-
-fn respond(
-    response: &MappingResponse,
-    files: &Path,
-    notes: &mut Vec<Remark>,
-) -> Result<Table, Remark> {
-    let mut respond = Table::new();
-    if let Some(proxy) = &response.proxy {
-        let mut texts = Texts {
-            has_places: response.has_places,
-            are_used: false,
-            notes,
-        };
-        proxied(proxy, &mut respond, &mut texts)?;
-        headers(response, &mut respond, &mut texts);
-        if texts.are_used {
-            respond.push("template", "wiremock");
-        }
-        delay(response, &mut respond, notes);
-        return Ok(respond);
-    }
-    if let Some(fault) = &response.fault {
-        let ours = match fault.as_str() {
-            "CONNECTION_RESET_BY_PEER" => "reset",
-            "EMPTY_RESPONSE" => "empty",
-            "MALFORMED_RESPONSE_CHUNK" => "malformed_chunk",
-            "RANDOM_DATA_THEN_CLOSE" => "garbage",
-            other => {
-                let place = Place::Key("response.fault".to_owned());
-                return Err(Remark::new(place, format!("there is no fault `{other}`")));
-            }
-        };
-        respond.push("fault", ours);
-        delay(response, &mut respond, notes);
-        return Ok(respond);
-    }
-    let mut texts = Texts {
-        has_places: response.has_places,
-        are_used: false,
-        notes,
-    };
-    if response.status != 200 || response.body == MappingBody::Empty {
-        respond.push("status", Entry::Whole(i64::from(response.status)));
-    }
-    headers(response, &mut respond, &mut texts);
-    let has_content = !matches!(response.status, 204 | 205 | 304);
-    match &response.body {
-        MappingBody::Empty => {}
-        _ if !has_content => {
-            let message = format!(
-                "is dropped: a response of status {} has none",
-                response.status
-            );
-            let place = Place::Key("response.body".to_owned());
-            texts.notes.push(Remark::new(place, message));
-        }
-        MappingBody::Text(text) => {
-            texts.look(text);
-            respond.push("text", text.as_str());
-        }
-        MappingBody::Json(value) => {
-            let text = pretty(value);
-            texts.look(&text);
-            respond.push("json", text);
-        }
-        MappingBody::Base64(text) => respond.push("base64", text.as_str()),
-        MappingBody::File(name) if !response.has_places && response.dribble.is_none() => {
-            respond.push("file_path", name.as_str());
-        }
-        MappingBody::File(name) => {
-            let place = Place::Key("response.bodyFileName".to_owned());
-            let bytes = super::inside(files, name).map_err(|reason| Remark::new(place, reason))?;
-            match String::from_utf8(bytes) {
-                Ok(text) => {
-                    texts.look(&text);
-                    let is_typed = response
-                        .fields
-                        .iter()
-                        .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-                    if name.to_ascii_lowercase().ends_with(".json") && !is_typed {
-                        let kind = "application/json".into();
-                        // Nothing stands there yet.
-                        respond.place(&["headers", "content-type"], kind).ok();
-                    }
-                    respond.push("text", text);
-                }
-                Err(error) => respond.push("base64", body::encoded(error.as_bytes())),
-            }
-        }
-    }
-    if texts.are_used {
-        respond.push("template", "wiremock");
-        if let Some(parameters) = &response.parameters {
-            respond.push("parameters", parameters.to_string());
-        }
-    }
-    delay(response, &mut respond, notes);
-    if let Some((chunks, over)) = response.dribble {
-        let dribble = Entry::braces([
-            ("chunks", Entry::Whole(i64::from(chunks))),
-            ("over", format!("{over}ms").into()),
-        ]);
-        respond.push("dribble", dribble);
-    }
-    Ok(respond)
-}
-
-/// A real server that answers.
-fn proxied(proxy: &MappingProxy, respond: &mut Table, texts: &mut Texts<'_>) -> Result<(), Remark> {
-    if texts.has_places && proxy.url.contains("{{") {
-        let place = Place::Key("response.proxyBaseUrl".to_owned());
-        return Err(Remark::new(
-            place,
-            "has places, which no URL of a proxy has here",
-        ));
-    }
-    let mut table = Table::new();
-    table.push("to", proxy.url.as_str());
-    if let Some(prefix) = &proxy.strip {
-        table.push("strip", prefix.as_str());
-    }
-    if !proxy.without.is_empty() {
-        let names = proxy.without.iter().cloned().map(Entry::Text);
-        table.push("without", Entry::List(names.collect()));
-    }
-    let mut headers = Table::new();
-    for (name, value) in &proxy.fields {
-        if is_about_connection(name) || name.eq_ignore_ascii_case("host") {
-            let place = format!("response.additionalProxyRequestHeaders.{name}");
-            let message = "is set by the proxy";
-            texts.notes.push(Remark::new(Place::Key(place), message));
-        } else {
-            headers.push(name.as_str(), value.as_str());
-        }
-    }
-    if !headers.is_empty() {
-        table.push("headers", Entry::Table(headers));
-    }
-    respond.push("proxy", Entry::Braces(table));
-    Ok(())
-}
-
-/// Enough of an object on one line, so that rules stay readable.
-fn pretty(value: &Value) -> String {
-    let short = value.to_string();
-    if short.len() <= 80 {
-        return short;
-    }
-    serde_json::to_string_pretty(value).unwrap_or(short)
-}
-
-fn headers(response: &MappingResponse, respond: &mut Table, texts: &mut Texts<'_>) {
-    let mut headers = Table::new();
-    for (name, value) in &response.fields {
-        if is_about_connection(name) {
-            let place = Place::Key(format!("response.headers.{name}"));
-            let message = "is set by the server";
-            texts.notes.push(Remark::new(place, message));
-            continue;
-        }
-        texts.look(value);
-        let value = Entry::Text(value.clone());
-        match headers.value_mut(name) {
-            None => headers.push(name.as_str(), value),
-            Some(Entry::List(values)) => values.push(value),
-            Some(first) => *first = Entry::List(vec![first.clone(), value]),
-        }
-    }
-    if !headers.is_empty() {
-        respond.push("headers", Entry::Table(headers));
-    }
-}
-
-fn delay(response: &MappingResponse, respond: &mut Table, notes: &mut Vec<Remark>) {
-    let fixed: u64 = response
-        .delays
-        .iter()
-        .map(|delay| match delay {
-            MappingDelay::Fixed(fixed) => *fixed,
-            _ => 0,
-        })
-        .sum();
-    let random = response
-        .delays
-        .iter()
-        .find(|delay| !matches!(delay, MappingDelay::Fixed(_)));
-    let milliseconds = |number: u64| Entry::Text(format!("{number}ms"));
-    let delay = match random {
-        None if fixed == 0 => return,
-        None | Some(MappingDelay::Fixed(_)) => milliseconds(fixed),
-        // The two are added.
-        Some(MappingDelay::Uniform(least, most)) => {
-            let bounds = [least, most].map(|it| milliseconds(it + fixed));
-            Entry::braces([("uniform", Entry::List(bounds.to_vec()))])
-        }
-        Some(MappingDelay::LogNormal(median, sigma, most)) => {
-            if fixed > 0 {
-                let place = Place::Key("response.fixedDelayMilliseconds".to_owned());
-                let message = "is not added to a log-normal delay here";
-                notes.push(Remark::new(place, message));
-            }
-            let mut table = Table::new();
-            table.push("median", format!("{median}ms"));
-            table.push("sigma", Entry::Real(*sigma));
-            if let Some(most) = most {
-                table.push("max", format!("{most}ms"));
-            }
-            Entry::braces([("lognormal", Entry::Braces(table))])
-        }
-    };
-    respond.push("delay", delay);
 }
 
 #[cfg(test)]

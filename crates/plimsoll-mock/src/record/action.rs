@@ -66,11 +66,12 @@ impl Inner {
             let message = format!("requests for {} come back here\n", self.recorder.upstream);
             return text(StatusCode::LOOP_DETECTED, message);
         };
-        let of = AskedOf {
+        let mut of = AskedOf {
             method: kept.method.clone(),
             target: asked.own_url().into_owned(),
             kind: asked.header_text("content-type").map(str::to_owned),
             content: kept.body.clone(),
+            announced: None,
         };
         drop(asked);
         let passed = match pass_on(Rc::clone(&self.pool), outgoing).await {
@@ -80,6 +81,9 @@ impl Inner {
         let mut response = Response::new(passed.status);
         for (name, value) in &passed.fields {
             response = response.with_field(name.clone(), value.clone());
+        }
+        if of.method == "HEAD" {
+            of.announced = passed.content.size_hint().exact();
         }
         let recorder = Arc::clone(&self.recorder);
         let (status, fields) = (passed.status, passed.fields);

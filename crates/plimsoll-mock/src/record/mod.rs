@@ -72,6 +72,8 @@ struct AskedOf {
     /// The media type of its content.
     kind: Option<String>,
     content: Bytes,
+    /// The length that the response to HEAD announces.
+    announced: Option<u64>,
 }
 
 /// More is passed on, but not kept.
@@ -177,6 +179,7 @@ impl Recorder {
             headers: headers.collect(),
             kind: kind.and_then(|(_, value)| text(value)),
             body: content,
+            announced: asked.announced,
         };
         kept.bytes = bytes;
         kept.count += 1;

@@ -136,6 +136,7 @@ fn what_was_recorded_is_answered_as_it_was() {
         (image.field("content-type"), image.field("x-own")),
         (Some("image/png"), Some("1"))
     );
+    assert_eq!(image.field("content-length"), Some("9"));
 }
 
 #[test]

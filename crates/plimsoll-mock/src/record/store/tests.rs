@@ -18,6 +18,7 @@ fn exchange(target: &str, body: &str) -> KeptExchange {
             headers: Vec::new(),
             kind: Some("text/plain".to_owned()),
             body: body.to_owned().into(),
+            announced: None,
         },
     }
 }
