@@ -10,6 +10,8 @@ mod configuration;
 
 mod forwarding;
 
+mod life;
+
 mod pairs;
 
 mod server;

@@ -56,6 +56,21 @@ impl Served {
         self.engine.reload(&plan.engine).unwrap();
     }
 
+    /// Ends at once, with its connections.
+    pub(crate) fn end(self) {
+        self.drain(std::time::Duration::ZERO);
+    }
+
+    /// Ends once requests in flight have their responses.
+    pub(crate) fn drain(self, timeout: std::time::Duration) {
+        self.engine.drain(timeout);
+    }
+
+    /// Connections of clients.
+    pub(crate) fn open_connections(&self) -> u64 {
+        self.compiler.counters.snapshot().open
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.addresses[0]
     }

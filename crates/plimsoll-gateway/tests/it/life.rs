@@ -1,0 +1,108 @@
+//! Reloads and servers that end while requests are on their way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_testkit::{WebSocketOrigin, eventually};
+use tungstenite::Message;
+
+use crate::client::{connect, get};
+use crate::server::{Served, configuration, gateway, named};
+
+/// Requests one after the other in several threads, until it is dropped.
+struct Load {
+    ends: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+    threads: Vec<thread::JoinHandle<Vec<u16>>>,
+}
+
+impl Load {
+    fn on(address: std::net::SocketAddr) -> Self {
+        let (ends, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let threads = (0..4).map(|_| {
+            let (ends, done) = (Arc::clone(&ends), Arc::clone(&done));
+            thread::spawn(move || {
+                let mut other = Vec::new();
+                while !ends.load(Ordering::Relaxed) {
+                    let status = get(address, "/").status;
+                    done.fetch_add(1, Ordering::Relaxed);
+                    if status != 200 {
+                        other.push(status);
+                    }
+                }
+                other
+            })
+        });
+        Self {
+            threads: threads.collect(),
+            ends,
+            done,
+        }
+    }
+
+    /// Waits for so many more responses.
+    fn more(&self, requests: u64) {
+        let until = self.done.load(Ordering::Relaxed) + requests;
+        eventually(|| self.done.load(Ordering::Relaxed) >= until);
+    }
+
+    /// The statuses other than 200.
+    fn end(self) -> Vec<u16> {
+        self.ends.store(true, Ordering::Relaxed);
+        let threads = self.threads.into_iter();
+        threads.flat_map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+#[test]
+fn a_reload_costs_no_request_and_keeps_websockets() {
+    let (a, b) = (named("a"), named("b"));
+    let chat = WebSocketOrigin::echo();
+    let text = |servers: &[&str], more: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/chat\"\nproxy = \"http://{}\"\n{}{more}",
+            chat.address(),
+            configuration(servers, "")
+        )
+    };
+    let (one, other) = (a.url(), b.url());
+    let mut gateway = Served::new(&text(&[&one], ""));
+    let stream = connect(gateway.address());
+    let url = format!("ws://{}/chat", gateway.address());
+    let (mut socket, _) = tungstenite::client(url, stream).unwrap();
+    let load = Load::on(gateway.address());
+    for servers in [[&*one, &*other].as_slice(), &[&*other], &[&*one]] {
+        load.more(40);
+        gateway.reload(&text(servers, "[[route]]\npath = \"/new\"\necho = {}\n"));
+        socket.send(Message::text("still there")).unwrap();
+        assert_eq!(socket.read().unwrap(), Message::text("still there"));
+    }
+    load.more(40);
+    assert_eq!(load.end(), Vec::<u16>::new());
+    assert_eq!(get(gateway.address(), "/").text(), "a");
+}
+
+#[test]
+fn no_request_fails_when_one_of_three_servers_ends() {
+    let (a, b, c) = (named("a"), named("b"), named("c"));
+    let keys = "retry = { retries = 2, budget = 100 }\neject = { failures = 2 }";
+    let gateway = gateway(&[&a.url(), &b.url(), &c.url()], keys);
+    let load = Load::on(gateway.address());
+    load.more(100);
+    b.end();
+    load.more(200);
+    assert_eq!(load.end(), Vec::<u16>::new());
+}
+
+#[test]
+fn a_drain_lets_responses_end() {
+    let slow = Served::routes("[[route]]\ndelay = \"300ms\"\nrespond = { body = \"late\" }\n");
+    let gateway = gateway(&[&slow.url()], "");
+    let address = gateway.address();
+    let request = thread::spawn(move || get(address, "/"));
+    eventually(|| slow.open_connections() == 1);
+    gateway.drain(Duration::from_secs(10));
+    assert_eq!(request.join().unwrap().text(), "late");
+}
