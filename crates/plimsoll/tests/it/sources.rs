@@ -197,7 +197,7 @@ fn each_row_is_used_once_by_all_workers_together() {
         arguments.extend(loop_flags);
         arguments.push(&url);
         let said = plimsoll(&arguments).exits(0);
-        let shown = format!("GET {url}\n");
+        let shown = format!("GET {url}");
         assert!(said.stdout.starts_with(&shown), "{said}");
         let targets: BTreeSet<_> = lines(&origin).split_off(before).into_iter().collect();
         let expected: BTreeSet<_> = ids.iter().map(|id| format!("GET /{id}")).collect();

@@ -108,7 +108,7 @@ pub(crate) struct ShapeArgs {
     #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Start requests at this rate per second, without waiting for responses (open loop)
+    /// Start this many requests per second, whatever responses do (open loop)
     #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE",
           value_parser = number::positive_rate)]
     pub(crate) rate: Option<Rate>,
@@ -142,7 +142,7 @@ pub(crate) struct ShapeArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
     pub(crate) warm_up: Duration,
 
-    /// Number of worker threads [default: one per core that no server started by plimsoll uses]
+    /// Number of worker threads [default: one per core that --spawn leaves]
     #[arg(short, long, value_name = "N",
           value_parser = number::count::<usize>(number::MOST_THREADS))]
     pub(crate) threads: Option<usize>,
@@ -356,7 +356,7 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print every section of the summary: phases, histogram, statuses, generator, conditions
+    /// Print every section of the summary, such as phases and histogram
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) verbose: bool,
 
