@@ -28,18 +28,14 @@ impl Network {
             Command::new("ip").args(["netns", "add", &network.name]),
         );
         let set = made.and_then(|_| step::output(root, network.enter("sh").args(["-c", SETTINGS])));
-        match set {
-            Ok(control) => {
-                println!("congestion control of all operands: {}", control.trim());
-                Some(network)
-            }
-            Err(_) => {
-                println!(
-                    "no network namespace of its own: operands have the congestion control of this system"
-                );
-                None
-            }
-        }
+        let Ok(control) = set else {
+            println!(
+                "no network namespace of its own: operands have the congestion control of this system"
+            );
+            return None;
+        };
+        println!("congestion control of all operands: {}", control.trim());
+        Some(network)
     }
 
     /// A command that runs in it.

@@ -113,7 +113,10 @@ impl Http2Connection {
             return Poll::Ready(());
         }
         let mut settling = self.settling.borrow_mut();
-        if !settling.iter().any(|waker| waker.will_wake(context.waker())) {
+        if !settling
+            .iter()
+            .any(|waker| waker.will_wake(context.waker()))
+        {
             settling.push(context.waker().clone());
         }
         Poll::Pending

@@ -499,8 +499,8 @@ fn parts(request: RequestFacts, bytes: &[u8]) -> (Vec<String>, usize, ResponseDe
             left += 1;
             continue;
         }
-        let decoded = decoder.decode(&[*byte], &mut parts, &mut KnownHead::new());
-        is_complete = decoded.unwrap().complete;
+        let outcome = decoder.decode(&[*byte], &mut parts, &mut KnownHead::new());
+        is_complete = outcome.unwrap().complete;
     }
     (parts.0, left, decoder)
 }
