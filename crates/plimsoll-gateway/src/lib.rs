@@ -1,7 +1,7 @@
 //! The gateway: an action of the serving engine that forwards requests to upstream servers.
 //!
 //! An upstream is a set of servers with a balancer, health and limits, configured as `[upstream.NAME]`; a route forwards
-//! to it by `proxy`. The way of a request: [`forward`] takes it from the engine, [`upstream`] chooses a server by
+//! to it by `proxy`. The way of a request: `forward` takes it from the engine, `upstream` chooses a server by
 //! [`balance`], the pool of `plimsoll_client::forward` gives a connection, and the response is streamed back as it comes.
 //! Every worker has its own pools and balancers; the health of servers is shared by all workers and survives reloads.
 

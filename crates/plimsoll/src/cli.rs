@@ -22,7 +22,27 @@ pub(crate) struct Cli {
 }
 
 /// The flags that `-h` shows, by command; `--help` shows all. Commands that are not listed show all in both.
-const SHORT_HELP: [(&str, &[&str]); 6] = [
+const SHORT_HELP: [(&str, &[&str]); 7] = [
+    (
+        "gateway",
+        &[
+            "to",
+            "balance",
+            "sticky",
+            "upstream-http2",
+            "health",
+            "retries",
+            "host",
+            "listen",
+            "port",
+            "admin",
+            "tls",
+            "cert",
+            "key",
+            "http3",
+            "print-config",
+        ],
+    ),
     (
         "load",
         &[

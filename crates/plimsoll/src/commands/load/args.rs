@@ -108,7 +108,7 @@ pub(crate) struct ShapeArgs {
     #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Start this many requests per second, whatever responses do (open loop)
+    /// Start this many requests per second (open loop)
     #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE",
           value_parser = number::positive_rate)]
     pub(crate) rate: Option<Rate>,
