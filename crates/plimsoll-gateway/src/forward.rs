@@ -157,7 +157,13 @@ impl Forwarding {
             let may_retry =
                 |upload: &Upload| tried.len() < policy.retries as usize && !upload.is_touched();
             let outcome = self
-                .attempt(server, &target, handshake.as_ref(), upload.clone())
+                .attempt(
+                    server,
+                    &target,
+                    handshake.as_ref(),
+                    upload.clone(),
+                    !tried.is_empty(),
+                )
                 .await;
             let now = SystemClock.now();
             match outcome {
@@ -191,19 +197,31 @@ impl Forwarding {
     }
 
     /// One exchange, up to the head of the final response.
+    ///
+    /// - `is_retry`: it goes by a connection that the server cannot be closing.
     async fn attempt(
         &self,
         server: Rc<Server>,
         target: &str,
         handshake: Option<&Handshake>,
         upload: Upload,
+        is_retry: bool,
     ) -> Result<Responding, (ServerUse, Failure)> {
         let destination = Rc::clone(server.destination());
         let server = server.begin(SystemClock.now());
-        let lease = match destination.acquire().await {
+        let limit = self.forwarder.upstream.plan.options.timeouts.response;
+        let lease = if is_retry {
+            destination.acquire_unused().await
+        } else {
+            destination.acquire().await
+        };
+        let lease = match lease {
             Ok(lease) => lease,
             Err(error) => return Err((server, error.failure)),
         };
+        if handshake.is_some() && tokio::time::timeout(limit, lease.settled()).await.is_err() {
+            return Err((server, late(limit)));
+        }
         let protocol = lease.protocol();
         let plan = &self.forwarder.plan;
         let request = self.request.request();
@@ -229,7 +247,6 @@ impl Forwarding {
             Ok(exchange) => exchange,
             Err(failure) => return Err((server, failure)),
         };
-        let limit = self.forwarder.upstream.plan.options.timeouts.response;
         match tokio::time::timeout(limit, self.final_head(&mut exchange)).await {
             Ok(Ok(head)) => {
                 server.responded(head.status.as_u16(), SystemClock.now());

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, QuicOptions};
 use plimsoll_wire::tls::{TlsSettings, Trust};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -102,6 +103,47 @@ pub(crate) fn post(
         let content = exchange.into_response_body().collect().await.unwrap();
         let trailers = content.trailers().cloned();
         (head.status.as_u16(), content.to_bytes(), trailers)
+    })
+}
+
+/// Opens a WebSocket by one version of HTTP in the clear, sends `bytes` and reads so many; returns the status too.
+pub(crate) fn open_websocket(
+    speaks: Speaks,
+    url: &str,
+    bytes: &[u8],
+    expected: usize,
+) -> (u16, Vec<u8>) {
+    run_local(async {
+        let plan = ConnectPlan::new(ConnectOptions::default()).unwrap();
+        let options = PoolOptions {
+            speaks,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(Connector::new(plan.into()), options);
+        let endpoint = Endpoint::parse(url).unwrap();
+        let lease = pool.acquire(&endpoint).await.unwrap();
+        lease.settled().await;
+        let fields = [
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        // Over HTTP/2 there is no key (RFC 8441, section 5).
+        let (method, fields) = match speaks {
+            Speaks::Http1 => ("GET", fields.to_vec()),
+            _ => ("CONNECT", fields[..1].to_vec()),
+        };
+        let head = Head {
+            upgrade: Some("websocket"),
+            ..Head::new(method, "/", &fields)
+        };
+        let mut exchange = lease.begin(&head, Full::<Bytes>::default()).unwrap();
+        let head = exchange.final_head().await.unwrap();
+        let mut stream = exchange.upgrade().unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut echoed = vec![0; expected];
+        stream.read_exact(&mut echoed).await.unwrap();
+        (head.status.as_u16(), echoed)
     })
 }
 

@@ -3,7 +3,9 @@
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
-use crate::client::{connect, exchange};
+use plimsoll_client::forward::Speaks;
+
+use crate::client::{connect, exchange, open_websocket};
 use crate::server::gateway;
 
 #[test]
@@ -55,4 +57,26 @@ fn other_protocols_are_not_upgraded_to() {
         !head.contains("h2c") && !head.contains("http2-settings"),
         "{head}"
     );
+}
+
+/// The frames of `hi`, masked with zeros, and of the echo (RFC 6455, section 5.7).
+const HI: [u8; 8] = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
+const ECHO: [u8; 4] = [0x81, 2, b'h', b'i'];
+
+#[test]
+fn websockets_pass_between_versions_of_http() {
+    let origin = WebSocketOrigin::echo();
+    let behind = gateway(&[&format!("http://{}", origin.address())], "");
+    // Another gateway, which takes extended CONNECT, stands for a server that speaks HTTP/2.
+    let between = gateway(&[&behind.url()], "protocol = \"http2\"");
+    for (speaks, front) in [
+        (Speaks::Http2, &behind),
+        (Speaks::Http1, &between),
+        (Speaks::Http2, &between),
+    ] {
+        let (status, echoed) = open_websocket(speaks, &front.url(), &HI, ECHO.len());
+        let expected = if speaks == Speaks::Http1 { 101 } else { 200 };
+        assert_eq!(status, expected, "{speaks:?}");
+        assert_eq!(echoed, ECHO, "{speaks:?}");
+    }
 }

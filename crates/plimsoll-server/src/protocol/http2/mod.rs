@@ -302,6 +302,11 @@ impl Http2 {
             ContentSource::Unread(_) | ContentSource::None if is_tunnel => {
                 responder.tunnel = Some(stream);
             }
+            // A request that is kept to be answered later has taken what it has.
+            ContentSource::Taken(sender) if is_tunnel => {
+                sender.end(Ok(None));
+                responder.tunnel = Some(stream);
+            }
             // Nobody took it: the client may finish, within bounds, rather than be interrupted.
             ContentSource::Unread(_) => {
                 let busy = Busy::new(&self.activity, &self.place);
