@@ -21,14 +21,14 @@ fuzz_target!(|text: &str| {
         }
         Ok(set) => {
             let request = KeptRequest::made("GET", target);
-            let asked = request.asked();
+            let view = request.view();
             let is_fixed = matches!(
                 set.strategy(),
                 Strategy::FirstMatch | Strategy::Priority(Tiebreaker::FirstMatch)
             );
-            let found = set.find(&asked);
+            let found = set.find(&view);
             if is_fixed {
-                assert_eq!(found, set.scan(&asked));
+                assert_eq!(found, set.scan(&view));
             }
         }
     }

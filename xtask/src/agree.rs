@@ -139,9 +139,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     }
     step::run(
         root,
-        &mut step::cargo(&["build", "--release", "--locked", "-p", "plimsoll"]),
+        &mut step::cargo(&["build", "--profile", "dist", "--locked", "-p", "plimsoll"]),
     )?;
-    let plimsoll = target.join("release/plimsoll");
+    let plimsoll = target.join("dist/plimsoll");
     let origin = Origin::start(&plimsoll, &target)?;
     let mut apart = 0;
     for scene in &SCENES {
@@ -160,7 +160,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     }
 }
 
-/// An origin that answers after 1 ms, and tells how many it has answered.
+/// An origin that answers after 1 ms, and reports how many it has answered.
 struct Origin {
     process: Child,
     port: u16,
@@ -193,14 +193,14 @@ impl Origin {
             admin,
             file,
         };
-        // It tells each address once it listens there.
-        let mut told = String::new();
+        // It prints each address once it listens there.
+        let mut output = String::new();
         let mut byte = [0; 1];
         let stdout = origin.process.stdout.as_mut();
         let stdout = stdout.ok_or("the origin has no output")?;
-        while told.lines().count() < 3 || !told.ends_with('\n') {
+        while output.lines().count() < 3 || !output.ends_with('\n') {
             match stdout.read(&mut byte) {
-                Ok(1) => told.push(char::from(byte[0])),
+                Ok(1) => output.push(char::from(byte[0])),
                 _ => return Err("the origin ended before it listened".into()),
             }
         }
@@ -311,14 +311,14 @@ fn counts(
             .output()
             .map_err(|error| format!("cannot run `{name}`: {error}"))?;
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
-        let told = told(name, &output).ok_or_else(|| format!("{name} tells no count"))?;
+        let counted = count_of(name, &output).ok_or_else(|| format!("{name} printed no count"))?;
         let answered = origin.answered(scene)? - before;
         // Others leave what is under way at the end; ours waits for it, and counts it.
         let left = if name == "plimsoll" { 0 } else { connections };
-        let agrees = answered.abs_diff(told) <= u64::from(left);
+        let agrees = answered.abs_diff(counted) <= u64::from(left);
         let mark = if agrees { "agrees" } else { "APART" };
         lines.push(Line {
-            text: format!("{name:<9} counted {told:>9}, the server {answered:>9}  {mark}"),
+            text: format!("{name:<9} counted {counted:>9}, the server {answered:>9}  {mark}"),
             agrees,
         });
     }
@@ -326,7 +326,7 @@ fn counts(
 }
 
 /// How many responses a tool says it had.
-fn told(tool: &str, output: &str) -> Option<u64> {
+fn count_of(tool: &str, output: &str) -> Option<u64> {
     if tool == "wrk" {
         let line = output.lines().find(|line| line.contains(" requests in "))?;
         return line.split_whitespace().next()?.parse().ok();
@@ -393,7 +393,7 @@ fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
             match ratio(pair, metric) {
                 Some(ratio) => ratios.push((label, ratio)),
                 None if !is_everyones && label == "h2load" => {}
-                None => return Err(format!("{label} tells no {metric}").into()),
+                None => return Err(format!("{label} reports no {metric}").into()),
             }
         }
         lines.extend(judged(metric, &ratios));
@@ -410,8 +410,8 @@ fn ratio(pair: &Value, metric: &str) -> Option<f64> {
 
 /// A line for each of `ratios`, which are ours over each peer's.
 ///
-/// Where the peers differ from each other by more than what is allowed, nobody can agree with both: there we are to
-/// agree with one of them, or to lie between them.
+/// Where the peers differ from each other by more than what is allowed, agreement with both is impossible:
+/// ours has to agree with one of them, or to lie between them.
 fn judged(metric: &str, ratios: &[(&str, f64)]) -> Vec<Line> {
     let agrees = |ratio: f64| (ratio - 1.0).abs() <= WITHIN;
     let (least, most) = ratios
@@ -443,15 +443,15 @@ mod tests {
     #[test]
     fn counts_are_read_from_each_tool() {
         let wrk = "Running 3s test\n  24000 requests in 3.00s, 2.9MB read\n";
-        assert_eq!(told("wrk", wrk), Some(24_000));
-        assert_eq!(told("plimsoll", r#"{"counts":{"ok":7}}"#), Some(7));
+        assert_eq!(count_of("wrk", wrk), Some(24_000));
+        assert_eq!(count_of("plimsoll", r#"{"counts":{"ok":7}}"#), Some(7));
         let oha = r#"{"statusCodeDistribution":{"200":5,"503":1}}"#;
-        assert_eq!(told("oha", oha), Some(6));
+        assert_eq!(count_of("oha", oha), Some(6));
         let h2load =
             "finished in 3.00s\nrequests: 90 total, 90 started, 88 done, 87 succeeded, 1 failed\n";
-        assert_eq!(told("h2load", h2load), Some(87));
-        assert_eq!(told("wrk", "usage: wrk"), None);
-        assert_eq!(told("oha", "not JSON"), None);
+        assert_eq!(count_of("h2load", h2load), Some(87));
+        assert_eq!(count_of("wrk", "usage: wrk"), None);
+        assert_eq!(count_of("oha", "not JSON"), None);
     }
 
     #[test]
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_to_agree_with_peers_that_differ() {
+    fn no_reader_has_to_agree_with_peers_that_differ() {
         let verdict = |ratios: &[f64]| -> Vec<bool> {
             let ratios: Vec<(&str, f64)> = ratios.iter().map(|ratio| ("peer", *ratio)).collect();
             let lines = judged("p99_us", &ratios);

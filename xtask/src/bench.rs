@@ -20,6 +20,8 @@ use crate::{Failure, Outcome};
 use network::Network;
 use plan::{Case, Plan};
 
+pub(crate) use self::peers::K6;
+
 /// Which benchmark, and how
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -93,7 +95,7 @@ impl<'a> Bench<'a> {
             root,
             plan,
             quick: arguments.quick,
-            release: target.join("release"),
+            release: target.join("dist"),
             peers: target.join("peers"),
             directory: target.join(format!("bench-{}", std::process::id())),
             ports,
@@ -106,7 +108,7 @@ impl<'a> Bench<'a> {
         for build in &plan.build {
             let mut command = step::cargo(&["build", "--locked"]);
             if !build.iter().any(|argument| argument == "--profile") {
-                command.arg("--release");
+                command.args(["--profile", "dist"]);
             }
             step::run(root, command.args(build))?;
         }
@@ -295,7 +297,7 @@ pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
         .into())
 }
 
-/// Ports that nobody listens on.
+/// Free ports.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Failure> {
     let cannot = |error| format!("no free port: {error}");
     let mut ports = [0; N];

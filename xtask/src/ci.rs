@@ -91,7 +91,7 @@ fn all_tests(root: &Path) -> Outcome {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "how long a step took is told, not tested"
+    reason = "how long a step took is reported, not tested"
 )]
 fn now() -> Instant {
     Instant::now()

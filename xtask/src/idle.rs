@@ -80,9 +80,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let program = if let Some(program) = &arguments.program {
         root.join(program)
     } else {
-        let build = ["build", "--release", "--locked", "--bin", "plimsoll"];
+        let build = [
+            "build",
+            "--profile",
+            "dist",
+            "--locked",
+            "--bin",
+            "plimsoll",
+        ];
         step::run(root, &mut cargo(&build))?;
-        target.join("release/plimsoll")
+        target.join("dist/plimsoll")
     };
     let directory = target.join(format!("idle-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
@@ -195,7 +202,7 @@ fn resident(pid: u32) -> Result<u64, Failure> {
     let status = status.map_err(|error| format!("the server is gone: {error}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    Ok(kilobytes.ok_or("the system does not tell of memory")? * 1024)
+    Ok(kilobytes.ok_or("the system does not report memory")? * 1024)
 }
 
 /// Waits a little; yields nothing.

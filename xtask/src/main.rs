@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, idle, cost, outside.
+//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, conformance, idle, cost, outside, words.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -13,6 +13,7 @@ mod agree;
 mod bench;
 mod chaos_table;
 mod ci;
+mod conformance;
 mod cost;
 mod h2spec;
 mod idle;
@@ -26,6 +27,7 @@ mod step;
 mod test;
 mod tidy;
 mod wiremock;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,6 +50,8 @@ enum Task {
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// How often comments and documents use words of spoken language
+    Words,
     /// The conformance suite of HTTP/2 against plimsoll up, in the clear and over TLS
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
@@ -58,6 +62,8 @@ enum Task {
     Outside(outside::Arguments),
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
+    /// Scripts of ours by k6 and by plimsoll: exit codes, consoles and summaries compared
+    Conformance(conformance::Arguments),
     /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
     Wiremock,
     /// A benchmark of bench/, by plimsoll compare
@@ -89,11 +95,13 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Words => words::run(&root),
         Task::Smuggling => smuggling::run(&root),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Cost => cost::run(&root),
         Task::Outside(arguments) => outside::run(&root, &arguments),
+        Task::Conformance(arguments) => conformance::run(&root, &arguments),
         Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),

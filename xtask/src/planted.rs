@@ -49,7 +49,7 @@ const MOST_CALLED: f64 = 1.0 / 20.0;
 /// Runs the task; fails if the planted difference is not found, or one is called too often that is not there.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let build = |package: &[&str]| {
-        let mut words = vec!["build", "--release", "--locked"];
+        let mut words = vec!["build", "--profile", "dist", "--locked"];
         words.extend(package);
         step::run(root, &mut step::cargo(&words))
     };
@@ -109,7 +109,7 @@ fn compare(
     trials: u32,
     planted: f64,
 ) -> Result<Found, Failure> {
-    let release = crate::bench::target_directory(root)?.join("release");
+    let release = crate::bench::target_directory(root)?.join("dist");
     let server = release.join("examples/bare_server");
     let server = server.to_string_lossy();
     let mut command = Command::new(release.join("plimsoll"));
@@ -123,7 +123,7 @@ fn compare(
     let json = step::output(root, &mut command)?;
     let document = serde_json::from_str(&json);
     let document = document.map_err(|error| format!("plimsoll compare: {error}"))?;
-    found(&document).ok_or_else(|| "plimsoll compare tells no verdict on the cost".into())
+    found(&document).ok_or_else(|| "plimsoll compare has no verdict on the cost".into())
 }
 
 fn found(document: &Value) -> Option<Found> {

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     only: Vec<String>,
 
-    /// Tell what would be run, and run nothing
+    /// Print what would be run, and run nothing
     #[arg(long)]
     dry: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let bench = Bench {
         root,
         folder,
-        release: target.join("release"),
+        release: target.join("dist"),
         criterion: target.join("criterion"),
         out: target.join(format!("sources-{}", std::process::id())),
         full: arguments.full,
@@ -67,10 +67,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     }
     step::run(
         root,
-        &mut step::cargo(&["build", "--release", "--locked", "-p", "plimsoll"]),
+        &mut step::cargo(&["build", "--profile", "dist", "--locked", "-p", "plimsoll"]),
     )?;
     for build in plans.iter().flat_map(|plan| &plan.build) {
-        let mut command = step::cargo(&["build", "--release", "--locked"]);
+        let mut command = step::cargo(&["build", "--profile", "dist", "--locked"]);
         step::run(root, command.args(build))?;
     }
     let mut found = BTreeMap::new();
@@ -176,7 +176,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The machine as plimsoll tells it.
+    /// The machine as plimsoll reports it.
     fn machine(&self) -> Result<Value, Failure> {
         let mut command = Command::new(self.release.join("plimsoll"));
         command.args(["load", "--no-tui", "--json", "-n", "1", "-c", "1"]);

@@ -37,7 +37,7 @@ pub(crate) fn output(root: &Path, command: &mut Command) -> Result<String, Failu
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments);
-    // What cargo tells this task of its own package are other values to build scripts than a cargo by hand
+    // What cargo sets for this task are other values to build scripts than a cargo by hand
     // gives them, and they would run anew each time, with all that depends on them.
     for (name, _) in std::env::vars_os() {
         let shown = name.to_string_lossy();

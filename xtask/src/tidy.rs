@@ -3,6 +3,8 @@
 //! - Every edge between two of its crates is in the table of ARCHITECTURE.md.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
+//! - Every file that a recipe of CONTRIBUTING.md or the last column of docs/lexicon.md names exists.
+//! - No two crates export a type of one name, unless docs/lexicon.md says why.
 //!
 //! It never checks lengths.
 
@@ -22,6 +24,12 @@ pub(crate) fn run(root: &Path) -> Outcome {
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);
+    problems.extend(recipes(root, &read(&root.join("CONTRIBUTING.md"))?));
+    problems.extend(homes(root, &read(&root.join("docs/lexicon.md"))?));
+    problems.extend(shared_names(
+        &exported(root)?,
+        &read(&root.join("docs/lexicon.md"))?,
+    ));
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }
@@ -196,6 +204,124 @@ fn left_out(root: &Path) -> Result<Vec<String>, Failure> {
     Ok(problems)
 }
 
+/// The files in the table of recipes that do not exist.
+fn recipes(root: &Path, contributing: &str) -> Vec<String> {
+    let section = contributing
+        .split("\n## ")
+        .find(|it| it.starts_with("Recipes"));
+    let Some(section) = section else {
+        return vec!["CONTRIBUTING.md has no recipes".to_owned()];
+    };
+    let rows = section.lines().filter(|line| line.starts_with("| a"));
+    let names = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    names
+        .filter(|name| name.contains('.') && !root.join(name).is_file())
+        .map(|name| format!("a recipe of CONTRIBUTING.md names {name}, which is not there"))
+        .collect()
+}
+
+/// The files and folders in the last column of the lexicon that do not exist.
+fn homes(root: &Path, lexicon: &str) -> Vec<String> {
+    let rows = lexicon.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row.trim_end_matches([' ', '|']).rsplit('|').next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names
+        .filter(|name| name.contains("/src"))
+        .filter(|name| !root.join(format!("crates/plimsoll-{name}")).exists())
+        .map(|name| format!("docs/lexicon.md names {name}, which is not there"))
+        .collect()
+}
+
+/// The types that each crate exports: public where they are defined, and named by a `pub use` or defined in a public
+/// module. By the name of the type, the crates without `plimsoll-`.
+fn exported(root: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Failure> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for folder in entries(&root.join("crates"))? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let Some(name) = name.strip_prefix("plimsoll-") else {
+            continue;
+        };
+        // Both exist for tests and measurements of this workspace.
+        if ["testkit", "bench"].contains(&name) {
+            continue;
+        }
+        let mut defined = BTreeSet::new();
+        let mut reexported = BTreeSet::new();
+        sources(&folder.join("src"), &mut |text| {
+            defined.extend(text.lines().filter_map(public_type).map(str::to_owned));
+            for use_ in text.split("\npub use ").skip(1) {
+                let end = use_.find(';').unwrap_or(use_.len());
+                let names = use_.get(..end).unwrap_or_default();
+                let words = names.split(|c: char| !c.is_alphanumeric() && c != '_');
+                reexported.extend(words.map(str::to_owned));
+            }
+        })?;
+        for exported in defined.intersection(&reexported) {
+            all.entry(exported.clone())
+                .or_default()
+                .insert(name.to_owned());
+        }
+    }
+    Ok(all)
+}
+
+/// The name of a public type that a line defines.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest = ["struct ", "enum ", "trait ", "type ", "union "]
+        .iter()
+        .find_map(|keyword| rest.strip_prefix(keyword))?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+    rest.get(..end.unwrap_or(rest.len()))
+}
+
+fn sources(folder: &Path, each: &mut dyn FnMut(&str)) -> Outcome {
+    for path in entries(folder)? {
+        if path.is_dir() {
+            sources(&path, each)?;
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            each(&read(&path)?);
+        }
+    }
+    Ok(())
+}
+
+/// Names that several crates export, unless a row `| `Name` | … | why |` of the lexicon explains them.
+fn shared_names(exported: &BTreeMap<String, BTreeSet<String>>, lexicon: &str) -> Vec<String> {
+    let section = lexicon
+        .split("\n## ")
+        .find(|it| it.starts_with("Types of one name"));
+    let rows = section
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| line.starts_with("| `"));
+    let explained: BTreeSet<&str> = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    let mut problems: Vec<_> = exported
+        .iter()
+        .filter(|(name, crates)| crates.len() > 1 && !explained.contains(name.as_str()))
+        .map(|(name, crates)| {
+            let crates: Vec<_> = crates.iter().map(String::as_str).collect();
+            format!(
+                "{} export `{name}`; docs/lexicon.md does not say why",
+                crates.join(" and ")
+            )
+        })
+        .collect();
+    let is_shared = |name: &&str| exported.get(*name).is_some_and(|crates| crates.len() > 1);
+    problems.extend(
+        explained
+            .iter()
+            .filter(|name| !is_shared(name))
+            .map(|name| {
+                format!("docs/lexicon.md explains `{name}`, which one crate exports at most")
+            }),
+    );
+    problems
+}
+
 fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, Failure> {
     fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
@@ -275,6 +401,48 @@ mod tests {
                 "the tests of plimsoll-mock use plimsoll-new, which ARCHITECTURE.md does not allow",
                 "plimsoll-new is missing in the table of ARCHITECTURE.md",
             ]
+        );
+    }
+
+    #[test]
+    fn recipes_name_files_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = "# A\n## Recipes\n| a task | `src/tidy.rs`, an `ActionKind`, `src/gone.rs` |\n## B\n| a | `x.rs` |\n";
+        assert_eq!(
+            recipes(root, text),
+            ["a recipe of CONTRIBUTING.md names src/gone.rs, which is not there"]
+        );
+        assert_eq!(recipes(root, "# A\n").len(), 1);
+    }
+
+    #[test]
+    fn types_of_one_name_are_explained() {
+        let crates = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let exported = BTreeMap::from([
+            ("One".to_owned(), crates(&["a"])),
+            ("Request".to_owned(), crates(&["client", "server"])),
+            ("Plan".to_owned(), crates(&["a", "b"])),
+        ]);
+        let lexicon = "# L\n\n## Types of one name\n\n| types | why |\n|---|---|\n| `Request`, `One` | ends |\n";
+        assert_eq!(
+            shared_names(&exported, lexicon),
+            [
+                "a and b export `Plan`; docs/lexicon.md does not say why",
+                "docs/lexicon.md explains `One`, which one crate exports at most"
+            ]
+        );
+        assert_eq!(public_type("pub struct Plan<'a> {"), Some("Plan"));
+        assert_eq!(public_type("pub(crate) struct Plan;"), None);
+        assert_eq!(public_type("    pub struct Plan;"), None);
+    }
+
+    #[test]
+    fn the_lexicon_names_files_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let rows = "| a | b | | `model/src/lib.rs` |\n| a | `text/html` | |\n| a | b | c | `model/src/gone.rs` |\n";
+        assert_eq!(
+            homes(&root, rows),
+            ["docs/lexicon.md names model/src/gone.rs, which is not there"]
         );
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Each check is a GET over HTTP/2 by prior knowledge on one shared connection over loopback: a limit
 //! on time, the whole response read, its status looked at. `1c` has client and origin on one thread,
-//! so it tells what one core carries; `2c` gives the origin a thread of its own, so the processor
-//! time of the client's thread can be told, which is printed at the end.
+//! so it shows what one core carries; `2c` gives the origin a separate thread, so the processor
+//! time of the client's thread can be measured, which is printed at the end.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -150,14 +150,14 @@ fn listen() -> SocketAddr {
 
 /// An origin on a thread of its own, until the process ends.
 fn listen_elsewhere() -> SocketAddr {
-    let (tell, told) = mpsc::channel();
+    let (send, received) = mpsc::channel();
     thread::spawn(move || {
         runtime().block_on(async {
-            tell.send(listen()).expect("somebody waits for it");
+            send.send(listen()).expect("somebody waits for it");
             std::future::pending::<()>().await;
         });
     });
-    told.recv().expect("the thread tells it first of all")
+    received.recv().expect("the thread sends it first of all")
 }
 
 async fn serve(stream: tokio::net::TcpStream) -> Result<(), h2::Error> {
@@ -304,7 +304,7 @@ impl Costs {
         self.0.get(group)?.get(client)
     }
 
-    #[expect(clippy::print_stdout, reason = "a benchmark tells what it found")]
+    #[expect(clippy::print_stdout, reason = "a benchmark prints what it found")]
     fn print(&self) {
         println!("CPU µs per check of the client's thread; with 1c the origin's are in it");
         for group in self.0.keys() {

@@ -82,10 +82,10 @@ fn routing(criterion: &mut Criterion) {
                 ),
             ] {
                 let request = KeptRequest::made("GET", &path);
-                let asked = request.asked();
-                assert_eq!(set.find(&asked), Some(expected), "{kind} {count} {case}");
-                group.bench_with_input(BenchmarkId::new(case, count), &asked, |bencher, asked| {
-                    bencher.iter(|| set.find(asked));
+                let view = request.view();
+                assert_eq!(set.find(&view), Some(expected), "{kind} {count} {case}");
+                group.bench_with_input(BenchmarkId::new(case, count), &view, |bencher, view| {
+                    bencher.iter(|| set.find(view));
                 });
             }
         }
@@ -172,7 +172,7 @@ fn response_latency(criterion: &mut Criterion) {
         means.push((case, spent.0.as_secs_f64() * 1e6 / spent.1.max(1) as f64));
     }
     group.finish();
-    tell_cost_of_files(&means);
+    report_cost_of_files(&means);
 }
 
 /// What it costs that an answer lies in a file.
@@ -180,7 +180,7 @@ fn response_latency(criterion: &mut Criterion) {
     clippy::print_stdout,
     reason = "a benchmark talks to the person at the terminal"
 )]
-fn tell_cost_of_files(means: &[(&str, f64)]) {
+fn report_cost_of_files(means: &[(&str, f64)]) {
     let mean = |wanted: &str| means.iter().find(|(case, _)| *case == wanted);
     let (Some((_, file)), Some((_, text))) = (mean("file_rule_warm"), mean("text_rule")) else {
         // One of them was left out.

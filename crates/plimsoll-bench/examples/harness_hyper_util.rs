@@ -75,7 +75,7 @@ fn main() -> Result<(), String> {
         }
         let all = async { while tasks.join_next().await.is_some() {} };
         let end = start + duration + GRACE;
-        // Whoever is still under way then is counted as aborted.
+        // What is still under way then is counted as aborted.
         drop(tokio::time::timeout_at(end.into(), all).await);
         found.take()
     });
@@ -125,7 +125,7 @@ async fn check(client: &Client, uri: &http::Uri, timeout: Duration, found: &RefC
     }
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark tells what it found")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints what it found")]
 fn print(found: &Found, elapsed: Duration) {
     let aborted = found.started - found.ok - found.failed;
     let rate = found.ok as f64 / elapsed.as_secs_f64();

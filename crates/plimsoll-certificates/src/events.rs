@@ -118,7 +118,7 @@ mod tests {
     use crate::schedule::pause;
 
     #[test]
-    fn a_pause_is_told_as_it_is_meant() {
+    fn a_pause_is_reported_as_it_is_meant() {
         for chance in [0.0, 0.3, 0.5, 0.7, 1.0] {
             assert_eq!(minutes(pause(1, chance)), 2);
         }

@@ -105,11 +105,7 @@ impl Figures for OcspFigures {
         const FETCHES: &str = "plimsoll_ocsp_fetches_total";
         const EXPIRY: &str = "plimsoll_ocsp_expiry_timestamp_seconds";
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        text.family(
-            FETCHES,
-            "counter",
-            "Responses of OCSP asked for, by outcome.",
-        );
+        text.family(FETCHES, "counter", "OCSP requests, by outcome.");
         for (subject, fetches) in &*all {
             for (outcome, count) in [("fetched", fetches.fetched), ("failed", fetches.failed)] {
                 text.sample(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use plimsoll_model::document::with_causes;
 use plimsoll_model::{Certificate, Clock};
 use plimsoll_server::config::OcspPlan;
 use plimsoll_server::{AcmePlan, Challenges, Counters, Notices};
@@ -25,7 +26,7 @@ pub struct Surroundings {
     pub challenges: Challenges,
     /// Where orders are counted.
     pub counters: Arc<Counters>,
-    /// Who is told.
+    /// Receives notices.
     pub notices: Notices,
 }
 
@@ -96,7 +97,7 @@ impl Drop for Keeper {
 impl Running {
     fn start(surroundings: &Surroundings) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (wanted, asked) = watch::channel(Wanted::default());
+        let (wanted, wanted_changes) = watch::channel(Wanted::default());
         let keeping = Keeping {
             figures: surroundings.counters.figures(),
             surroundings: surroundings.clone(),
@@ -106,7 +107,10 @@ impl Running {
         let fetching = Fetching::new(surroundings);
         let run = move || {
             runtime.block_on(async {
-                tokio::join!(keeping.run(asked.clone()), fetching.run(asked.clone()))
+                tokio::join!(
+                    keeping.run(wanted_changes.clone()),
+                    fetching.run(wanted_changes.clone())
+                )
             });
         };
         let builder = std::thread::Builder::new().name("certificates".to_owned());
@@ -124,11 +128,11 @@ struct Keeping {
 }
 
 impl Keeping {
-    async fn run(mut self, mut asked: watch::Receiver<Wanted>) {
-        asked.mark_changed();
-        while let Ok(has_changed) = asked.has_changed() {
+    async fn run(mut self, mut wanted_changes: watch::Receiver<Wanted>) {
+        wanted_changes.mark_changed();
+        while let Ok(has_changed) = wanted_changes.has_changed() {
             if has_changed {
-                let wanted = asked.borrow_and_update().clone();
+                let wanted = wanted_changes.borrow_and_update().clone();
                 self.adopt(wanted);
             }
             let now = SystemClock.wall();
@@ -139,11 +143,11 @@ impl Keeping {
                     let ordering = order(&plan, &self.surroundings.challenges);
                     let ordered = tokio::select! {
                         ordered = ordering => ordered,
-                        () = ended(asked.clone()) => return,
+                        () = ended(wanted_changes.clone()) => return,
                     };
                     self.note(&plan, ordered);
                 }
-                next => until_due(next.map(|next| next.due), &mut asked).await,
+                next => until_due(next.map(|next| next.due), &mut wanted_changes).await,
             }
         }
     }
@@ -186,7 +190,7 @@ impl Keeping {
             .map_err(|error| {
                 let reason = with_causes(&error);
                 let reason = &*reason;
-                self.tell(CertificateEvent::Useless { plan, reason });
+                self.report(CertificateEvent::Useless { plan, reason });
             })
             .ok()
     }
@@ -205,13 +209,13 @@ impl Keeping {
                 self.figures
                     .expires(plan.name(), Some(certificate.not_after));
                 let until = certificate.not_after;
-                self.tell(CertificateEvent::Issued { plan, until });
+                self.report(CertificateEvent::Issued { plan, until });
             }
             Err(error) => {
                 let again = kept.failed(now, chance);
                 let kept_until = kept.expires;
                 self.figures.failed(plan.name());
-                self.tell(CertificateEvent::OrderFailed {
+                self.report(CertificateEvent::OrderFailed {
                     plan,
                     reason: &with_causes(&error),
                     kept_until,
@@ -221,37 +225,30 @@ impl Keeping {
         }
     }
 
-    fn tell(&self, event: CertificateEvent<'_>) {
-        self.surroundings.notices.tell(&event.into());
+    fn report(&self, event: CertificateEvent<'_>) {
+        self.surroundings.notices.report(&event.into());
     }
 }
 
 /// Until something is due, or until something else or nothing is wanted any more.
-pub(crate) async fn until_due(due: Option<SystemTime>, asked: &mut watch::Receiver<Wanted>) {
+pub(crate) async fn until_due(
+    due: Option<SystemTime>,
+    wanted_changes: &mut watch::Receiver<Wanted>,
+) {
     let now = SystemClock.wall();
     let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
     let sleep = due.map_or(LONGEST_SLEEP, until).min(LONGEST_SLEEP);
     tokio::select! {
         () = tokio::time::sleep(sleep) => {}
-        changed = asked.changed() => {
+        changed = wanted_changes.changed() => {
             if changed.is_ok() {
-                asked.mark_changed();
+                wanted_changes.mark_changed();
             }
         }
     }
 }
 
-/// Until nobody wants anything any more.
-pub(crate) async fn ended(mut asked: watch::Receiver<Wanted>) {
-    while asked.changed().await.is_ok() {}
-}
-
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
+/// Until no certificate is wanted any more.
+pub(crate) async fn ended(mut wanted_changes: watch::Receiver<Wanted>) {
+    while wanted_changes.changed().await.is_ok() {}
 }

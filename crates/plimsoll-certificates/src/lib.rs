@@ -1,9 +1,10 @@
-//! Certificates that are kept current: ordered by ACME, renewed before they expire, with what authorities say of their
-//! revocation (OCSP).
+//! Certificates that are kept current: ordered by ACME, renewed before they expire, with their revocation status
+//! (OCSP).
 //!
-//! A [`Keeper`] is a thread that orders what an [`AcmePlan`](plimsoll_server::AcmePlan) asks for, one certificate after
-//! the other, and writes it to its file; what an [`OcspPlan`](plimsoll_server::config::OcspPlan) asks for it fetches beside that. Whoever serves by that file loads it again when it changes; the keeper itself
-//! serves nothing.
+//! A [`Keeper`] is a thread that orders the certificates of each [`AcmePlan`](plimsoll_server::AcmePlan), one after the
+//! other, and writes them to their files; beside that it fetches the responses of each
+//! [`OcspPlan`](plimsoll_server::config::OcspPlan). The server loads a file again when it changes; the keeper
+//! itself serves nothing.
 
 mod acme;
 

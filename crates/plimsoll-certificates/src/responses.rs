@@ -1,4 +1,4 @@
-//! Responses of OCSP, fetched of whom certificates name and put in files before the old ones end.
+//! OCSP responses, fetched from the responders that certificates name and put in files before the old ones end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll_client::fetch::{FetchError, FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::Clock;
+use plimsoll_model::document::with_causes;
 use plimsoll_server::Notices;
 use plimsoll_server::config::OcspPlan;
 use plimsoll_wire::SystemClock;
@@ -15,7 +16,7 @@ use url::Url;
 
 use crate::events::CertificateEvent;
 use crate::figures::OcspFigures;
-use crate::keeper::{Surroundings, Wanted, ended, until_due, with_causes};
+use crate::keeper::{Surroundings, Wanted, ended, until_due};
 use crate::schedule::{pause, refresh};
 use crate::store::{StoreError, Written};
 
@@ -26,13 +27,13 @@ const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-/// A responder that has nothing newer is asked so often at most.
+/// A responder that has nothing newer gets requests so often at most.
 const LEAST: Duration = Duration::from_secs(10);
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 enum ResponseError {
-    #[error("the certificate does not say whom to ask")]
+    #[error("the certificate names no OCSP responder")]
     NoResponder,
     #[error("`{0}` is no URL")]
     Url(String, #[source] url::ParseError),
@@ -77,11 +78,11 @@ impl Fetching {
         }
     }
 
-    pub(crate) async fn run(mut self, mut asked: watch::Receiver<Wanted>) {
-        asked.mark_changed();
-        while let Ok(has_changed) = asked.has_changed() {
+    pub(crate) async fn run(mut self, mut wanted_changes: watch::Receiver<Wanted>) {
+        wanted_changes.mark_changed();
+        while let Ok(has_changed) = wanted_changes.has_changed() {
             if has_changed {
-                let wanted = asked.borrow_and_update().clone();
+                let wanted = wanted_changes.borrow_and_update().clone();
                 self.adopt(wanted);
             }
             let now = SystemClock.wall();
@@ -90,16 +91,16 @@ impl Fetching {
                     let (plan, question) = (next.plan.clone(), next.question.clone());
                     let fetched = tokio::select! {
                         fetched = fetch(&plan, &question) => fetched,
-                        () = ended(asked.clone()) => return,
+                        () = ended(wanted_changes.clone()) => return,
                     };
                     self.note(&plan, fetched);
                 }
-                next => until_due(next.map(|next| next.due), &mut asked).await,
+                next => until_due(next.map(|next| next.due), &mut wanted_changes).await,
             }
         }
     }
 
-    /// Keeps what is wanted; a certificate that has changed is asked about anew.
+    /// Keeps what is wanted; a certificate that has changed needs a new response.
     fn adopt(&mut self, wanted: Wanted) {
         let now = SystemClock.wall();
         let at_once = wanted.attempt > self.attempt;
@@ -109,14 +110,14 @@ impl Fetching {
             .map(|it| (it.plan.file.clone(), it))
             .collect();
         for plan in wanted.ocsp {
-            // A certificate that is not there yet has nothing to be asked about.
+            // A certificate that is not there yet has no status.
             if !plan.chain.exists() {
                 continue;
             }
             let question = match OcspQuestion::of_file(&plan.chain) {
                 Ok(question) => question,
                 Err(error) => {
-                    self.tell(CertificateEvent::NoResponse {
+                    self.report(CertificateEvent::NoResponse {
                         chain: &plan.chain,
                         reason: &with_causes(&error),
                         kept_until: None,
@@ -162,7 +163,7 @@ impl Fetching {
                 self.figures.holds_until(&subject, Some(response.until));
                 if is_news {
                     let chain = &plan.chain;
-                    self.tell(CertificateEvent::Revoked { chain });
+                    self.report(CertificateEvent::Revoked { chain });
                 }
             }
             Err(error) => {
@@ -171,9 +172,9 @@ impl Fetching {
                 let kept_until = known.until.filter(|until| *until > now);
                 let is_first = known.failures == 1;
                 self.figures.failed(&subject);
-                // The same is not said time and again.
+                // The same is not reported again and again.
                 if is_first {
-                    self.tell(CertificateEvent::NoResponse {
+                    self.report(CertificateEvent::NoResponse {
                         chain: &plan.chain,
                         reason: &with_causes(&error),
                         kept_until,
@@ -183,8 +184,8 @@ impl Fetching {
         }
     }
 
-    fn tell(&self, event: CertificateEvent<'_>) {
-        self.notices.tell(&event.into());
+    fn report(&self, event: CertificateEvent<'_>) {
+        self.notices.report(&event.into());
     }
 }
 
@@ -206,7 +207,7 @@ impl Fetched {
     }
 }
 
-/// Asks whom the certificate names, and puts what is answered in its file (RFC 6960, appendix A).
+/// Requests the response from the certificate's responder, and puts it in its file (RFC 6960, appendix A).
 async fn fetch(plan: &OcspPlan, question: &OcspQuestion) -> Result<OcspResponse, ResponseError> {
     let responder = question.responder().ok_or(ResponseError::NoResponder)?;
     let url =

@@ -1,4 +1,4 @@
-//! Files that nobody else may read, and that are there as a whole or not at all.
+//! Files that only their owner may read, and that are there as a whole or not at all.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_with_its_place() {
+    fn what_cannot_be_written_is_reported_with_its_place() {
         let error = Written::new(Path::new("/dev/null/account.json"), "").unwrap_err();
         assert_eq!(error.to_string(), "cannot make `/dev/null`");
     }

@@ -12,10 +12,10 @@ use url::Url;
 
 /// The end that may be on any thread; the requests are made on the one that [`serve`] is on.
 #[derive(Clone)]
-pub(crate) struct Transport(mpsc::Sender<Asked>);
+pub(crate) struct Transport(mpsc::Sender<PendingRequest>);
 
 /// One request and who waits for its response.
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     request: Request<BodyWrapper<Bytes>>,
     done: oneshot::Sender<Result<Response<Full<Bytes>>, TransportError>>,
 }
@@ -36,14 +36,14 @@ pub(crate) enum TransportError {
     /// What was answered is no response that can be looked at.
     #[error(transparent)]
     Response(#[from] http::Error),
-    /// Whoever makes the requests has ended.
+    /// The task that makes the requests has ended.
     #[error("it was given up")]
     Ended,
 }
 
 impl Transport {
     /// One end for the requests, and one to make them.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Asked>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<PendingRequest>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)
     }
@@ -57,7 +57,7 @@ impl HttpClient for Transport {
         let asking = self.0.clone();
         Box::pin(async move {
             let (done, answered) = oneshot::channel();
-            let sent = asking.send(Asked { request, done }).await;
+            let sent = asking.send(PendingRequest { request, done }).await;
             sent.map_err(|_| other(TransportError::Ended))?;
             let answered = answered.await.map_err(|_| other(TransportError::Ended))?;
             answered.map(BytesResponse::from).map_err(other)
@@ -70,9 +70,9 @@ fn other(error: TransportError) -> Error {
 }
 
 /// Makes the requests, one after the other, as long as there may be any.
-pub(crate) async fn serve(fetcher: &Fetcher, mut asked: mpsc::Receiver<Asked>) {
-    while let Some(Asked { request, done }) = asked.recv().await {
-        // Whoever asked may have gone away.
+pub(crate) async fn serve(fetcher: &Fetcher, mut requests: mpsc::Receiver<PendingRequest>) {
+    while let Some(PendingRequest { request, done }) = requests.recv().await {
+        // The requester may have gone away.
         done.send(answer(fetcher, request).await).ok();
     }
 }

@@ -25,6 +25,11 @@ impl AddressFilter {
         Self::new(|address| is_public(address.ip()))
     }
 
+    /// Whether a connection may be opened to `address`.
+    pub fn allows(&self, address: SocketAddr) -> bool {
+        (self.0)(address)
+    }
+
     /// The addresses that are allowed. Fails in the phase dns if none is.
     pub(crate) fn admit(
         &self,
@@ -34,7 +39,7 @@ impl AddressFilter {
         let first = addresses.first().copied();
         let allowed: Vec<_> = addresses
             .into_iter()
-            .filter(|address| (self.0)(*address))
+            .filter(|address| self.allows(*address))
             .collect();
         match (first, allowed.is_empty()) {
             (Some(address), true) => Err(Failure::new(Phase::Dns, FailureKind::Refused)
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_are_told_from_others() {
+    fn public_addresses_are_distinguished_from_others() {
         for address in [
             "1.1.1.1",
             "93.184.216.34",

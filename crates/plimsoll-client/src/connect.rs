@@ -24,7 +24,7 @@ use crate::http3::{self, EarlyData, Http3, Http3Connection, QuicConfig, WithoutE
 use crate::plan::{ConnectPlan, ProxyHeader};
 use crate::proxy::{Proxy, ProxyScheme};
 use crate::race::{interleave, race};
-use crate::resolve::Resolver;
+use crate::resolve::{Resolved, Resolver};
 use crate::stream::Stream;
 use crate::tunnel;
 
@@ -174,7 +174,7 @@ impl Connector {
                 .because("HTTP/3 needs settings of QUIC")
         })?;
         let host = endpoint.host();
-        let mut addresses = self.resolve(&host, endpoint.port(), progress).await?;
+        let mut addresses = self.resolve_endpoint(endpoint, progress).await?;
         progress.enter(Phase::Connect);
         let name = http3::certificate_name(&host);
         let source = self.plan.options.source;
@@ -259,9 +259,7 @@ impl Connector {
         endpoint: &Endpoint,
         progress: &mut Progress<'_, impl Clock>,
     ) -> Result<Transport, Failure> {
-        let addresses = self
-            .resolve(&endpoint.host(), endpoint.port(), progress)
-            .await?;
+        let addresses = self.resolve_endpoint(endpoint, progress).await?;
         progress.enter(Phase::Connect);
         self.dial(addresses).await
     }
@@ -278,9 +276,7 @@ impl Connector {
             .map_err(|failure| tunnel::blame(proxy, failure))?;
         let target = match proxy.scheme() {
             ProxyScheme::Socks4 | ProxyScheme::Socks5 => {
-                let addresses = self
-                    .resolve(&endpoint.host(), endpoint.port(), progress)
-                    .await?;
+                let addresses = self.resolve_endpoint(endpoint, progress).await?;
                 TargetAddr::Ip(target_for(proxy.scheme(), &addresses)?)
             }
             ProxyScheme::Http
@@ -320,6 +316,29 @@ impl Connector {
             }
         };
         Ok(transport)
+    }
+
+    /// Looks up the addresses of an endpoint, for callers that connect to each of them.
+    pub async fn look_up(&self, endpoint: &Endpoint) -> Result<Resolved, Failure> {
+        self.resolver
+            .resolve(&endpoint.host(), endpoint.port())
+            .await
+    }
+
+    async fn resolve_endpoint(
+        &self,
+        endpoint: &Endpoint,
+        progress: &mut Progress<'_, impl Clock>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        let (host, port) = (endpoint.host(), endpoint.port());
+        let Some(pinned) = endpoint.pinned() else {
+            return self.resolve(&host, port, progress).await;
+        };
+        let addresses = vec![SocketAddr::new(pinned, port)];
+        match &self.plan.options.address_filter {
+            None => Ok(addresses),
+            Some(filter) => filter.admit(&host.to_string(), addresses),
+        }
     }
 
     async fn resolve(

@@ -93,7 +93,7 @@ impl Write for Sink {
 
 enum Stage {
     Gzip(Box<MultiGzDecoder<Sink>>),
-    /// Servers mean either format by `deflate`; the first byte tells which.
+    /// Servers mean either format by `deflate`; the first byte decides.
     Deflate,
     Inflate(Box<Inflate>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),

@@ -18,6 +18,8 @@ pub struct Endpoint {
     authority: String,
     path_and_query: String,
     credentials: Option<(String, Secret)>,
+    /// Where to connect to, instead of looking the host up.
+    pinned: Option<IpAddr>,
 }
 
 /// The schemes that plimsoll speaks.
@@ -88,6 +90,20 @@ impl Endpoint {
             },
         })?;
         Self::try_from(&parsed)
+    }
+
+    /// The same at one of the host's addresses: connections lead there, while TLS and requests name the host.
+    #[must_use]
+    pub fn at(self, address: IpAddr) -> Self {
+        Self {
+            pinned: Some(address),
+            ..self
+        }
+    }
+
+    /// The address that connections lead to, if it is not to be looked up.
+    pub const fn pinned(&self) -> Option<IpAddr> {
+        self.pinned
     }
 
     /// The scheme.
@@ -177,6 +193,7 @@ impl TryFrom<&Url> for Endpoint {
             Some(query) => format!("{}?{query}", url.path()),
         };
         Ok(Self {
+            pinned: None,
             scheme,
             host,
             port: url.port().unwrap_or(scheme.default_port()),

@@ -66,7 +66,7 @@ impl Fetched {
         Some(String::from_utf8_lossy(value))
     }
 
-    /// What the content is said to be; empty if nothing is said.
+    /// The media type of the content; empty if there is no such field.
     pub fn content_type(&self) -> Cow<'_, str> {
         self.field("content-type").unwrap_or_default()
     }

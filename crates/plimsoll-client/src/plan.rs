@@ -1,4 +1,4 @@
-//! How connections are to be opened: what the user said, checked for sense.
+//! How connections are to be opened: the user's settings, validated.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
 use crate::resolve::AddressFamily;
 use crate::resolve_override::Overrides;
 
-/// How connections are to be opened, as the user said it.
+/// How connections are to be opened, as the user configured it.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectOptions {
     /// Addresses in place of name lookups (`--resolve`).
@@ -25,7 +25,7 @@ pub struct ConnectOptions {
     pub name_servers: Vec<SocketAddr>,
     /// Which addresses are used (`-4`, `-6`).
     pub family: AddressFamily,
-    /// Which addresses may be connected to; absent allows all. It is asked about targets and proxies; a target behind a
+    /// Which addresses may be connected to; absent allows all. It is applied to targets and proxies; a target behind a
     /// proxy that resolves names itself is not seen, nor is a unix socket.
     pub address_filter: Option<AddressFilter>,
     /// The local address to connect from; limits `family` to its own.
@@ -51,7 +51,7 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
-/// What is told to the target about where its requests come from.
+/// What the target learns about where its requests come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// How it is written.
@@ -114,11 +114,11 @@ impl ConnectPlan {
     }
 }
 
-/// Why connections cannot be opened as asked for.
+/// Why connections cannot be opened as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectPlanError {
-    /// The source address is not of the address family asked for.
-    #[error("the source address {source_address} is not of the address family that was asked for")]
+    /// The source address is not of the requested family.
+    #[error("the source address {source_address} is not of the requested address family")]
     SourceFamily {
         /// The source address.
         source_address: IpAddr,

@@ -8,6 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -72,6 +73,8 @@ pub struct Resolved {
     pub addresses: Vec<IpAddr>,
     /// Whether a name was looked up; otherwise there was no dns phase.
     pub looked_up: bool,
+    /// Until when the answer of the name servers holds; for ever without one.
+    pub valid_until: Option<Instant>,
 }
 
 impl Resolver {
@@ -127,6 +130,7 @@ impl Resolver {
         Ok(Resolved {
             addresses,
             looked_up: false,
+            valid_until: None,
         })
     }
 
@@ -146,7 +150,7 @@ impl Resolver {
 
     fn join_lookup(&self, name: &str) -> Lookup {
         let mut under_way = self.under_way.borrow_mut();
-        // One that nobody else holds was abandoned half-way: its time has run on meanwhile.
+        // A lookup without another holder was abandoned half-way: its time has run on meanwhile.
         if let Some(lookup) = under_way.get(name)
             && lookup.strong_count().is_some_and(|holders| holders > 1)
         {
@@ -205,6 +209,7 @@ async fn look_up(
     Ok(Resolved {
         addresses,
         looked_up: true,
+        valid_until: Some(lookup.valid_until()),
     })
 }
 
@@ -225,7 +230,7 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// RFC 6761, section 6.3: these names are always the loopback, and no name server is asked.
+/// RFC 6761, section 6.3: these names are always the loopback, and no name server is queried.
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")

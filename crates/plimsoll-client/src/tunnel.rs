@@ -154,23 +154,23 @@ fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, httparse::Error> {
 
 fn declined(proxy: &Proxy, answer: &Answer) -> Failure {
     let Answer { status, reason, .. } = answer;
-    let said = format!("answered CONNECT with {status} {reason}");
-    let said = said.trim_end();
+    let message = format!("answered CONNECT with {status} {reason}");
+    let message = message.trim_end();
     match status {
         407 if proxy.credentials().is_none() => refusal(
             proxy,
             FailureKind::Refused,
-            &format!("{said}; give a user and password in the proxy's URL"),
+            &format!("{message}; give a user and password in the proxy's URL"),
         )
         .on(Side::Config),
         407 => refusal(
             proxy,
             FailureKind::Refused,
-            &format!("{said}; it does not accept this user and password"),
+            &format!("{message}; it does not accept this user and password"),
         )
         .on(Side::Config),
-        504 => refusal(proxy, FailureKind::Timeout, said),
-        _ => refusal(proxy, FailureKind::Refused, said).on(Side::Network),
+        504 => refusal(proxy, FailureKind::Timeout, message),
+        _ => refusal(proxy, FailureKind::Refused, message).on(Side::Network),
     }
 }
 

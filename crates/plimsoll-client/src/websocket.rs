@@ -1,6 +1,6 @@
 //! A WebSocket (RFC 6455) on a connection, and round trips on it: one message there, the next one back.
 //!
-//! Pings are answered whenever the connection is read; [`WebSocket::poll_idle`] reads it while nobody
+//! Pings are answered whenever the connection is read; [`WebSocket::poll_idle`] reads it while no caller
 //! waits for a message. Nothing here resolves, connects or retries.
 
 use std::future::poll_fn;
@@ -166,7 +166,7 @@ impl Progress {
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Makes the handshake on a connected stream.
     ///
-    /// - `nonce`: what nobody should be able to foretell.
+    /// - `nonce`: unpredictable.
     /// - `limits`: on the head of the answer and on messages.
     pub async fn open<C: Clock>(
         mut stream: S,
@@ -242,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             sent: (self.out.len() - self.written - before) as u64,
             received: 0,
         };
-        // What came before it was asked for answers nothing.
+        // What came before its request answers nothing.
         let mut surplus = std::mem::take(&mut self.inbox.messages);
         let result = poll_fn(|context| {
             let step =
@@ -330,7 +330,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         Poll::Pending
     }
 
-    /// Reads and answers pings while nobody waits for a message; ready once the connection is of no
+    /// Reads and answers pings while no caller waits for a message; ready once the connection is of no
     /// further use.
     pub fn poll_idle(
         &mut self,
@@ -364,11 +364,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 }
             }
         });
-        // Whoever does not answer is left all the same.
+        // A peer that does not answer is left all the same.
         drop(tokio::time::timeout(patience, farewell).await);
     }
 
-    /// Whether the connection is over after `read`; the peer is told, as far as the socket takes
+    /// Whether the connection is over after `read`; the peer gets the close frame, as far as the socket takes
     /// it at once.
     fn is_over(
         &mut self,
@@ -384,7 +384,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             (Err(ReadError::Io(_) | ReadError::End), _) => return true,
         };
         encode_close(&mut self.out, code, Some(mask));
-        // Nobody waits for it, and the peer may be gone.
+        // No caller waits for it, and the peer may be gone.
         let _gone = self.poll_write(context);
         true
     }

@@ -3,7 +3,7 @@
 use crate::{Remark, RequestFile};
 
 /// A request a paragraph and what was left out, or what is wrong.
-pub(crate) fn told(parsed: Result<RequestFile, Vec<Remark>>) -> String {
+pub(crate) fn report(parsed: Result<RequestFile, Vec<Remark>>) -> String {
     let mut lines = Vec::new();
     let remarks = match parsed {
         Err(problems) => problems,

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_tells_its_format() {
+    fn a_file_reports_its_format() {
         for (name, text, expected) in [
             ("a.http", "http://x/", Format::Http),
             ("a.REST", "", Format::Http),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_told() {
+    fn an_empty_file_is_reported() {
         for format in [Format::Urls, Format::Http, Format::Curl] {
             let remarks = parse(format, "\n", &mut |_| Err(String::new())).unwrap_err();
             assert!(remarks[0].message.contains("holds no request"));

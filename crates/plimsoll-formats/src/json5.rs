@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for text in ["", "{a}", "[1", "NaN", "1 2", "{a: Infinity}"] {
             let error = json5_to_json(text).unwrap_err();
             assert!(!error.to_string().is_empty(), "{text}");

@@ -207,7 +207,7 @@ fn take_word(text: &str, is_attribute: bool) -> (String, &str) {
     (word, "")
 }
 
-/// The types that curl tells by the name of a file.
+/// The types that curl derives from the name of a file.
 fn content_type_of(file_name: &str) -> &'static str {
     let extension = file_name.rsplit_once('.').map(|(_, extension)| extension);
     match extension.map(str::to_ascii_lowercase).as_deref() {
@@ -279,16 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         let mut form = MultipartForm::default();
-        for (field, told) in [
+        for (field, expected) in [
             ("a", "is not of the form"),
             ("a=@missing", "cannot read missing"),
             ("a=@note;color=red", "`color=red` is not known"),
             ("a\n=b", "line break"),
         ] {
             let error = form.add(field, &mut read).unwrap_err().to_string();
-            assert!(error.contains(told), "{field}: {error}");
+            assert!(error.contains(expected), "{field}: {error}");
         }
         assert!(form.is_empty());
     }

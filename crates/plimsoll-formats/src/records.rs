@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told() {
+    fn every_mistake_is_reported() {
         assert_eq!(
             csv_to_json("a,b\n1\n1,2,3\n1,2\n", "r").unwrap_err().len(),
             2

@@ -9,7 +9,7 @@ use std::fmt;
 /// What may stand between `{{` and `}}` at most; beyond it they are no place for a value.
 const LONGEST_PLACE: usize = 4096;
 
-/// Nobody needs more random characters in one place.
+/// No real template needs more random characters in one place.
 const MOST_CHARACTERS: u32 = 4096;
 
 /// How deep variables may be made of one another.

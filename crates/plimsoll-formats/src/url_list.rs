@@ -50,7 +50,7 @@ mod tests {
     fn methods_comments_and_places() {
         let text = "# sites\nhttp://a/\n\n  DELETE \t http://b/x?{{id}} \nhttp://c/a b\n";
         let file = parse(text).unwrap();
-        let told: Vec<_> = file
+        let lines: Vec<_> = file
             .requests
             .iter()
             .map(|request| {
@@ -59,7 +59,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 ":2 None http://a/",
                 ":4 Some(\"DELETE\") http://b/x?{{id}}",
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told() {
+    fn every_mistake_is_reported() {
         let problems = parse("http://a/{{\nhttp://b/\nhttp://c/{{$nothing}}").unwrap_err();
         let places: Vec<_> = problems.iter().map(|problem| &problem.place).collect();
         assert_eq!(places, [&Place::Line(1), &Place::Line(3)]);

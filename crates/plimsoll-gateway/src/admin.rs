@@ -10,7 +10,7 @@ use plimsoll_wire::SystemClock;
 use serde::Serialize;
 
 use crate::figures::GatewayFigures;
-use crate::upstream::ServerStatus;
+use crate::upstream::{Event, ServerStatus};
 
 /// The heaviest weight.
 const MOST: u32 = 1000;
@@ -25,6 +25,10 @@ struct UpstreamDocument {
     name: String,
     retries: u64,
     retries_refused: u64,
+    limited: u64,
+    /// `closed`, `open` or `half-open`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaker: Option<&'static str>,
     servers: Vec<ServerStatus>,
 }
 
@@ -45,14 +49,13 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
 
 fn list(figures: &GatewayFigures) -> Response {
     let now = SystemClock.now();
-    let upstreams = figures.all().into_iter().map(|status| {
-        let (retries, retries_refused) = status.retries();
-        UpstreamDocument {
-            name: status.name.clone(),
-            retries,
-            retries_refused,
-            servers: status.servers(now),
-        }
+    let upstreams = figures.all().into_iter().map(|status| UpstreamDocument {
+        name: status.name.clone(),
+        retries: status.counted(Event::Retry),
+        retries_refused: status.counted(Event::RefusedRetry),
+        limited: status.counted(Event::Limited),
+        breaker: status.breaker(now),
+        servers: status.servers(now),
     });
     let document = Document {
         upstreams: upstreams.collect(),

@@ -1,6 +1,14 @@
 //! `[upstream.NAME]` and `proxy` in a `[[route]]`, compiled.
 
+mod cache;
+
+mod layer4;
+
 mod proxy;
+
+mod rules;
+
+mod traces;
 
 mod upstream;
 
@@ -9,6 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
+
+pub use self::layer4::LISTENS;
+pub(crate) use self::upstream::read_servers;
 
 use crate::admin;
 use crate::figures::GatewayFigures;
@@ -24,6 +35,12 @@ pub const PROXY: ActionKind = ActionKind {
 pub const UPSTREAMS: SectionKind = SectionKind {
     key: "upstream",
     compile: compile_upstreams,
+};
+
+/// The table `[traces]`: where spans of forwarded requests are sent.
+pub const TRACES: SectionKind = SectionKind {
+    key: "traces",
+    compile: traces::compile,
 };
 
 /// The upstreams of a file by name; one with errors is there without a plan, so that routes do not report it again.
@@ -44,7 +61,7 @@ fn compile_upstreams(
     let upstreams = table.rest().into_iter().map(|(name, value)| {
         let plan = value
             .table()
-            .and_then(|table| upstream::compile(&name, table, context.directory));
+            .and_then(|table| upstream::compile(&name, table, context));
         (name, plan.map(Arc::new))
     });
     Arc::new(Upstreams(upstreams.collect()))

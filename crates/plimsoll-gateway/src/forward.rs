@@ -12,326 +12,468 @@
 //!
 //! A client that leaves drops the future of its request, and with it the exchange.
 
-mod body;
+mod plan;
 
-mod failure;
+mod split;
 
-mod fields;
+mod attempt;
+
+mod authorize;
+
+mod fault;
 
 mod target;
 
+mod fields;
+
+mod body;
+
+mod mirror;
+
+mod failure;
+
+mod grpc;
+
+mod error_pages;
+
 mod tunnel;
 
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, SET_COOKIE};
-use http::{HeaderMap, StatusCode};
-use ipnet::IpNet;
-use plimsoll_client::forward::{Exchange, Head, ResponseHead};
-use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Protocol, Side};
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue, SET_COOKIE};
+use plimsoll_client::forward::FieldSource as _;
+use plimsoll_model::{Clock as _, Phase, Protocol, Side};
 use plimsoll_server::{
-    Action, Answer, InterimSender, LocalFuture, Outcome, OwnedRequest, Request, Response,
-    ResponseBody,
+    Action, Answer, LocalFuture, Outcome, OwnedRequest, Request, Response, ResponseBody,
+    UpstreamNote,
 };
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::http::FieldList;
 
+pub(crate) use self::authorize::AuthorizePlan;
+pub(crate) use self::error_pages::{ErrorPage, ErrorPages, ErrorStatus};
+pub(crate) use self::fault::Fault;
+pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy};
+pub(crate) use self::target::Rewrite;
+
+use self::attempt::{Attempt, Responding, hedged, late};
+use self::authorize::Authorizer;
 use self::body::{Download, Upload};
 use self::fields::Outgoing;
+use self::grpc::Call;
+use self::mirror::{CopiedHead, Mirror};
+use self::split::{Choice, Split};
 use self::tunnel::Handshake;
-use crate::upstream::{self, Server, ServerUse, Upstream};
-
-/// How requests of a route are forwarded, immutable.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ForwardPlan {
-    /// What comes before the path; empty or begins with a slash and ends without one.
-    pub(crate) base: String,
-    /// The prefix of the route that is taken from the path.
-    pub(crate) strip: Option<String>,
-    pub(crate) host: HostPolicy,
-    pub(crate) forwarded: Forwarded,
-    /// Proxies whose `Forwarded` and `X-Forwarded-…` are believed; those of others are replaced.
-    pub(crate) trusted: Vec<IpNet>,
-    /// Fields in place of those of the request.
-    pub(crate) set: Vec<(HeaderName, HeaderValue)>,
-    /// Fields that are not forwarded.
-    pub(crate) removed: Vec<HeaderName>,
-}
-
-/// The host that a server sees.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum HostPolicy {
-    /// That of the request.
-    #[default]
-    Client,
-    /// That of the server's URL.
-    Server,
-    /// This one.
-    Name(String),
-}
-
-/// The fields that name the client.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Forwarded {
-    /// `X-Forwarded-For`, `-Host` and `-Proto`.
-    #[default]
-    X,
-    /// `Forwarded` (RFC 7239).
-    Rfc7239,
-    /// All of them.
-    Both,
-    /// None; those of the request are removed all the same, unless it comes from a trusted proxy.
-    None,
-}
+use crate::deadline::Deadlines;
+use crate::traces::{ActiveSpan, Exporter};
+use crate::upstream::{self, Event, Permit, Server, ServerUse, Upstream};
 
 /// The action `proxy` of a route on a worker.
 pub(crate) struct Forward(Rc<Forwarder>);
 
 struct Forwarder {
     plan: Arc<ForwardPlan>,
-    upstream: Rc<Upstream>,
+    split: Split,
+    authorizer: Option<Authorizer>,
+    mirror: Option<Mirror>,
+    exporter: Option<Rc<Exporter>>,
+    /// Memory for the fields that are added to a request while its head is written.
+    text: RefCell<String>,
+}
+
+/// The upstreams that a route uses, on a worker.
+pub(crate) struct Upstreams {
+    pub(crate) main: Rc<Upstream>,
+    /// Percentages of requests that go elsewhere, and where.
+    pub(crate) others: Vec<(u32, Rc<Upstream>)>,
+    /// The cookie that keeps a client where its first request went.
+    pub(crate) split_cookie: Option<String>,
+    /// Where requests are authorized, if the plan has that.
+    pub(crate) authorize: Option<Rc<Upstream>>,
+    /// Where spans go.
+    pub(crate) exporter: Option<Rc<Exporter>>,
+    /// Where a percentage of requests is copied to.
+    pub(crate) mirror: Option<(u32, Rc<Upstream>)>,
 }
 
 impl Forward {
-    pub(crate) fn new(plan: Arc<ForwardPlan>, upstream: Rc<Upstream>) -> Self {
-        Self(Rc::new(Forwarder { plan, upstream }))
+    pub(crate) fn new(plan: Arc<ForwardPlan>, upstreams: Upstreams) -> Self {
+        let authorizer = plan.authorize.clone().zip(upstreams.authorize);
+        let mirror = upstreams.mirror;
+        Self(Rc::new(Forwarder {
+            split: Split::new(upstreams.main, upstreams.others, upstreams.split_cookie),
+            authorizer: authorizer.map(|(plan, upstream)| Authorizer { plan, upstream }),
+            mirror: mirror.map(|(share, upstream)| Mirror::new(upstream, share)),
+            exporter: upstreams.exporter,
+            plan,
+            text: RefCell::default(),
+        }))
     }
 }
 
 impl Action for Forward {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let options = &self.0.upstream.plan.options;
-        let key = options.key.of(request).into_owned();
-        let cookie = options.sticky.as_deref();
-        let sticky = cookie.and_then(|name| upstream::cookie(request, name));
+        let Choice { upstream, cookie } = self.0.split.choose(request);
+        let call = Call::of(request);
+        if self.0.plan.grpc_health && call.is_some() && grpc::is_health_check(request) {
+            let is_serving = upstream.is_available(SystemClock.now());
+            return Answer::now(grpc::health(is_serving));
+        }
+        let options = &upstream.plan.options;
+        let name = options.sticky.as_deref();
+        let sticky = name.and_then(|name| upstream::cookie(request, name));
         let forwarding = Forwarding {
             forwarder: Rc::clone(&self.0),
-            key,
+            key: options.key.of(request),
             sticky: sticky.map(str::to_owned),
-            interims: request.interims(),
+            split_cookie: cookie,
+            upstream,
+            identity: Vec::new(),
+            span: self.0.exporter.as_ref().and_then(|it| it.begin(request)),
+            is_call: call.is_some(),
+            call_ends: call.and_then(|call| Some(SystemClock.now() + call.timeout?)),
             request: request.into_owned(),
         };
-        Answer::Later(Box::pin(forwarding.run()))
+        let total = forwarding.upstream.total_deadlines.clone();
+        if total.is_none() && forwarding.call_ends.is_none() {
+            return Answer::Later(Box::pin(forwarding.run()));
+        }
+        Answer::Later(Box::pin(forwarding.run_within(total)))
     }
 }
 
 /// One request on its way.
 struct Forwarding {
     forwarder: Rc<Forwarder>,
-    key: Vec<u8>,
+    /// The hash of what requests have in common that should reach the same server; 0 without any.
+    key: u64,
     /// The value of the cookie that names a server.
     sticky: Option<String>,
-    interims: InterimSender,
+    /// Keeps a new client at the upstream that was chosen.
+    split_cookie: Option<HeaderValue>,
+    upstream: Rc<Upstream>,
+    /// Fields that the service which authorized the request has set.
+    identity: Vec<(HeaderName, HeaderValue)>,
+    /// Ends with the response.
+    span: Option<ActiveSpan>,
+    /// It is a call of gRPC.
+    is_call: bool,
+    /// The deadline of the call.
+    call_ends: Option<Instant>,
     request: OwnedRequest,
 }
 
-/// A response whose head is there.
-struct Responding {
-    server: ServerUse,
-    exchange: Exchange<Upload>,
-    head: ResponseHead,
-    protocol: Protocol,
-}
-
 impl Forwarding {
-    async fn run(self) -> Outcome {
+    /// Ends with 504 if the head of the response does not come within the total time, or as a call of gRPC with
+    /// `DEADLINE_EXCEEDED` once its own time is over.
+    async fn run_within(self, total: Option<Rc<Deadlines>>) -> Outcome {
+        let deadline = total.map(|total| total.begin(SystemClock.now()));
+        let mut call_ends = self
+            .call_ends
+            .map(|end| Box::pin(tokio::time::sleep_until(end.into())));
+        let (forwarder, is_call) = (Rc::clone(&self.forwarder), self.is_call);
+        let mut running = Box::pin(self.run());
+        poll_fn(|context| {
+            if let Poll::Ready(outcome) = running.as_mut().poll(context) {
+                return Poll::Ready(outcome);
+            }
+            if let Some(call_ends) = &mut call_ends
+                && call_ends.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(respond(grpc::late()));
+            }
+            let Some(deadline) = &deadline else {
+                return Poll::Pending;
+            };
+            deadline.poll_over(context).map(|()| {
+                let late = late(Phase::Wait, deadline.limit());
+                forwarder.failed(failure::response(&late), is_call)
+            })
+        })
+        .await
+    }
+
+    /// The response to a request that is not forwarded.
+    fn failed(&self, response: Response) -> Outcome {
+        if let Some(span) = &self.span {
+            span.responded(response.status().as_u16());
+        }
+        self.forwarder.failed(response, self.is_call)
+    }
+
+    async fn run(mut self) -> Outcome {
         let forwarder = Rc::clone(&self.forwarder);
-        let upstream = &forwarder.upstream;
+        let plan = &*forwarder.plan;
+        if let Some(fault) = &plan.fault
+            && let Some(response) = Box::pin(fault.inject()).await
+        {
+            return self.failed(response);
+        }
+        let length = self.request.request().content_length();
+        if let (Some(limit), Some(length)) = (plan.request_limit, length)
+            && length > limit
+        {
+            return self.failed(failure::too_large());
+        }
+        if let Some(authorizer) = &forwarder.authorizer {
+            let fields = self.subrequest_fields();
+            let authorized = Box::pin(authorizer.authorize(&self.request, fields)).await;
+            match authorized {
+                Ok(identity) => self.identity = identity,
+                Err(response) => return self.failed(response),
+            }
+        }
+        self.forward(&forwarder).await
+    }
+
+    async fn forward(self, forwarder: &Forwarder) -> Outcome {
+        let upstream = &self.upstream;
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
         let handshake = Handshake::of(&request);
-        let upload = Upload::new(request.take_body());
         let is_idempotent = is_idempotent(request.method) && handshake.is_none();
-        let Some(target) = target::target(&forwarder.plan, &request) else {
-            return respond(failure::bad_request());
+        let Some(target) = target::target(&forwarder.plan, &self.request) else {
+            return self.failed(failure::bad_request());
         };
-        upstream.count_request(SystemClock.now());
+        let body = request.take_body();
+        let copy = match &forwarder.mirror {
+            Some(mirror) if handshake.is_none() && mirror.is_due() => {
+                let is_empty = http_body::Body::is_end_stream(&body);
+                let length = if is_empty {
+                    Some(0)
+                } else {
+                    request.content_length()
+                };
+                mirror.send(self.copied_head(&target), length)
+            }
+            _ => None,
+        };
+        let upload = Upload::new(body, forwarder.plan.request_limit, copy);
+        let mut now = SystemClock.now();
+        if !upstream.permit(now) {
+            return self.failed(failure::broken());
+        }
+        let permit = match &upstream.concurrency {
+            None => None,
+            Some(concurrency) => match Box::pin(concurrency.acquire(now)).await {
+                Ok(permit) => Some(permit),
+                Err(_full) => {
+                    upstream.count(Event::Limited);
+                    return self.failed(failure::overloaded());
+                }
+            },
+        };
+        upstream.count_request(now);
+        let is_hedged = is_idempotent && upload.is_empty();
         let mut tried = Vec::new();
         loop {
-            let now = SystemClock.now();
-            let chosen = upstream.choose(&self.key, self.sticky.as_deref(), &tried, now);
+            let chosen = upstream.choose(self.key, self.sticky.as_deref(), &tried, now);
             let Some(server) = chosen else {
-                return respond(failure::no_server());
+                return self.failed(failure::no_server());
             };
-            let number = server.number();
             let may_retry =
                 |upload: &Upload| tried.len() < policy.retries as usize && !upload.is_touched();
-            let outcome = self
-                .attempt(
-                    server,
-                    &target,
-                    handshake.as_ref(),
-                    upload.clone(),
-                    !tried.is_empty(),
-                )
-                .await;
-            let now = SystemClock.now();
+            let is_retry = !tried.is_empty();
+            let begun = now;
+            let attempt = || Attempt {
+                forwarding: &self,
+                target: &target,
+                handshake: handshake.as_ref(),
+                deadline: upstream.response_deadlines.begin(now),
+            };
+            let outcome = match &upstream.hedge_deadlines {
+                Some(hedge) if is_hedged && !is_retry => {
+                    Box::pin(hedged(hedge, attempt, server, now)).await
+                }
+                _ => attempt().run(server, upload.clone(), is_retry, now).await,
+            };
             match outcome {
                 Ok(responding) => {
+                    now = responding.at;
+                    if let Some(permit) = &permit {
+                        permit.responded(now);
+                    }
                     let status = responding.head.status;
                     let server = responding.server.server();
+                    let head = now.saturating_duration_since(begun);
+                    self.note(server, tried.len(), responding.connect, Some(head));
                     upstream.observe(server, failure::is_failing(status), now);
                     let applies = policy.applies(upstream::Outcome::Status(status), is_idempotent);
                     if applies && may_retry(&upload) && upstream.take_retry(now) {
-                        tried.push(number);
+                        tried.push(server.id());
                         continue;
                     }
-                    return self.answer(responding, handshake).await;
+                    return self.answer(forwarder, responding, handshake, permit).await;
                 }
                 Err((server, failure)) => {
+                    now = SystemClock.now();
+                    self.note(server.server(), tried.len(), None, None);
                     // A client that broke its request off says nothing about the server.
                     if failure.side != Side::Ours {
                         server.failed();
                         upstream.observe(server.server(), true, now);
+                        if let Some(permit) = &permit {
+                            permit.failed();
+                        }
                     }
                     let applies =
                         policy.applies(upstream::Outcome::Failed(&failure), is_idempotent);
                     if applies && may_retry(&upload) && upstream.take_retry(now) {
-                        tried.push(number);
+                        tried.push(server.server().id());
                         continue;
                     }
-                    return respond(failure::response(&failure));
+                    return self.failed(if upload.is_too_long() {
+                        failure::too_large()
+                    } else {
+                        failure::response(&failure)
+                    });
                 }
             }
         }
     }
 
-    /// One exchange, up to the head of the final response.
-    ///
-    /// - `is_retry`: it goes by a connection that the server cannot be closing.
-    async fn attempt(
+    /// Notes for the access log where the request went.
+    fn note(
         &self,
-        server: Rc<Server>,
-        target: &str,
-        handshake: Option<&Handshake>,
-        upload: Upload,
-        is_retry: bool,
-    ) -> Result<Responding, (ServerUse, Failure)> {
-        let destination = Rc::clone(server.destination());
-        let server = server.begin(SystemClock.now());
-        let limit = self.forwarder.upstream.plan.options.timeouts.response;
-        let lease = if is_retry {
-            destination.acquire_unused().await
-        } else {
-            destination.acquire().await
-        };
-        let lease = match lease {
-            Ok(lease) => lease,
-            Err(error) => return Err((server, error.failure)),
-        };
-        if handshake.is_some() && tokio::time::timeout(limit, lease.settled()).await.is_err() {
-            return Err((server, late(limit)));
+        server: &Server,
+        retries: usize,
+        connect: Option<Duration>,
+        head: Option<Duration>,
+    ) {
+        if let Some(span) = &self.span {
+            span.attempt(self.upstream.name(), server.name());
         }
-        let protocol = lease.protocol();
-        let plan = &self.forwarder.plan;
+        self.request.request().forwarded_to(UpstreamNote {
+            upstream: Arc::clone(self.upstream.name()),
+            server: Arc::clone(server.name()),
+            attempts: u32::try_from(retries + 1).unwrap_or(u32::MAX),
+            connect,
+            head,
+        });
+    }
+
+    /// The head of a copy, with the fields that a server would see.
+    fn copied_head(&self, target: &str) -> CopiedHead {
         let request = self.request.request();
-        let fields = Outgoing::new(plan, &request, handshake, protocol);
-        let authority = match &plan.host {
-            HostPolicy::Client => Some(request.authority).filter(|it| !it.is_empty()),
-            HostPolicy::Server => None,
-            HostPolicy::Name(name) => Some(name.as_str()),
-        };
-        let head = Head {
-            method: match (handshake, protocol) {
-                (None, _) => request.method,
-                (Some(_), Protocol::Http2 | Protocol::Http3) => "CONNECT",
-                (Some(_), _) => "GET",
-            },
-            target,
-            authority,
-            fields: &fields,
-            upgrade: handshake.map(|_| "websocket"),
-            expects_continue: false,
-        };
-        let mut exchange = match lease.begin(&head, upload) {
-            Ok(exchange) => exchange,
-            Err(failure) => return Err((server, failure)),
-        };
-        match tokio::time::timeout(limit, self.final_head(&mut exchange)).await {
-            Ok(Ok(head)) => {
-                server.responded(head.status.as_u16(), SystemClock.now());
-                Ok(Responding {
-                    server,
-                    exchange,
-                    head,
-                    protocol,
-                })
-            }
-            Ok(Err(failure)) => Err((server, failure)),
-            Err(_) => Err((server, late(limit))),
+        let plan = &self.forwarder.plan;
+        let mut text = self.forwarder.text.borrow_mut();
+        let outgoing = Outgoing::new(self, &request, None, Protocol::Http1, &mut text);
+        let mut fields = FieldList::new();
+        outgoing.each(&mut |name, value| fields.push(name, value));
+        CopiedHead {
+            method: request.method.to_owned(),
+            target: target.to_owned(),
+            authority: plan.host.authority(&request).map(str::to_owned),
+            fields,
         }
     }
 
-    /// The final head; interim responses before it are sent to the client.
-    async fn final_head(&self, exchange: &mut Exchange<Upload>) -> Result<ResponseHead, Failure> {
-        loop {
-            let head = exchange.head().await.map_err(|it| it.failure)?;
-            if !head.is_interim() {
-                return Ok(head);
-            }
-            // The engine itself sends 100 once content is wanted. What a slow client does not take is left out: interim
-            // responses are hints.
-            if head.status != StatusCode::CONTINUE {
-                let fields = head.fields.to_forwarded_map();
-                self.interims.send(head.status, fields).ok();
-            }
-        }
+    fn subrequest_fields(&self) -> FieldList {
+        let request = self.request.request();
+        let mut text = self.forwarder.text.borrow_mut();
+        let outgoing = Outgoing::new(self, &request, None, Protocol::Http1, &mut text);
+        authorize::subrequest_fields(&outgoing, &self.request)
     }
 
-    async fn answer(&self, responding: Responding, handshake: Option<Handshake>) -> Outcome {
+    async fn answer(
+        mut self,
+        forwarder: &Forwarder,
+        responding: Responding,
+        handshake: Option<Handshake>,
+        permit: Option<Permit>,
+    ) -> Outcome {
         let Responding {
             server,
             exchange,
             head,
             protocol,
+            at: _,
+            connect: _,
         } = responding;
-        let mut fields = head.fields.to_forwarded_map();
+        let status = head.status;
+        if let Some(span) = &self.span {
+            span.responded(status.as_u16());
+        }
         if let Some(handshake) = handshake
             && handshake.is_agreed(&head, protocol)
         {
+            let mut fields = head.fields.into_forwarded().into_map();
             handshake.complete(&mut fields);
             let response = Response::new(StatusCode::SWITCHING_PROTOCOLS).with_field_map(fields);
             let Some(upgraded) = exchange.upgrade() else {
-                return respond(failure::bad_gateway());
+                return self.failed(failure::bad_gateway());
             };
-            return Outcome::Upgrade(response, tunnel::tunnel(upgraded, server));
+            return Outcome::Upgrade(
+                response,
+                tunnel::tunnel(upgraded, (server, permit, self.span.take())),
+            );
         }
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            // It was not asked for.
-            return respond(failure::bad_gateway());
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            // The client did not request it.
+            return self.failed(failure::bad_gateway());
         }
-        self.keep_at_server(&server, &mut fields);
         let announced = head.fields.field("content-length").and_then(length);
+        let limit = forwarder.plan.response_limit;
+        if let (Some(limit), Some(announced)) = (limit, announced)
+            && announced > limit
+        {
+            return self.failed(failure::response_too_large());
+        }
         let has_content = self.request.request().method != "HEAD"
-            && head.status != StatusCode::NOT_MODIFIED
-            && head.status != StatusCode::NO_CONTENT;
-        fields.remove(CONTENT_LENGTH);
-        let response = Response::new(head.status).with_field_map(fields);
-        let idle = self.forwarder.upstream.plan.options.timeouts.idle;
-        let mut download = Download::new(exchange, server, idle);
+            && status != StatusCode::NOT_MODIFIED
+            && status != StatusCode::NO_CONTENT;
+        let fields = head.fields.into_forwarded();
+        if let Some(page) = forwarder.plan.error_pages.intercepted(status, &fields) {
+            return respond(page);
+        }
+        let mut response = Response::new(status).with_fields(fields);
+        if let Some(cookie) = self.sticky_cookie(&server) {
+            response = response.with_field(SET_COOKIE, cookie);
+        }
+        if let Some(cookie) = self.split_cookie.take() {
+            response = response.with_field(SET_COOKIE, cookie);
+        }
+        let idle = &self.upstream.idle_deadlines;
+        let mut download = Download::new(exchange, (server, permit, self.span.take()), idle, limit);
+        download.end_at(self.call_ends);
         let body = match download.take_ready().await {
             // The whole content is here: it leaves with the head in one write.
             Ok(Some(content)) if has_content && !content.is_empty() => ResponseBody::Bytes(content),
             Ok(Some(_)) => announced.map_or(ResponseBody::Empty, ResponseBody::Announced),
             Ok(None) => ResponseBody::Stream(Box::pin(download)),
-            Err(failure) => return respond(failure::response(&failure)),
+            Err(failure) => return self.failed(failure::response(&failure)),
         };
         respond(response.with_body(body))
     }
 
-    /// Gives a client that is new the cookie that leads it to the same server again.
-    fn keep_at_server(&self, server: &ServerUse, fields: &mut HeaderMap) {
-        let Some(name) = &self.forwarder.upstream.plan.options.sticky else {
-            return;
-        };
+    /// The cookie that leads a new client to the same server again.
+    fn sticky_cookie(&self, server: &ServerUse) -> Option<HeaderValue> {
+        let name = self.upstream.plan.options.sticky.as_ref()?;
         let cookie = server.server().cookie();
         if self.sticky.as_deref() == Some(cookie) {
-            return;
+            return None;
         }
         let text = format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Lax");
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            fields.append(SET_COOKIE, value);
-        }
+        HeaderValue::from_str(&text).ok()
+    }
+}
+
+impl Forwarder {
+    /// The response to a request that is not forwarded, or its page.
+    ///
+    /// - `is_call`: the client speaks gRPC.
+    fn failed(&self, response: Response, is_call: bool) -> Outcome {
+        respond(if is_call {
+            grpc::failed(&response)
+        } else {
+            self.plan.error_pages.replaced(response)
+        })
     }
 }
 
@@ -346,12 +488,6 @@ fn length(value: &[u8]) -> Option<u64> {
 /// RFC 9110, section 9.2.2.
 fn is_idempotent(method: &str) -> bool {
     ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(&method)
-}
-
-fn late(limit: std::time::Duration) -> Failure {
-    Failure::new(Phase::Wait, FailureKind::Timeout)
-        .on(Side::Theirs)
-        .because(format!("no response within {limit:?}"))
 }
 
 /// A future that stays on its worker, for modules of this folder.

@@ -9,12 +9,28 @@ pub mod balance;
 
 mod admin;
 
+mod cache;
+
 mod config;
+
+mod deadline;
 
 mod figures;
 
 mod forward;
 
+mod import;
+
+mod layer4;
+
+mod traces;
+
 mod upstream;
 
-pub use crate::config::{PROXY, UPSTREAMS};
+/// Counts what tables of flows hold.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
+
+pub use crate::config::{LISTENS, PROXY, TRACES, UPSTREAMS};
+pub use crate::import::{ImportError, ImportNote, Imported, Include, import_nginx};

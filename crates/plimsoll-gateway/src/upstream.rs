@@ -1,6 +1,14 @@
 //! Upstreams: servers that requests are forwarded to, as configured and as each worker uses them.
 
+mod breaker;
+
+mod concurrency;
+
+mod discovery;
+
 mod ejection;
+
+mod gradient;
 
 mod health;
 
@@ -23,68 +31,115 @@ use plimsoll_client::Connector;
 use plimsoll_client::forward::Pool;
 use plimsoll_model::Clock as _;
 use plimsoll_server::WorkerContext;
+use plimsoll_wire::SystemClock;
 
+pub(crate) use self::breaker::BreakerPlan;
+pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
 pub(crate) use self::ejection::Ejection;
-pub(crate) use self::health::HealthCheck;
+pub(crate) use self::gradient::Bounds;
+pub(crate) use self::health::{HealthCheck, HealthKind};
 pub(crate) use self::key::{KeySource, cookie};
-pub(crate) use self::plan::{ServerPlan, Timeouts, UpstreamOptions, UpstreamPlan};
+pub(crate) use self::plan::{
+    Discovery, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
+};
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
-pub(crate) use self::status::{BOUNDS, ServerStatus, UpstreamStatus};
+pub(crate) use self::status::{BOUNDS, Event, ServerStatus, UpstreamStatus};
 
-use crate::balance::{Balancer, Servers, hash};
+use crate::balance::{Balancer, Servers};
+use crate::deadline::Deadlines;
 use crate::figures::GatewayFigures;
 
 /// An upstream as one worker uses it.
 pub(crate) struct Upstream {
     pub(crate) plan: Arc<UpstreamPlan>,
-    servers: Vec<Rc<Server>>,
-    balancer: RefCell<Box<dyn Balancer>>,
+    name: Arc<str>,
+    /// Opens connections of checks, and looks names up.
+    connector: Rc<Connector>,
+    pool: Pool,
+    set: RefCell<Rc<ServerSet>>,
+    /// On this worker servers are checked and discovered.
+    is_first: bool,
     budget: RefCell<RetryBudget>,
     /// What all workers know of the servers.
     status: Arc<UpstreamStatus>,
+    /// From the choice of a server to the head of its response.
+    pub(crate) response_deadlines: Rc<Deadlines>,
+    /// Between two pieces of a response.
+    pub(crate) idle_deadlines: Rc<Deadlines>,
+    /// From the arrival of a request to the head of its response, over all attempts.
+    pub(crate) total_deadlines: Option<Rc<Deadlines>>,
+    /// After which a second attempt is made.
+    pub(crate) hedge_deadlines: Option<Rc<Deadlines>>,
+    pub(crate) concurrency: Option<Rc<Concurrency>>,
+}
+
+/// The servers of one version of the roster, with what chooses between them.
+struct ServerSet {
+    version: u64,
+    servers: Vec<Rc<Server>>,
+    balancer: RefCell<Box<dyn Balancer>>,
 }
 
 impl Upstream {
     /// The upstream of this worker, shared by every route to it and by every configuration in which it is the same.
     pub(crate) fn of_worker(plan: &Arc<UpstreamPlan>, context: &WorkerContext) -> Rc<Self> {
-        let upstream = context.state(plan.identity(), || Self::new(plan, context));
+        let mut is_new = false;
+        let upstream = context.state(plan.identity(), || {
+            is_new = true;
+            Self::new(plan, context)
+        });
+        if is_new {
+            upstream.renew();
+            if upstream.is_first {
+                // As long as the upstream lives, which may be longer than this configuration.
+                let following =
+                    discovery::follow(Rc::downgrade(&upstream), plan.options.discovery.clone());
+                tokio::task::spawn_local(following);
+            }
+        }
         // The worker's tasks end with each configuration.
         let sweeper = Rc::clone(&upstream);
         context.spawn(async move { sweeper.sweep().await });
-        if let Some(check) = plan.options.health.clone()
-            && context.worker() == 0
-        {
-            for (number, server) in upstream.servers.iter().enumerate() {
-                let (server, status) = (Rc::clone(server), Arc::clone(&upstream.status));
-                let check = check.clone();
-                context.spawn(async move { health::watch(&check, &server, &status, number).await });
-            }
-        }
         upstream
     }
 
     fn new(plan: &Arc<UpstreamPlan>, context: &WorkerContext) -> Self {
         let figures = context.metrics().figures::<GatewayFigures>();
         let status = figures.upstream(plan, context.clock().now());
-        let pool = Pool::new(Connector::new(plan.connect()), plan.options.pool);
-        let counts = status.worker();
-        let servers = plan.servers.iter().enumerate().map(|(number, server)| {
-            let destination = pool.destination(&server.endpoint);
-            Rc::new(Server::new(destination, Arc::clone(&counts), number))
-        });
-        let names: Vec<_> = plan.servers.iter().map(ServerPlan::name).collect();
-        let weights = plan.servers.iter().map(|server| server.weight);
-        let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
-        // Workers with one seed would choose the same servers at the same time.
-        let seed = fastrand::u64(..);
+        let timeouts = &plan.options.timeouts;
         Self {
-            servers: servers.collect(),
-            balancer: RefCell::new(plan.options.balance.make(&weighted, seed)),
+            response_deadlines: Deadlines::start(timeouts.response),
+            idle_deadlines: Deadlines::start(timeouts.idle),
+            total_deadlines: timeouts.total.map(Deadlines::start),
+            hedge_deadlines: plan.options.hedge.map(Deadlines::start),
+            concurrency: plan.options.concurrency.as_ref().map(Concurrency::new),
+            connector: Rc::new(Connector::new(plan.connect())),
+            pool: Pool::new(Connector::new(plan.connect()), plan.options.pool),
+            set: RefCell::new(Rc::new(ServerSet {
+                version: 0,
+                servers: Vec::new(),
+                balancer: RefCell::new(plan.options.balance.make(&[], 0)),
+            })),
+            is_first: context.worker() == 0,
             budget: RefCell::new(RetryBudget::new(plan.options.retry.budget)),
+            name: Arc::from(plan.name.as_str()),
             plan: Arc::clone(plan),
             status,
         }
+    }
+
+    /// Opens a connection to a server, without TLS if it is one of `tcp://`.
+    pub(crate) async fn connect(
+        &self,
+        server: &Server,
+    ) -> Result<plimsoll_client::Connection, plimsoll_client::ConnectFailure> {
+        let endpoint = server.destination().endpoint();
+        self.connector.connect(endpoint, &SystemClock).await
+    }
+
+    pub(crate) const fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Closes idle connections that are too old, as long as the configuration holds.
@@ -92,45 +147,118 @@ impl Upstream {
         let mut interval = tokio::time::interval(Duration::from_secs(5));
         loop {
             interval.tick().await;
-            for server in &self.servers {
+            self.pool.sweep();
+            for server in &self.set().servers {
                 server.sweep();
             }
         }
     }
 
+    /// Has these servers from now on, on every worker.
+    fn set_servers(&self, servers: &[ServerPlan]) {
+        if self.status.set_servers(servers) {
+            self.renew();
+        }
+    }
+
+    /// The servers now.
+    fn set(&self) -> Rc<ServerSet> {
+        let set = self.set.borrow();
+        if set.version == self.status.version() {
+            return Rc::clone(&set);
+        }
+        drop(set);
+        self.renew()
+    }
+
+    /// Makes the set of the current roster; servers that stay keep their connections.
+    fn renew(&self) -> Rc<ServerSet> {
+        let roster = self.status.roster();
+        let old = Rc::clone(&self.set.borrow());
+        let options = &self.plan.options;
+        let servers = roster.servers.iter().map(|(plan, state)| {
+            let known = old.servers.iter().find(|it| it.id() == state.id());
+            if let Some(known) = known {
+                return Rc::clone(known);
+            }
+            let destination = self.pool.destination(&plan.endpoint);
+            let is_local = options.zone.is_none() || options.zone == plan.zone;
+            let server = Rc::new(Server::new(destination, Arc::clone(state), is_local));
+            if let Some(check) = options.health.clone()
+                && self.is_first
+            {
+                let connector = Rc::clone(&self.connector);
+                let watching = health::watch(check, connector, Rc::downgrade(&server));
+                tokio::task::spawn_local(watching);
+            }
+            server
+        });
+        let servers: Vec<_> = servers.collect();
+        let names: Vec<_> = roster.servers.iter().map(|(plan, _)| plan.name()).collect();
+        let weights = roster.servers.iter().map(|(plan, _)| plan.weight);
+        let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
+        // Workers with one seed would choose the same servers at the same time.
+        let balancer = options.balance.make(&weighted, fastrand::u64(..));
+        let set = Rc::new(ServerSet {
+            version: roster.version,
+            servers,
+            balancer: RefCell::new(balancer),
+        });
+        *self.set.borrow_mut() = Rc::clone(&set);
+        set
+    }
+
     /// The server for a request; `None` if none is available.
     ///
-    /// - `key`: what requests have in common that should reach the same server.
+    /// - `key`: hash of what requests have in common that should reach the same server; 0 without any.
     /// - `sticky`: the value of the cookie that names a server.
     /// - `tried`: servers that failed for this request; another one is preferred.
     pub(crate) fn choose(
         &self,
-        key: &[u8],
+        key: u64,
         sticky: Option<&str>,
         tried: &[usize],
         now: Instant,
     ) -> Option<Rc<Server>> {
+        let set = self.set();
+        if set.servers.is_empty() {
+            return None;
+        }
         let all = Available {
-            upstream: self,
+            options: &self.plan.options,
+            set: &set,
             tried,
             now,
             is_panicking: Cell::new(None),
+            is_local_enough: Cell::new(None),
         };
         if let Some(named) = sticky {
-            let mut servers = self.servers.iter().enumerate();
+            let mut servers = set.servers.iter().enumerate();
             let found = servers
                 .find(|(number, server)| server.cookie() == named && all.weight(*number) > 0.0);
             if let Some((_, server)) = found {
                 return Some(Rc::clone(server));
             }
         }
-        let key = if key.is_empty() { 0 } else { hash(key) };
-        let mut balancer = self.balancer.borrow_mut();
+        let mut balancer = set.balancer.borrow_mut();
         let chosen = balancer.choose(&all, key).or_else(|| {
             let again = Available { tried: &[], ..all };
             balancer.choose(&again, key)
         });
-        chosen.map(|number| Rc::clone(&self.servers[number]))
+        chosen.map(|number| Rc::clone(&set.servers[number]))
+    }
+
+    /// The server with a number that is [its own](Server::id), if it is still one.
+    pub(crate) fn server(&self, id: usize) -> Option<Rc<Server>> {
+        let set = self.set();
+        set.servers.iter().find(|it| it.id() == id).map(Rc::clone)
+    }
+
+    /// Whether any server gets requests.
+    pub(crate) fn is_available(&self, now: Instant) -> bool {
+        let set = self.set();
+        let mut servers = set.servers.iter();
+        servers.any(|server| server.state().weight(now, Duration::ZERO) > 0.0)
     }
 
     /// Counts a request towards the budget of retries.
@@ -141,63 +269,123 @@ impl Upstream {
     /// Takes one retry from the budget, if there is one.
     pub(crate) fn take_retry(&self, now: Instant) -> bool {
         let is_granted = self.budget.borrow_mut().withdraw(now);
-        self.status.count_retry(is_granted);
+        self.count(if is_granted {
+            Event::Retry
+        } else {
+            Event::RefusedRetry
+        });
         is_granted
     }
 
-    /// Notes a response or a failure of a server: it may be ejected, or be trusted again.
+    /// Takes one attempt from the budget of retries for a request whose first attempt is still waited for.
+    pub(crate) fn take_hedge(&self, now: Instant) -> bool {
+        let is_granted = self.budget.borrow_mut().withdraw(now);
+        if is_granted {
+            self.count(Event::Hedge);
+        }
+        is_granted
+    }
+
+    /// Counts an event.
+    pub(crate) fn count(&self, event: Event) {
+        self.status.count(event);
+    }
+
+    /// Whether the circuit breaker lets a request through.
+    pub(crate) fn permit(&self, now: Instant) -> bool {
+        self.status.permit(now)
+    }
+
+    /// Notes a response or a failure of a server: it may be ejected, or be trusted again, and the circuit breaker may open.
     pub(crate) fn observe(&self, server: &Server, is_failure: bool, now: Instant) {
+        self.status.note(is_failure, now);
         if let Some(ejection) = &self.plan.options.ejection {
-            self.status
-                .observe(server.number(), is_failure, ejection, now);
+            let ejected = || {
+                let set = self.set();
+                let ejected = set.servers.iter().filter(|it| it.state().is_ejected(now));
+                (ejected.count() + 1) as f64 / set.servers.len().max(1) as f64
+            };
+            server.state().observe(is_failure, ejected, ejection, now);
         }
     }
 }
 
 /// The servers as a balancer sees them at one moment.
 struct Available<'a> {
-    upstream: &'a Upstream,
+    options: &'a UpstreamOptions,
+    set: &'a ServerSet,
     tried: &'a [usize],
     now: Instant,
     /// Whether too few servers are healthy to heed health; computed once.
     is_panicking: Cell<Option<bool>>,
+    /// Whether the servers of the gateway's zone are enough; computed once.
+    is_local_enough: Cell<Option<bool>>,
 }
 
+/// The share of the local servers that have to be available for requests to stay in the zone.
+const LOCAL_SHARE: f64 = 0.5;
+
 impl Available<'_> {
+    /// The share of servers that are available, of those with a weight.
+    fn available_share(&self, is_meant: impl Fn(&Server) -> bool) -> f64 {
+        let (mut all, mut available) = (0_u32, 0_u32);
+        for server in &self.set.servers {
+            let state = server.state();
+            if !is_meant(server) || state.configured_weight() == 0 {
+                continue;
+            }
+            all += 1;
+            available += u32::from(state.weight(self.now, Duration::ZERO) > 0.0);
+        }
+        f64::from(available) / f64::from(all.max(1))
+    }
+
     fn is_panicking(&self) -> bool {
         if let Some(known) = self.is_panicking.get() {
             return known;
         }
-        let upstream = self.upstream;
-        let threshold = upstream.plan.options.panic_threshold;
-        let is_panicking = upstream.status.healthy_share(self.now) < threshold;
+        let is_panicking = self.available_share(|_| true) < self.options.panic_threshold;
         self.is_panicking.set(Some(is_panicking));
         is_panicking
+    }
+
+    /// Whether a server is left out because it is in another zone.
+    fn is_too_far(&self, server: &Server) -> bool {
+        if server.is_local() {
+            return false;
+        }
+        if let Some(known) = self.is_local_enough.get() {
+            return known;
+        }
+        let is_enough = self.available_share(Server::is_local) >= LOCAL_SHARE;
+        self.is_local_enough.set(Some(is_enough));
+        is_enough
     }
 }
 
 impl Servers for Available<'_> {
     fn len(&self) -> usize {
-        self.upstream.servers.len()
+        self.set.servers.len()
     }
 
     fn weight(&self, server: usize) -> f64 {
-        if self.tried.contains(&server) {
+        let server = &self.set.servers[server];
+        if self.tried.contains(&server.id()) || self.is_too_far(server) {
             return 0.0;
         }
-        let status = &self.upstream.status;
-        let weight = status.weight(server, self.now, self.upstream.plan.options.slow_start);
+        let state = server.state();
+        let weight = state.weight(self.now, self.options.slow_start);
         if weight > 0.0 || !self.is_panicking() {
             return weight;
         }
-        f64::from(status.configured_weight(server))
+        f64::from(state.configured_weight())
     }
 
     fn active(&self, server: usize) -> u32 {
-        self.upstream.servers[server].active()
+        self.set.servers[server].active()
     }
 
     fn latency(&self, server: usize) -> f64 {
-        self.upstream.servers[server].latency()
+        self.set.servers[server].latency()
     }
 }

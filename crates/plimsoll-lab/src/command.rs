@@ -14,7 +14,7 @@ const STDOUT_LIMIT: usize = 1024 * 1024;
 /// Most of what it complains that is shown, in bytes.
 const COMPLAINT_LIMIT: usize = 2 * 1024;
 
-/// How long it may take to end after being asked to.
+/// How long it may take to end after the signal.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A started command and whatever it starts; dropping it ends them all.

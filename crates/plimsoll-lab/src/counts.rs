@@ -1,7 +1,7 @@
 //! How many requests a trial made, read from what its tool printed.
 //!
 //! One file per format. A format recognises its own output, so a user does not name the tool; output
-//! that none recognises is an error that lists them, and then the server can be asked instead
+//! that none recognises is an error that lists them, and then the server's count can be read instead
 //! ([`stub_status`]).
 
 mod ab;
@@ -25,7 +25,7 @@ pub struct Tally {
     pub ok: u64,
     /// Requests without a complete response; those cut off by the end of the run are not failures.
     pub failed: u64,
-    /// Complete responses per second, as far as the tool tells.
+    /// Complete responses per second, if the tool reports them.
     pub requests_per_second: Option<f64>,
     /// Mean latency in microseconds.
     pub mean_us: Option<f64>,

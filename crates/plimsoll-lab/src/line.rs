@@ -1,6 +1,6 @@
 //! The load line: the highest rate at which a service keeps its objectives.
 //!
-//! [`search()`] is the search, pure: it asks for windows of load at a rate and is told what they came
+//! [`search()`] is the search, pure: it requests windows of load at a rate and gets what they came
 //! to. [`line()`] answers it with runs of plimsoll's own load in an open loop and puts everything
 //! together in a [`Line`], which [`to_text`], [`to_json`] and [`to_html`] encode. What the windows
 //! cost and how long answers took in them gives the knee and a fit of the Universal Scalability Law.
@@ -39,6 +39,6 @@ pub use crate::line::objective::{ObjectiveError, parse_objective};
 pub use crate::line::outcome::{Line, Window};
 pub use crate::line::plan::LinePlan;
 pub use crate::line::run::{Event, LineError, line};
-pub use crate::line::search::{Asked, Ended, Found, Purpose, SearchPlan, Seen, search};
+pub use crate::line::search::{Ended, Found, Purpose, SearchPlan, Seen, WindowPlan, search};
 pub use crate::line::text::to_text;
 pub use crate::line::usl::{Usl, fit_usl};

@@ -34,11 +34,10 @@ pub use crate::matrix::html::to_html;
 pub use crate::matrix::json::{SCHEMA, to_json};
 pub use crate::matrix::order::{Cell, Turn, turns};
 pub use crate::matrix::outcome::{CellResult, Figure, Matrix, Winner};
-pub use crate::matrix::plan::{
-    Limited, LoadPlan, Loader, MatrixPlan, ProcessPlan, SizePlan, TargetPlan, compile,
-};
+pub use crate::matrix::plan::{Limited, LoadPlan, Loader, MatrixPlan, SizePlan, compile};
 pub use crate::matrix::run::{Event, MatrixError, RunOptions, run};
 pub use crate::matrix::store::{Store, StoreError};
 pub use crate::matrix::text::to_text;
 pub use crate::matrix::trial::{Figures, Outcome, Trial};
 pub use crate::matrix::usage::Usage;
+pub use crate::plans::{ProcessPlan, TargetPlan};

@@ -25,11 +25,11 @@ pub enum ProbeError {
     /// No connection, or no complete response.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// A page was asked for and something else came.
+    /// Something else came than a page.
     #[error("the server answered with status {0}")]
     Status(u16),
     /// Pages are read without TLS only.
-    #[error("`{0}` is not asked for pages, only http")]
+    #[error("`{0}` cannot be fetched, only http")]
     Scheme(String),
     /// Not a URL of HTTP.
     #[error(transparent)]
@@ -44,12 +44,12 @@ pub enum ProbeError {
 
 /// Whether the server behind `url` answers: any response for `http`, a connection for `https`.
 pub(crate) fn answers(url: &Url, timeout: Duration) -> Result<(), ProbeError> {
-    let asked = if url.scheme() == "https" {
+    let request = if url.scheme() == "https" {
         wait_for(async { connect(&without_tls(url)?, timeout, None).await.map(drop) })
     } else {
         ask(url, timeout).map(drop)
     };
-    match asked {
+    match request {
         // Too much of an answer is one too.
         Err(ProbeError::Failed(failure)) if failure.kind == FailureKind::TooLarge => Ok(()),
         other => other,
@@ -70,12 +70,12 @@ pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> 
     }
 }
 
-/// What is asked for, and how.
-pub(crate) struct Asked<'a> {
+/// What is requested, and how.
+pub(crate) struct ProbeRequest<'a> {
     pub(crate) url: &'a Url,
     /// Fields beside those that every request has.
     pub(crate) fields: &'a [(String, String)],
-    /// For `https`, which cannot be asked without.
+    /// For `https`, which needs it.
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Of the whole; a profile is answered once it has been taken.
     pub(crate) timeout: Duration,
@@ -84,11 +84,11 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The whole content of the answer, if its status is 200.
-pub(crate) fn content(asked: &Asked<'_>) -> Result<Vec<u8>, ProbeError> {
-    if asked.url.scheme() != "http" && asked.tls.is_none() {
-        return Err(ProbeError::Scheme(asked.url.scheme().to_owned()));
+pub(crate) fn content(request: &ProbeRequest<'_>) -> Result<Vec<u8>, ProbeError> {
+    if request.url.scheme() != "http" && request.tls.is_none() {
+        return Err(ProbeError::Scheme(request.url.scheme().to_owned()));
     }
-    match ask_for(asked)? {
+    match send(request)? {
         Answer {
             status: 200,
             content,
@@ -115,7 +115,7 @@ impl ResponseSink for Answer {
 }
 
 fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
-    ask_for(&Asked {
+    send(&ProbeRequest {
         url,
         fields: &[],
         tls: None,
@@ -124,11 +124,11 @@ fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
     })
 }
 
-fn ask_for(asked: &Asked<'_>) -> Result<Answer, ProbeError> {
-    let (endpoint, timeout) = (Endpoint::try_from(asked.url)?, asked.timeout);
-    let mut fields = asked.fields.to_vec();
+fn send(request: &ProbeRequest<'_>) -> Result<Answer, ProbeError> {
+    let (endpoint, timeout) = (Endpoint::try_from(request.url)?, request.timeout);
+    let mut fields = request.fields.to_vec();
     fields.push(("connection".to_owned(), "close".to_owned()));
-    let request = Request::encode(
+    let encoded = Request::encode(
         "GET",
         endpoint.path_and_query(),
         endpoint.authority(),
@@ -136,16 +136,16 @@ fn ask_for(asked: &Asked<'_>) -> Result<Answer, ProbeError> {
         None,
     )?;
     let limits = Limits {
-        body_bytes: asked.limit,
+        body_bytes: request.limit,
         ..Limits::default()
     };
     wait_for(async {
-        let connection = connect(&endpoint, timeout, asked.tls.clone()).await?;
+        let connection = connect(&endpoint, timeout, request.tls.clone()).await?;
         let begun = SystemClock.now();
         let mut answer = Answer::default();
         Http1::new(connection.stream, limits, begun)
             .exchange(
-                &request,
+                &encoded,
                 begun,
                 begun + timeout,
                 &ReadBuffer::new(),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_refused() {
+    fn a_port_without_a_server_is_refused() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         drop(listener);
@@ -272,9 +272,6 @@ mod tests {
         let url = format!("https://{}/", listener.local_addr().unwrap());
         answers(&url.parse().unwrap(), TIMEOUT).unwrap();
         let error = fetch(&url.parse().unwrap(), TIMEOUT).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`https` is not asked for pages, only http"
-        );
+        assert_eq!(error.to_string(), "`https` cannot be fetched, only http");
     }
 }

@@ -36,7 +36,7 @@ pub enum ServerError {
         command: String,
         /// How it ended.
         status: std::process::ExitStatus,
-        /// What was asked.
+        /// The request.
         url: String,
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
@@ -47,7 +47,7 @@ pub enum ServerError {
     NeverReady {
         /// Its command line.
         command: String,
-        /// What was asked.
+        /// The request.
         url: String,
         /// What the last attempt came to.
         #[source]
@@ -62,7 +62,7 @@ pub enum ServerError {
     AlreadyThere {
         /// Its command line.
         command: String,
-        /// What was asked.
+        /// The request.
         url: String,
     },
     /// The system failed us.
@@ -70,11 +70,11 @@ pub enum ServerError {
     Wait {
         /// Its command line.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         cause: io::Error,
     },
-    /// It serves, but what it costs cannot be told.
+    /// It serves, but its cost cannot be measured.
     #[error("cannot measure the server `{command}`")]
     Unobservable {
         /// Its command line.
@@ -91,7 +91,7 @@ pub enum ServerError {
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
-    /// The user asked to stop.
+    /// The user stopped it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Its processes, to be sampled, where the platform can tell.
+    /// Its processes, to be sampled, where the platform has /proc.
     pub(crate) fn tree(&mut self) -> Option<&mut ProcessTree> {
         self.tree.as_mut().ok()
     }
@@ -130,7 +130,7 @@ impl Running {
         on_own_lines(&self.command.complaint())
     }
 
-    /// Why a trial could not tell what it cost.
+    /// Why a trial has no cost.
     pub(crate) fn unmeasured(self) -> ServerError {
         match self.tree {
             Err(cause) => ServerError::Unobservable {
@@ -168,7 +168,7 @@ pub(crate) fn start(
     let clock = SystemClock;
     let deadline = clock.now() + READY_WITHIN;
     loop {
-        if interrupt.is_asked() {
+        if interrupt.is_set() {
             return Err(ServerError::Interrupted);
         }
         match command.wait(PAUSE) {

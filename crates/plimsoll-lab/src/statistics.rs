@@ -2,10 +2,13 @@
 //!
 //! Pure and seeded: the same samples and the same seed give the same interval.
 
+mod slope;
+
 mod tails;
 
 use std::fmt;
 
+pub use self::slope::{Slope, theil_sen};
 use self::tails::{normal_tail, student_quantile};
 
 /// The median: the middle value, or the mean of the two middle ones.
@@ -129,9 +132,9 @@ pub enum RatioError {
 /// Which setting of a [`Bootstrap`] is out of range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BadSettings {
-    /// The level that was asked for.
+    /// The wanted level.
     pub level: f64,
-    /// The number of resamples that was asked for.
+    /// The wanted number of resamples.
     pub resamples: usize,
 }
 

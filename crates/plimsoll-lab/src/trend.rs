@@ -45,14 +45,14 @@ pub struct Series {
     pub changes: Vec<Change>,
 }
 
-/// The fewest results of which a step can be told from chance: orders of fewer are too few.
+/// The fewest results in which a step stands out from chance: orders of fewer are too few.
 pub const LEAST_RESULTS: usize = 10;
 
 /// Why results have no trend.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrendError {
     /// They are too few.
-    #[error("{found} results are too few: a step can be told from chance from {LEAST_RESULTS} on")]
+    #[error("{found} results are too few: a step stands out from chance from {LEAST_RESULTS} on")]
     Few {
         /// How many there are.
         found: usize,

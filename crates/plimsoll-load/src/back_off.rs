@@ -1,4 +1,4 @@
-//! How long whoever opens connections rests after some that were of no use.
+//! How long a worker rests after connections that were of no use.
 //!
 //! Pure: moments and the seed are given; nothing here waits or reads a clock.
 

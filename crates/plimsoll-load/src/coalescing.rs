@@ -5,7 +5,7 @@
 //! generator by each of them, to send a single request. Both sides then spend more on that than on
 //! the requests. After the sleep one read takes several answers, and one write has what follows them.
 //!
-//! That holds where answers come one by one, which is tried again and again: for a while nobody
+//! That holds where answers come one by one, which is tried again and again: for a while there is no
 //! sleeps, and what a wake-up brings is counted. Where a server sends many at once anyway, a sleep
 //! would only tear them apart.
 //!
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// What a worker is told to do after these latencies, in µs, of which each wake-up brings one.
+    /// The sleep of a worker after these latencies, in µs, of which each wake-up brings one.
     fn after(latencies: impl IntoIterator<Item = u64>) -> Option<Duration> {
         let coalescing = Coalescing::default();
         let mut last = None;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_before_the_server_is_known() {
+    fn no_reader_sleeps_before_the_server_is_known() {
         assert_eq!(after([]), None);
         assert_eq!(after(repeat_n(10_000, 20)), None);
     }

@@ -150,7 +150,7 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
     Tick {
         at: *at,
         length,
-        // Workers hand over a moment after a second is full, so its end tells nothing.
+        // Workers hand over a moment after a second is full, so its end decides nothing.
         warm_up: last + length / 2 < warm_up,
         grace: *grace,
         ok: counts.ok + counts.warm_up,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_told_once_every_worker_has_handed_it_over() {
+    fn a_second_is_reported_once_every_worker_has_handed_it_over() {
         let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
         let mut oks = |worker, millis, ok, is_last| {
             let (_, seconds) = collector.take(published(worker, millis, ok, is_last));
@@ -210,9 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_part_of_a_second_is_told_once_for_all_workers() {
+    fn the_last_part_of_a_second_is_reported_once_for_all_workers() {
         let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
-        let mut told = Vec::new();
+        let mut ticks_seen = Vec::new();
         for (worker, millis, is_last) in [
             (0, 1000, false),
             (1, 1000, false),
@@ -221,13 +221,13 @@ mod tests {
         ] {
             let (_, seconds) = collector.take(published(worker, millis, 10, is_last));
             let ticks = seconds.iter().map(|second| &second.tick);
-            told.extend(ticks.map(|tick| (tick.ok, tick.length.as_millis())));
+            ticks_seen.extend(ticks.map(|tick| (tick.ok, tick.length.as_millis())));
         }
-        assert_eq!(told, [(20, 1000), (20, 501)]);
+        assert_eq!(ticks_seen, [(20, 1000), (20, 501)]);
     }
 
     #[test]
-    fn a_second_of_the_warm_up_is_marked_although_it_is_told_a_moment_later() {
+    fn a_second_of_the_warm_up_is_marked_although_it_is_reported_a_moment_later() {
         let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_secs(1));
         let marks: Vec<_> = [1001, 2001, 2500]
             .into_iter()

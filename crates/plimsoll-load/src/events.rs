@@ -16,10 +16,9 @@ use tokio::sync::Notify;
 
 use crate::back_off::BackOff;
 use crate::pace::{Gate, Start};
-use crate::plain::add_phases;
 use crate::user::Recorder;
 
-/// Of a content type that is not that of a stream, what is told.
+/// Bytes of a foreign content type that are reported.
 const MOST_OF_TYPE: usize = 100;
 
 /// When a stream that is open is given up: not while a run lasts.
@@ -51,7 +50,7 @@ pub(crate) struct EventStream {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     /// The response has not begun.
-    Asked,
+    Requested,
     /// The response is another one.
     Other,
     /// The response should be a stream and is none.
@@ -70,7 +69,7 @@ impl EventStream {
             gate,
             recorder,
             decoder: Decoder::new(limits),
-            stage: Stage::Asked,
+            stage: Stage::Requested,
             start: None,
             request: None,
             asked_at: now,
@@ -82,7 +81,7 @@ impl EventStream {
         }
     }
 
-    /// A stream is about to be asked for.
+    /// A stream is about to be requested.
     ///
     /// - `request`: the position of the request; an ID says nothing to another one.
     pub(crate) fn begin(&mut self, start: &Start, request: usize) {
@@ -95,10 +94,10 @@ impl EventStream {
         self.begin_again();
     }
 
-    /// The same stream is asked for once more, the response before having been none.
+    /// The same stream is requested once more, the response before having been none.
     pub(crate) fn begin_again(&mut self) {
         self.decoder.restart();
-        self.stage = Stage::Asked;
+        self.stage = Stage::Requested;
         self.counted = 0;
         self.has_events = false;
         self.is_told = false;
@@ -130,7 +129,7 @@ impl EventStream {
             _ => Stage::Other,
         };
         if status == 204 {
-            // It wants nobody back: whoever comes next is somebody else (section 9.2.3).
+            // It must not reconnect: the next request is another client's (section 9.2.3).
             self.decoder.forget();
         }
     }
@@ -141,7 +140,7 @@ impl EventStream {
     pub(crate) fn opened(&mut self, mut exchange: Exchange, opening: &Opening) {
         let Some(start) = self.start else { return };
         self.is_told = true;
-        add_phases(&mut exchange.phases, &opening.phases);
+        exchange.phases.add(&opening.phases);
         exchange.done = opening.done;
         exchange.outcome = Ok(opening.status);
         self.recorder.finish(&start, &exchange);
@@ -150,14 +149,14 @@ impl EventStream {
         }
     }
 
-    /// Takes a piece of the content; tells if the response has to be given up.
+    /// Takes a piece of the content; returns whether the response has to be given up.
     ///
     /// - `http3`: the connection, over HTTP/3: its datagrams are counted, not what is in them.
     pub(crate) fn content(&mut self, piece: &[u8], http3: Option<&Http3>) -> bool {
         match self.stage {
             Stage::Open => {}
             Stage::Refused(_) | Stage::Broken(_) => return true,
-            Stage::Asked | Stage::Other => return false,
+            Stage::Requested | Stage::Other => return false,
         }
         let now = SystemClock.now();
         let is_counted = self.recorder.is_in_window(now) && !self.gate.is_stopping();
@@ -226,7 +225,7 @@ impl EventStream {
         };
         if self.was_opened() {
             if !self.is_told {
-                // It broke before whoever reads it could say that it was opened.
+                // It broke before its reader could say that it was opened.
                 let mut phases = phases;
                 for phase in [Phase::Send, Phase::Wait, Phase::Receive] {
                     phases.set(phase, phases.get(phase).unwrap_or_default());
@@ -248,7 +247,7 @@ impl EventStream {
         if let Stage::Refused(failure) = &self.stage {
             outcome = Some(Err(failure.clone()));
         }
-        add_phases(&mut exchange.phases, &phases);
+        exchange.phases.add(&phases);
         exchange.done = done;
         exchange.bytes_sent += traffic.0;
         exchange.bytes_received += traffic.1;
@@ -268,7 +267,7 @@ impl EventStream {
         }
     }
 
-    /// Counts that the stream is over; tells how long to leave its server alone.
+    /// Counts that the stream is over; returns how long to leave its server alone.
     ///
     /// - `outcome`: that its server ended it, or why it broke; `None` if it was given up or left.
     fn over(
@@ -277,10 +276,10 @@ impl EventStream {
         (sent, received): (u64, u64),
         done: Instant,
     ) -> Duration {
-        let stage = std::mem::replace(&mut self.stage, Stage::Asked);
+        let stage = std::mem::replace(&mut self.stage, Stage::Requested);
         let now = SystemClock.now();
         if self.gate.in_window(now) {
-            // Heads, frames and the request, which nobody counted as they came.
+            // Heads, frames and the request, which were not counted as they came.
             let uncounted = received.saturating_sub(self.counted);
             self.recorder.traffic(now, sent, uncounted);
             match (&stage, outcome) {
@@ -341,7 +340,7 @@ impl From<Result<Completed, Incomplete>> for Response {
     }
 }
 
-/// What that means for whoever asked.
+/// What that means for the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Concluded {
     pub(crate) done: Instant,
@@ -371,7 +370,7 @@ impl Reading<'_> {
         }
     }
 
-    pub(crate) fn tell_opening(&mut self, opening: &Opening) {
+    pub(crate) fn report_opening(&mut self, opening: &Opening) {
         if self.stream.was_opened() {
             self.stream.opened(self.exchange.clone(), opening);
             self.turn.take(&self.turn.is_open);
@@ -402,7 +401,7 @@ impl Http3Parts for Reading<'_> {
     }
 
     fn opened(&mut self, opening: &Opening) {
-        self.tell_opening(opening);
+        self.report_opening(opening);
     }
 
     fn content(&mut self, piece: &[u8]) {
@@ -410,7 +409,7 @@ impl Http3Parts for Reading<'_> {
     }
 }
 
-/// What whoever waits for a response has to know of it meanwhile.
+/// What the reader of a response has to know of it meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     is_open: Cell<bool>,

@@ -1,4 +1,4 @@
-//! What can make a measurement say something else than it seems to, told from the measurement itself.
+//! What can make a measurement misleading, found in the measurement itself.
 //!
 //! Pure: figures of a run in, sentences for its readers out.
 
@@ -32,9 +32,9 @@ const PACED_BYTES: u64 = 32 * 1024;
 
 /// Every hazard that `run` shows.
 ///
-/// - `stream_limit`: the fewest streams that a server allows at a time, where that is fewer than asked for.
+/// - `stream_limit`: the fewest streams that a server allows at a time, where that is fewer than configured.
 /// - `surplus`: responses behind which more bytes came than they announce.
-pub(crate) fn told(
+pub(crate) fn warnings(
     run: &RunSummary,
     endpoints: usize,
     stream_limit: Option<usize>,
@@ -108,10 +108,10 @@ fn longer_than_announced(surplus: u64) -> Option<String> {
 }
 
 /// RFC 9113, section 5.1.2: `SETTINGS_MAX_CONCURRENT_STREAMS`.
-fn streams(asked: usize, limit: Option<usize>) -> Option<String> {
+fn streams(wanted: usize, limit: Option<usize>) -> Option<String> {
     let limit = limit?;
     Some(format!(
-        "the server allows {limit} streams at a time on a connection, fewer than the {asked} of -p: no more \
+        "the server allows {limit} streams at a time on a connection, fewer than the {wanted} of -p: no more \
          were under way. Open more connections (-c), or lower -p to {limit}"
     ))
 }
@@ -187,26 +187,26 @@ mod tests {
     #[test]
     fn local_ports_run_out() {
         let minute = Duration::from_mins(1);
-        let told = |opened, window, endpoints| ports(Some(28_232), opened, window, endpoints);
-        assert!(told(20_000, minute, 1).is_some());
-        assert_eq!(told(20_000, minute, 2), None);
-        assert_eq!(told(64, minute, 1), None);
+        let warning = |opened, window, endpoints| ports(Some(28_232), opened, window, endpoints);
+        assert!(warning(20_000, minute, 1).is_some());
+        assert_eq!(warning(20_000, minute, 2), None);
+        assert_eq!(warning(64, minute, 1), None);
         // In ten minutes a tenth of them are held.
-        assert_eq!(told(100_000, minute * 10, 1), None);
+        assert_eq!(warning(100_000, minute * 10, 1), None);
         assert_eq!(ports(None, 1_000_000, minute, 1), None);
     }
 
     #[test]
     fn two_sides_that_leave_no_core_idle_wait_for_each_other() {
-        let told = |co_located, target, generator, cores| {
+        let warning = |co_located, target, generator, cores| {
             oversubscribed(co_located, target, generator, cores).is_some()
         };
-        assert!(told(true, Some(100.0), Some(95.0), 2));
-        assert!(!told(true, Some(100.0), Some(80.0), 2));
-        assert!(!told(true, Some(100.0), Some(95.0), 4));
+        assert!(warning(true, Some(100.0), Some(95.0), 2));
+        assert!(!warning(true, Some(100.0), Some(80.0), 2));
+        assert!(!warning(true, Some(100.0), Some(95.0), 4));
         // On two machines they do not.
-        assert!(!told(false, Some(100.0), Some(95.0), 2));
-        assert!(!told(true, None, Some(199.0), 2));
+        assert!(!warning(false, Some(100.0), Some(95.0), 2));
+        assert!(!warning(true, None, Some(199.0), 2));
     }
 
     fn conditions() -> Conditions {
@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_that_are_paced_on_the_loopback_are_told() {
+    fn large_answers_that_are_paced_on_the_loopback_are_reported() {
         let mut conditions = conditions();
         conditions.congestion_control = Some("bbr".into());
         conditions.co_located = Some(true);
         assert_eq!(paced(&conditions, 0, 0), None);
         assert_eq!(paced(&conditions, 140 * 1_000, 1_000), None);
-        let told = paced(&conditions, 1_000 * 102_400, 1_000);
-        assert!(told.is_some_and(|told| told.starts_with("the system's bbr paces")));
+        let warning = paced(&conditions, 1_000 * 102_400, 1_000);
+        assert!(warning.is_some_and(|warning| warning.starts_with("the system's bbr paces")));
         conditions.congestion_control = Some("cubic".into());
         assert_eq!(paced(&conditions, 1_000 * 102_400, 1_000), None);
         conditions.congestion_control = Some("bbr".into());
@@ -231,41 +231,41 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_in_a_smaller_group_than_the_machine_is_told() {
+    fn a_generator_in_a_smaller_group_than_the_machine_is_reported() {
         let mut conditions = conditions();
         conditions.cores = 4;
         conditions.limits.cpus = Some(1.5);
-        let told = limits(&conditions);
-        assert!(told.is_some_and(|told| told.contains("1.50 of 4 cores")));
+        let warning = limits(&conditions);
+        assert!(warning.is_some_and(|warning| warning.contains("1.50 of 4 cores")));
         conditions.limits.cpus = Some(4.0);
         assert_eq!(limits(&conditions), None);
     }
 
     #[test]
     fn a_peak_at_forty_milliseconds_is_that_of_delayed_acknowledgements() {
-        let told = |values: &[(u64, u64)]| {
+        let warning = |values: &[(u64, u64)]| {
             delayed_acknowledgements(&latency(values), &Histogram::new()).is_some()
         };
-        assert!(told(&[(300, 9_900), (41_000, 60), (43_500, 40)]));
+        assert!(warning(&[(300, 9_900), (41_000, 60), (43_500, 40)]));
         // A tail that passes by there is none.
-        assert!(!told(&[
+        assert!(!warning(&[
             (300, 9_900),
             (25_000, 60),
             (41_000, 60),
             (60_000, 60)
         ]));
         // Nor is a target that takes 40 ms for all.
-        assert!(!told(&[(41_000, 10_000)]));
-        assert!(!told(&[(300, 100_000), (41_000, 4)]));
-        assert!(!told(&[]));
+        assert!(!warning(&[(41_000, 10_000)]));
+        assert!(!warning(&[(300, 100_000), (41_000, 4)]));
+        assert!(!warning(&[]));
     }
 
     #[test]
-    fn content_that_always_comes_forty_milliseconds_after_its_head_is_told() {
+    fn content_that_always_comes_forty_milliseconds_after_its_head_is_reported() {
         // Python's http.server: two writes for each response, and p50 is 44 ms.
         let receive = latency(&[(42_500, 986), (200, 14)]);
-        let told = delayed_acknowledgements(&latency(&[(44_000, 986), (1_500, 14)]), &receive);
-        assert!(told.is_some_and(|told| told.starts_with("in 986 of 1000 responses")));
+        let warning = delayed_acknowledgements(&latency(&[(44_000, 986), (1_500, 14)]), &receive);
+        assert!(warning.is_some_and(|warning| warning.starts_with("in 986 of 1000 responses")));
         // A target that takes 40 ms to its first byte.
         let slow = latency(&[(44_000, 1_000)]);
         assert_eq!(
@@ -278,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn fewer_streams_than_asked_for_are_told() {
+    fn fewer_streams_than_requested_are_reported() {
         assert_eq!(streams(500, None), None);
-        let told = streams(500, Some(128)).unwrap();
+        let warning = streams(500, Some(128)).unwrap();
         assert!(
-            told.contains("128 streams") && told.contains("500"),
-            "{told}"
+            warning.contains("128 streams") && warning.contains("500"),
+            "{warning}"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Judges thresholds while a run goes on: each second, so that a breach can end it.
 //!
 //! A threshold over the whole run is judged in the end by the summary, and on the way only if its
-//! breach ends the run. One over a stretch is judged by each stretch that is full; the worst is told.
+//! breach ends the run. One over a stretch is judged by each stretch that is full; the worst is reported.
 //! Histograms of past seconds are kept as their occupied buckets, for the longest stretch.
 
 use std::collections::VecDeque;

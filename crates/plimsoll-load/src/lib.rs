@@ -51,6 +51,8 @@ mod hazards;
 
 pub mod harness;
 
+pub mod scenario;
+
 pub mod conditions;
 pub mod target;
 

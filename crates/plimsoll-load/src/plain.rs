@@ -95,7 +95,7 @@ impl PlainUser {
         match Box::pin(connecting).await {
             Ok(connection) => {
                 recorder.connection_opened();
-                add_phases(&mut exchange.phases, &connection.phases);
+                exchange.phases.add(&connection.phases);
                 exchange.peer = connection.peer;
                 let now = SystemClock.now();
                 let certificate_days = if plan.expectations.needs_certificate() {
@@ -115,7 +115,7 @@ impl PlainUser {
                 Ok(())
             }
             Err(error) => {
-                add_phases(&mut exchange.phases, &error.phases);
+                exchange.phases.add(&error.phases);
                 exchange.outcome = Err(error.failure);
                 exchange.done = SystemClock.now();
                 self.back_off.refused(start.started);
@@ -164,7 +164,7 @@ impl PlainUser {
         let response = match opening.await {
             Err(incomplete) => Response::Failed(incomplete),
             Ok(mut opened) => {
-                reading.tell_opening(&opened.opening);
+                reading.report_opening(&opened.opening);
                 let is_stream = reading.stream.was_opened();
                 let patience = (!is_stream).then_some(deadline);
                 let http = &mut open.http;
@@ -291,7 +291,7 @@ impl VirtualUser for PlainUser {
                     open.idle_since = done;
                     open.has_carried = true;
                     back_off.carried();
-                    add_phases(&mut exchange.phases, &completed.phases);
+                    exchange.phases.add(&completed.phases);
                     exchange.bytes_sent += completed.bytes_sent;
                     exchange.bytes_received += completed.bytes_received;
                     exchange.done = done;
@@ -306,7 +306,7 @@ impl VirtualUser for PlainUser {
                         && incomplete.failure.retry == Retry::IfReused
                         && is_safe(request);
                     let Incomplete { done, failure, .. } = incomplete;
-                    add_phases(&mut exchange.phases, &incomplete.phases);
+                    exchange.phases.add(&incomplete.phases);
                     exchange.bytes_sent += incomplete.bytes_sent;
                     exchange.bytes_received += incomplete.bytes_received;
                     exchange.done = done;
@@ -326,7 +326,7 @@ impl VirtualUser for PlainUser {
             if !reusable {
                 connections[endpoint] = None;
             }
-            // A server that asks who is there is told so in the same exchange.
+            // A server that demands credentials gets them in the same exchange.
             if exchange.outcome.is_ok()
                 && session
                     .as_mut()
@@ -356,11 +356,4 @@ impl VirtualUser for PlainUser {
 /// Whether the request may be sent twice: its method is safe (RFC 9110, section 9.2.1).
 fn is_safe(request: &Request) -> bool {
     matches!(request.method(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
-}
-
-/// Notes how long further phases took, on top of what is there.
-pub(crate) fn add_phases(all: &mut Phases, more: &Phases) {
-    for (phase, duration) in more.iter() {
-        all.set(phase, all.get(phase).unwrap_or_default() + duration);
-    }
 }

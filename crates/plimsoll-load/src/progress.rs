@@ -17,9 +17,9 @@ pub(crate) struct Progress {
     latency_nanos: AtomicU64,
 }
 
-/// What a worker tells now and then: of the measured window, until then.
+/// What a worker reports now and then: of the measured window, until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Told {
+pub(crate) struct ProgressReport {
     /// Complete responses.
     pub(crate) ok: u64,
     /// Everything that an objective on errors counts.
@@ -29,7 +29,7 @@ pub(crate) struct Told {
     pub(crate) latency_nanos: u64,
 }
 
-impl Told {
+impl ProgressReport {
     /// Adds what `interval` counted.
     pub(crate) fn add(&mut self, interval: &Interval) {
         self.ok += interval.counts.ok;
@@ -38,7 +38,7 @@ impl Told {
         self.latency_nanos += interval.latency_nanos;
     }
 
-    /// Adds what another worker told.
+    /// Adds another worker's report.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.ok += other.ok;
         self.errors += other.errors;
@@ -80,17 +80,17 @@ impl Progress {
     }
 
     /// What was counted until now. Only its worker may call this.
-    pub(crate) fn tell(&self, told: Told) {
-        self.ok.store(told.ok, Ordering::Relaxed);
-        self.errors.store(told.errors, Ordering::Relaxed);
-        self.latencies.store(told.latencies, Ordering::Relaxed);
+    pub(crate) fn report(&self, report: ProgressReport) {
+        self.ok.store(report.ok, Ordering::Relaxed);
+        self.errors.store(report.errors, Ordering::Relaxed);
+        self.latencies.store(report.latencies, Ordering::Relaxed);
         self.latency_nanos
-            .store(told.latency_nanos, Ordering::Relaxed);
+            .store(report.latency_nanos, Ordering::Relaxed);
     }
 
-    /// What was told last.
-    pub(crate) fn told(&self) -> Told {
-        Told {
+    /// The last report.
+    pub(crate) fn last(&self) -> ProgressReport {
+        ProgressReport {
             ok: self.ok.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
             latencies: self.latencies.load(Ordering::Relaxed),
@@ -106,37 +106,38 @@ impl Progress {
     }
 }
 
-/// How a run is ended early: asked once it lets exchanges under way finish, twice it does not wait.
+/// How a run is ended early: set once it lets exchanges under way finish, twice it does not wait.
 #[derive(Debug, Default)]
 pub struct Interrupt {
-    asked: AtomicU8,
+    signals: AtomicU8,
     called_off: AtomicBool,
 }
 
 impl Interrupt {
     /// Asks the run to end; the second time at once.
     pub fn ask(&self) {
-        let asked = self.asked.load(Ordering::Relaxed);
-        self.asked.store(asked.saturating_add(1), Ordering::Relaxed);
+        let signals = self.signals.load(Ordering::Relaxed);
+        self.signals
+            .store(signals.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Ends the run because of what it found, not because somebody asked.
+    /// Ends the run because of what it found, without a user's signal.
     pub(crate) fn call_off(&self) {
         self.called_off.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the user asked the run to end.
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) > 0
+    /// Whether the user wants the run to end.
+    pub fn is_set(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) > 0
     }
 
     /// Whether the run is to end, for whatever reason.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_asked() || self.called_off.load(Ordering::Relaxed)
+        self.is_set() || self.called_off.load(Ordering::Relaxed)
     }
 
-    /// Whether it was asked to end without waiting.
+    /// Whether it has to end without waiting.
     pub fn is_urgent(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) > 1
+        self.signals.load(Ordering::Relaxed) > 1
     }
 }

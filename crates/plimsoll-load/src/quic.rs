@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use crate::back_off::BackOff;
 use crate::events::{EventStream, NEVER, Reading, Response, Turn};
 use crate::pace::{Finished, Start};
-use crate::plain::{Shared, add_phases};
+use crate::plain::Shared;
 use crate::source::RequestSource;
 use crate::user::{Recorder, VirtualUser};
 
@@ -52,7 +52,7 @@ struct Link {
     back_off: RefCell<BackOff>,
 }
 
-/// One connection, opened by whoever needs it first while the others wait.
+/// One connection, opened by the first that needs it while the others wait.
 type Opening = OnceCell<Result<Open, Failure>>;
 
 #[derive(Debug, Clone)]
@@ -186,7 +186,7 @@ impl QuicUser {
         });
         let opened = opened.await.clone();
         match own {
-            Some(phases) => add_phases(&mut exchange.phases, &phases),
+            Some(phases) => exchange.phases.add(&phases),
             None => blocked(exchange, begun, SystemClock.now()),
         }
         match opened {
@@ -300,14 +300,14 @@ impl QuicUser {
             }
             match result {
                 Ok(completed) => {
-                    add_phases(&mut exchange.phases, &completed.phases);
+                    exchange.phases.add(&completed.phases);
                     exchange.bytes_sent += completed.bytes_sent;
                     exchange.bytes_received += completed.bytes_received;
                     exchange.done = completed.done;
                     exchange.outcome = Ok(completed.status);
                     let link = &self.connection.links[endpoint];
                     link.back_off.borrow_mut().carried();
-                    // A server that asks who is there is told so in the same exchange.
+                    // A server that demands credentials gets them in the same exchange.
                     let session = self.session.as_mut();
                     if session.is_some_and(|session| session.wants_again()) {
                         continue;
@@ -317,7 +317,7 @@ impl QuicUser {
                 Err(incomplete) => {
                     exchange.bytes_sent += incomplete.bytes_sent;
                     exchange.bytes_received += incomplete.bytes_received;
-                    // The last request that a leaving server will look at is not told to us, so its
+                    // The last request that a leaving server will look at is not announced, so its
                     // leaving and its rejections are all there is to go by.
                     let may_repeat = match incomplete.failure.retry {
                         Retry::Safe => true,
@@ -328,7 +328,7 @@ impl QuicUser {
                     if may_repeat && attempts < MOST_ATTEMPTS {
                         continue;
                     }
-                    add_phases(&mut exchange.phases, &incomplete.phases);
+                    exchange.phases.add(&incomplete.phases);
                     exchange.done = incomplete.done;
                     exchange.outcome = Err(incomplete.failure);
                     return None;

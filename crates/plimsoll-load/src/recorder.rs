@@ -254,7 +254,7 @@ impl Interval {
     }
 }
 
-/// Calls by the code of their status, each with what the server said first.
+/// Calls by the code of their status, each with the server's first message.
 #[derive(Debug, Clone, Default)]
 struct GrpcCounts {
     statuses: [(u64, Option<String>); GrpcStatus::COUNT],

@@ -21,7 +21,7 @@ use crate::conditions::{Before, RunFacts};
 use crate::hazards;
 use crate::judge::Judge;
 use crate::plan::{Pacing, RunPlan};
-use crate::progress::{Interrupt, Progress, Told};
+use crate::progress::{Interrupt, Progress, ProgressReport};
 use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
@@ -42,7 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Why a run could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The limit on open files is too low for the connections asked for.
+    /// The limit on open files is too low for the configured connections.
     #[error(transparent)]
     Descriptors(#[from] TooFewDescriptors),
     /// No connection to the target can be opened.
@@ -82,7 +82,7 @@ pub struct Observation<'a> {
     pub thresholds: &'a [Threshold],
 }
 
-/// Whoever follows a run while it goes on, and may end it.
+/// Follows a run while it goes on, and may end it.
 pub struct Watch<'a> {
     /// Ends the run early.
     pub interrupt: Arc<Interrupt>,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Watch<'_> {
 }
 
 /// Opens one connection to each endpoint of `plan` and closes it again, so that a target that is
-/// not there is told at once and not as thousands of failures.
+/// not there is reported at once and not as thousands of failures.
 pub fn check_reachable(plan: &RunPlan) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -244,7 +244,7 @@ pub fn run(
         observed,
         observation.target,
         conditions,
-        watch.interrupt.is_asked(),
+        watch.interrupt.is_set(),
     );
     summary.thresholds = judge.verdicts(&summary);
     let stream_limit = reports
@@ -252,8 +252,8 @@ pub fn run(
         .filter_map(|report| report.stream_limit)
         .min();
     let surplus = reports.iter().map(|report| report.surplus).sum();
-    let told = hazards::told(&summary, plan.endpoints.len(), stream_limit, surplus);
-    summary.conditions.warnings.extend(told);
+    let found = hazards::warnings(&summary, plan.endpoints.len(), stream_limit, surplus);
+    summary.conditions.warnings.extend(found);
     Ok(summary)
 }
 
@@ -484,16 +484,16 @@ fn responses(progress: &[Arc<Progress>]) -> u64 {
 }
 
 fn moment(progress: &[Arc<Progress>]) -> Moment {
-    let mut told = Told::default();
+    let mut sum = ProgressReport::default();
     for progress in progress {
-        told.merge(&progress.told());
+        sum.merge(&progress.last());
     }
     Moment {
         in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
-        ok: told.ok,
-        errors: told.errors,
-        latencies: told.latencies,
-        latency_sum: Duration::from_nanos(told.latency_nanos),
+        ok: sum.ok,
+        errors: sum.errors,
+        latencies: sum.latencies,
+        latency_sum: Duration::from_nanos(sum.latency_nanos),
         ..Moment::default()
     }
 }

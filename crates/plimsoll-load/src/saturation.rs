@@ -1,6 +1,6 @@
 //! Whether a run describes the target or the generator.
 //!
-//! Pure: judged from what the workers said of themselves.
+//! Pure: judged from the figures of the workers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use plimsoll_model::{Histogram, Saturation};
 /// A worker that uses this much of its core has no room left to be on time.
 const BUSY_PERCENT: f64 = 95.0;
 
-/// Timers later than this are noticed by whoever reads percentiles in milliseconds.
+/// Timers later than this show in percentiles in milliseconds.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Lateness below this share of the latency does not change what it says.

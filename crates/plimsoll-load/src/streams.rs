@@ -25,7 +25,7 @@ use crate::back_off::BackOff;
 use crate::coalescing::Coalescing;
 use crate::events::{EventStream, Response};
 use crate::pace::{Finished, StreamPacer};
-use crate::plain::{Shared, add_phases};
+use crate::plain::Shared;
 use crate::streams::link::{Connecting, Link, Open};
 use crate::streams::place::Place;
 use crate::streams::taking::{News, Taking};
@@ -41,13 +41,13 @@ pub(crate) struct StreamsUser {
     recorder: Rc<Recorder>,
     pacer: StreamPacer,
     places: Vec<Place>,
-    /// Places in play: one until a server has told how many it allows.
+    /// Places in play: one until a server has announced how many it allows.
     in_play: u32,
     under_way: usize,
     /// One per endpoint.
     links: Vec<Link>,
     settings: Settings,
-    /// Is told of every answer.
+    /// Sees every answer.
     coalescing: Option<Arc<Coalescing>>,
     /// What the turn under way brought.
     news: News,
@@ -127,7 +127,7 @@ impl StreamsUser {
         Poll::Pending
     }
 
-    /// Has every place that may begin an exchange wait for a connection; tells if none ever will.
+    /// Has every place that may begin an exchange wait for a connection; returns whether none ever will.
     fn take_up(&mut self, context: &mut Context<'_>) -> bool {
         loop {
             match self.pacer.poll_start(context) {
@@ -144,7 +144,7 @@ impl StreamsUser {
         }
     }
 
-    /// Does all that can be done for one endpoint; tells if that may have made room for more.
+    /// Does all that can be done for one endpoint; returns whether that may have made room for more.
     fn poll_link(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
         let mut progress = self.poll_connecting(endpoint, context);
         let link = &mut self.links[endpoint];
@@ -204,7 +204,7 @@ impl StreamsUser {
             Ok(connection) => &connection.phases,
             Err(error) => &error.phases,
         };
-        add_phases(&mut self.places[place as usize].phases, phases);
+        self.places[place as usize].phases.add(phases);
         match result {
             Ok(connection) => {
                 self.recorder.connection_opened();
@@ -215,7 +215,7 @@ impl StreamsUser {
             }
             Err(error) => {
                 self.links[endpoint].back_off.refused(begun);
-                // Whoever waited for the same connection has waited in vain.
+                // The place waited for the same connection in vain.
                 self.fail(place, &error.failure);
                 while let Some(place) = self.links[endpoint].queue.pop_front() {
                     self.note_waiting(place);
@@ -241,7 +241,7 @@ impl StreamsUser {
             } else {
                 *now.get_or_insert_with(|| SystemClock.now())
             };
-            // Whoever opened the connection, or was answered already, has this behind it.
+            // A place that opened the connection, or was answered already, has this behind it.
             let is_begun = taken.phases.get(Phase::Connect).is_some() || taken.bytes_sent > 0;
             if begun > start.intended && !is_begun {
                 taken.phases.set(Phase::Blocked, begun - start.intended);

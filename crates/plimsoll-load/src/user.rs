@@ -42,7 +42,7 @@ pub struct Recorder {
     window_start: Instant,
     /// When the window ends; open until that is known.
     window_end: Cell<Option<Instant>>,
-    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    /// The fewest streams that a server allows at a time, where that is fewer than configured.
     stream_limit: Cell<Option<usize>>,
     /// Responses behind which more bytes came than they announce.
     surplus: Cell<u64>,
@@ -195,7 +195,7 @@ impl Recorder {
             .map(|requests| requests.figures.take());
     }
 
-    /// Notes that a server allows only `most` streams at a time, fewer than were asked for.
+    /// Notes that a server allows only `most` streams at a time, fewer than configured.
     #[cold]
     pub(crate) fn streams_limited(&self, most: usize) {
         let known = self.stream_limit.get();
@@ -214,7 +214,7 @@ impl Recorder {
         self.surplus.get()
     }
 
-    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    /// The fewest streams that a server allows at a time, where that is fewer than configured.
     pub(crate) fn stream_limit(&self) -> Option<usize> {
         self.stream_limit.get()
     }

@@ -15,7 +15,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::back_off::BackOff;
 use crate::pace::{Finished, Pacer, Start};
-use crate::plain::{Shared, add_phases};
+use crate::plain::Shared;
 use crate::plan::{RunPlan, WebSocketPlan};
 use crate::user::Recorder;
 
@@ -156,7 +156,7 @@ impl WebSocketUser {
         );
         match round_trip.await {
             Ok(round_trip) => {
-                add_phases(&mut exchange.phases, &round_trip.phases);
+                exchange.phases.add(&round_trip.phases);
                 exchange.bytes_sent = round_trip.bytes_sent;
                 exchange.bytes_received = round_trip.bytes_received;
                 exchange.done = round_trip.done;
@@ -165,7 +165,7 @@ impl WebSocketUser {
                 recorder.messages(&start, 1, 1 + round_trip.surplus);
             }
             Err(incomplete) => {
-                add_phases(&mut exchange.phases, &incomplete.phases);
+                exchange.phases.add(&incomplete.phases);
                 exchange.bytes_sent = incomplete.bytes_sent;
                 exchange.bytes_received = incomplete.bytes_received;
                 exchange.done = incomplete.done;
@@ -202,12 +202,12 @@ impl WebSocketUser {
         let connection = match Box::pin(connecting).await {
             Ok(connection) => connection,
             Err(error) => {
-                add_phases(&mut exchange.phases, &error.phases);
+                exchange.phases.add(&error.phases);
                 return Err(error.failure);
             }
         };
         recorder.connection_opened();
-        add_phases(&mut exchange.phases, &connection.phases);
+        exchange.phases.add(&connection.phases);
         exchange.peer = connection.peer;
         let connected = SystemClock.now();
         let opening = WebSocket::open(

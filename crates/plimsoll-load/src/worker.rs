@@ -18,7 +18,7 @@ use crate::events::EventStream;
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plain::{PlainUser, Shared};
 use crate::plan::{Pacing, RunPlan, Spacing};
-use crate::progress::{Interrupt, Progress, Told};
+use crate::progress::{Interrupt, Progress, ProgressReport};
 use crate::quic::{QuicConnection, QuicUser};
 use crate::recorder::Interval;
 use crate::run::RunError;
@@ -43,9 +43,9 @@ pub(crate) struct Setup {
     pub(crate) share: Share,
     pub(crate) progress: Arc<Progress>,
     pub(crate) interrupt: Arc<Interrupt>,
-    /// Told once the worker can start.
+    /// Gets a message once the worker can start.
     pub(crate) ready: SyncSender<()>,
-    /// Tells when the run starts.
+    /// Gets the moment at which the run starts.
     pub(crate) go: Receiver<Instant>,
     pub(crate) publish: SyncSender<Published>,
     /// Intervals that were merged and may be filled again.
@@ -59,7 +59,7 @@ pub(crate) struct Report {
     pub(crate) stopped: Instant,
     /// Share of one core that it used in the measured window, in percent.
     pub(crate) cpu_percent: f64,
-    /// The fewest streams that a server allows at a time, where that is fewer than asked for.
+    /// The fewest streams that a server allows at a time, where that is fewer than configured.
     pub(crate) stream_limit: Option<usize>,
     /// Responses behind which more bytes came than they announce.
     pub(crate) surplus: u64,
@@ -105,7 +105,7 @@ struct Worker {
     stop_mark: Option<(Instant, Duration)>,
     published: u32,
     /// What was handed over so far.
-    handed_over: Told,
+    handed_over: ProgressReport,
     /// Whether nothing more was begun when it last handed over.
     is_in_grace: bool,
 }
@@ -136,7 +136,7 @@ impl Worker {
             window_mark: None,
             stop_mark: None,
             published: 0,
-            handed_over: Told::default(),
+            handed_over: ProgressReport::default(),
             is_in_grace: false,
             plan,
             share,
@@ -160,7 +160,7 @@ impl Worker {
                     beaten.map_err(RunError::Runtime)?;
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
-                    self.tell();
+                    self.publish_progress();
                     self.mark(now);
                     let stops_now = self.stop_mark.is_none() && self.must_stop(now);
                     if stops_now {
@@ -185,7 +185,7 @@ impl Worker {
                 },
             }
         }
-        // Whoever is still under way is aborted by being dropped.
+        // Users that are still under way are aborted by being dropped.
         drop(tasks);
         if self.plan.http3.is_some() {
             // QUIC says good-bye from tasks of its own.
@@ -368,13 +368,13 @@ impl Worker {
     }
 
     /// Lets the sampler know what was counted until now.
-    fn tell(&self) {
-        let mut told = self.handed_over;
-        told.add(&self.recorder.interval());
+    fn publish_progress(&self) {
+        let mut counted = self.handed_over;
+        counted.add(&self.recorder.interval());
         if let Some(open) = &self.open {
-            told.errors += open.dropped();
+            counted.errors += open.dropped();
         }
-        self.recorder.progress().tell(told);
+        self.recorder.progress().report(counted);
     }
 
     /// Hands over what was counted since the last time.
@@ -397,7 +397,7 @@ impl Worker {
             interval.counts.dropped += open.take_dropped();
         }
         self.handed_over.add(&interval);
-        self.recorder.progress().tell(self.handed_over);
+        self.recorder.progress().report(self.handed_over);
         self.published += 1;
         let published = Published {
             worker: self.share.index,

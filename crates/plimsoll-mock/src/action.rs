@@ -10,9 +10,9 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
 
-use crate::asked::{Asked, KeptRequest};
 use crate::journal::AnsweredBy;
 use crate::ready::Ready;
+use crate::request::{KeptRequest, RequestView};
 use crate::shared::Shared;
 use crate::worker::Worker;
 
@@ -23,7 +23,7 @@ pub struct Mock(Rc<Inner>);
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    /// What comes before the paths that it is asked for, without a slash at its end.
+    /// The prefix of the paths that it answers, without a slash at its end.
     prefix: String,
     worker: RefCell<Rc<Worker>>,
 }
@@ -31,7 +31,7 @@ struct Inner {
 impl Mock {
     /// Answers by what is shared.
     ///
-    /// - `prefix`: what the paths begin with that it is asked for; `/` for nothing.
+    /// - `prefix`: of the paths that it answers; `/` for all.
     pub fn new(shared: Arc<Shared>, prefix: &str) -> Self {
         let worker = RefCell::new(Rc::new(Worker::new(&shared)));
         Self(Rc::new(Inner {
@@ -45,7 +45,7 @@ impl Mock {
 impl Action for Mock {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let worker = self.0.worker();
-        // What follows an extended CONNECT is no content, but what is said over a WebSocket.
+        // What follows an extended CONNECT is not content, but the WebSocket's frames.
         let is_tunnel = request.upgrade.is_some() && request.method == "CONNECT";
         if !is_tunnel {
             let body = request.take_body();
@@ -54,9 +54,9 @@ impl Action for Mock {
                 return inner.later(worker, KeptRequest::of(request), body);
             }
         }
-        let mut asked = Asked::of(request);
-        asked.strip(&self.0.prefix);
-        let (answer, by) = worker.answer(&asked);
+        let mut view = RequestView::of(request);
+        view.strip(&self.0.prefix);
+        let (answer, by) = worker.answer(&view);
         match self.0.shared.journal() {
             None => answer,
             Some(journal) => journal.note(KeptRequest::of(request), worker.answered_by(by), answer),
@@ -98,18 +98,18 @@ impl Inner {
                 let answer = refused(&worker, &kept, refusal);
                 self.noted(kept, || AnsweredBy::Refusal, answer)
             } else {
-                let mut asked = kept.asked();
-                asked.strip(&self.prefix);
+                let mut request = kept.view();
+                request.strip(&self.prefix);
                 if let Some(text) = mistake(&kept)
-                    && !worker.reads_text(&asked)
+                    && !worker.reads_text(&request)
                 {
-                    drop(asked);
+                    drop(request);
                     let answer = refused(&worker, &kept, (StatusCode::BAD_REQUEST, text));
                     let noted = self.noted(kept, || AnsweredBy::Refusal, answer);
                     return outcome(noted).await;
                 }
-                let (answer, by) = worker.answer(&asked);
-                drop(asked);
+                let (answer, by) = worker.answer(&request);
+                drop(request);
                 self.noted(kept, || worker.answered_by(by), answer)
             };
             outcome(answer).await
@@ -135,7 +135,7 @@ async fn outcome(answer: Answer) -> Outcome {
 
 fn refused(worker: &Worker, kept: &KeptRequest, (status, text): (StatusCode, String)) -> Answer {
     let sharing = worker.sharing();
-    let allowed = sharing.allows(&kept.asked());
+    let allowed = sharing.allows(&kept.view());
     Answer::now(Ready::text(sharing, status, text).response(sharing, &allowed))
 }
 
@@ -174,8 +174,8 @@ pub(crate) async fn collected(
 
 /// What is wrong with content that says it is JSON.
 fn mistake(kept: &KeptRequest) -> Option<String> {
-    let asked = kept.asked();
-    let kind = asked.header("content-type")?;
+    let request = kept.view();
+    let kind = request.header("content-type")?;
     let claim = b"application/json";
     let claims_json = kind.len() >= claim.len() && kind[..claim.len()].eq_ignore_ascii_case(claim);
     if !claims_json || kept.body.is_empty() {

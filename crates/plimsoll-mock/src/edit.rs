@@ -63,7 +63,7 @@ pub enum EditError {
     /// No rule has this number or name.
     #[error("there is no rule {which}: {}", listed(.there))]
     NoRule {
-        /// What was asked for.
+        /// The id or number that was requested.
         which: String,
         /// What there is, by names or else numbers.
         there: Vec<String>,
@@ -201,7 +201,7 @@ fn apply(rule: &mut dyn TableLike, change: &RuleChange) -> Result<(), EditError>
 fn table<'t>(parent: &'t mut dyn TableLike, key: &str) -> Result<&'t mut dyn TableLike, EditError> {
     if !parent.contains_key(key) {
         let mut table = Table::new();
-        // As `when.request.url_path = …`, without a head of its own.
+        // As `when.request.url_path = …`, without a separate table header.
         table.set_dotted(true);
         parent.insert(key, Item::Table(table));
     }
@@ -345,24 +345,24 @@ file_path = "a.json"
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
-        let told = |text, which| {
+    fn what_is_not_there_is_reported_with_what_is() {
+        let message = |text, which| {
             let changed = changed(text, &which, &RuleChange::default());
             changed.unwrap_err().to_string()
         };
         assert_eq!(
-            told(TEXT, WhichRule::Number(3)),
+            message(TEXT, WhichRule::Number(3)),
             "there is no rule rules[3]: the file has orders, rules[2]"
         );
         assert_eq!(
-            told("", WhichRule::Id("a".to_owned())),
+            message("", WhichRule::Id("a".to_owned())),
             "there is no rule `a`: the file has none"
         );
         assert_eq!(
-            told("rules = 1", WhichRule::New),
+            message("rules = 1", WhichRule::New),
             "`rules` is no list of tables"
         );
-        assert!(told("rules = ", WhichRule::New).starts_with("it is no TOML"));
+        assert!(message("rules = ", WhichRule::New).starts_with("it is no TOML"));
         let change = RuleChange {
             path: Some("/".to_owned()),
             ..RuleChange::default()

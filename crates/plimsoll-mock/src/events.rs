@@ -9,7 +9,7 @@ use http_body::{Body, Frame};
 use plimsoll_server::StreamError;
 use tokio::time::Sleep;
 
-use crate::asked::Asked;
+use crate::request::RequestView;
 use crate::template::Written;
 
 /// Events, one after the other.
@@ -43,11 +43,11 @@ pub enum EventData {
 
 impl EventScript {
     /// The content of the response to a request. Must be called where there is a runtime.
-    pub(crate) fn stream(&self, asked: &Asked<'_>) -> EventStream {
+    pub(crate) fn stream(&self, request: &RequestView<'_>) -> EventStream {
         let events = self.events.iter().map(|event| {
             let text = match &event.data {
                 EventData::Always(data) => encoded(&event.fields, data),
-                EventData::Written(written) => encoded(&event.fields, &written.fill(asked)),
+                EventData::Written(written) => encoded(&event.fields, &written.fill(request)),
             };
             (event.after, Bytes::from(text))
         });

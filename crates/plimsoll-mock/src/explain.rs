@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::asked::Asked;
 use crate::plan::MockPlan;
 use crate::reply::{Content, Reply};
+use crate::request::RequestView;
 use crate::rules::{Rule, Strategy};
 
 /// What every rule says to one request, and what answers.
@@ -14,7 +14,7 @@ use crate::rules::{Rule, Strategy};
 pub struct Explanation {
     /// The request: method and path, normalised.
     pub request: String,
-    /// In the order in which they are asked.
+    /// In the order in which they are tried.
     pub sets: Vec<SetVerdict>,
     /// The numbers of the set and the rule that answer, both counted from 0.
     pub rule: Option<(usize, usize)>,
@@ -56,46 +56,48 @@ pub struct RuleVerdict {
 
 impl MockPlan {
     /// What every rule says to a request. Looks for files, so it may wait for them.
-    pub fn explain(&self, asked: &Asked<'_>) -> Explanation {
+    pub fn explain(&self, request: &RequestView<'_>) -> Explanation {
         let sets = self.sets.iter().map(|set| {
             let rules = set.rules().iter().enumerate();
             SetVerdict {
                 file: set.file.clone(),
                 prefix: set.prefix.clone(),
-                is_covering: set.covers(&asked.path),
+                is_covering: set.covers(&request.path),
                 strategy: set.strategy(),
                 rules: rules
-                    .map(|(number, rule)| verdict(number, rule, asked))
+                    .map(|(number, rule)| verdict(number, rule, request))
                     .collect(),
             }
         });
-        let rule = self.find(asked);
+        let rule = self.find(request);
         let mut collections = self.collections.iter().filter(|_| rule.is_none());
-        let collection = collections.find(|collection| collection.covers(&asked.path));
+        let collection = collections.find(|collection| collection.covers(&request.path));
         let collection = collection.map(|collection| collection.path().to_owned());
         let mut is_left = rule.is_none() && collection.is_none();
         let mut documents = self.openapi.iter().filter(|_| is_left);
-        let openapi = documents.find(|document| document.covers(&asked.path));
+        let openapi = documents.find(|document| document.covers(&request.path));
         let openapi = openapi.map(|document| document.file().to_owned());
         is_left &= openapi.is_none();
         let folder = self.folder.as_ref().filter(|_| is_left);
         Explanation {
-            request: format!("{} {}", asked.method, asked.path),
+            request: format!("{} {}", request.method, request.path),
             sets: sets.collect(),
             rule,
             collection,
             openapi,
-            file: folder.and_then(|folder| folder.find(&asked.path)),
+            file: folder.and_then(|folder| folder.find(&request.path)),
         }
     }
 }
 
-fn verdict(number: usize, rule: &Rule, asked: &Asked<'_>) -> RuleVerdict {
-    let unmet = rule.conditions.iter().filter(|it| !it.is_met_by(asked));
+fn verdict(number: usize, rule: &Rule, request: &RequestView<'_>) -> RuleVerdict {
+    let unmet = rule.conditions.iter().filter(|it| !it.is_met_by(request));
     RuleVerdict {
         name: name(number, rule),
         reply: replies(rule),
-        unmet: unmet.map(|it| (it.to_string(), it.found(asked))).collect(),
+        unmet: unmet
+            .map(|it| (it.to_string(), it.found(request)))
+            .collect(),
         conditions: rule.conditions.len(),
     }
 }

@@ -15,7 +15,7 @@ pub enum Fake {
     Email,
     /// `ann_baker7`
     User,
-    /// `+1 555 0123456`, a number that nobody has.
+    /// `+1 555 0123456`, a number that is never assigned.
     Phone,
     /// `Mill Lane 12`
     Street,
@@ -29,7 +29,7 @@ pub enum Fake {
     Word,
     /// Some words with a full stop.
     Sentence,
-    /// An address of IPv4 that is nobody's (RFC 5737).
+    /// An address of IPv4 for documentation (RFC 5737).
     Ipv4,
     /// `true` or `false`
     Boolean,

@@ -57,7 +57,7 @@ impl Fault {
     }
 
     /// Takes the connection over and does it; only over HTTP/1.
-    pub(crate) fn outcome(self, reply: Said) -> Outcome {
+    pub(crate) fn outcome(self, reply: WholeResponse) -> Outcome {
         Outcome::Raw(Box::new(move |stream, _drain| {
             Box::pin(async move {
                 // What the client makes of it is what is tested.
@@ -66,7 +66,7 @@ impl Fault {
         }))
     }
 
-    async fn happen(self, mut stream: Stream, reply: &Said) -> std::io::Result<()> {
+    async fn happen(self, mut stream: Stream, reply: &WholeResponse) -> std::io::Result<()> {
         match self {
             Self::Reset => {
                 // Only TCP has resets; elsewhere the connection just ends.
@@ -137,13 +137,13 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// What would have been answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct WholeResponse {
     pub(crate) status: StatusCode,
     pub(crate) fields: Vec<(HeaderName, HeaderValue)>,
     pub(crate) content: Bytes,
 }
 
-impl Said {
+impl WholeResponse {
     fn head(&self, framing: &str) -> Vec<u8> {
         let reason = self.status.canonical_reason().unwrap_or_default();
         let mut head = format!("HTTP/1.1 {} {reason}\r\n", self.status.as_u16()).into_bytes();

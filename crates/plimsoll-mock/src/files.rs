@@ -143,7 +143,7 @@ impl Kept {
     fn keep(&mut self, key: &str, epoch: u64, answer: Option<Rc<Ready>>) {
         self.look();
         let length = answer.as_ref().map_or(0, |ready| ready.length()) + key.len();
-        // What nobody tells changes of, `look` forgets each time.
+        // Files whose changes are not watched are forgotten by `look` each time.
         if epoch != self.epoch || length > LONGEST_KEPT {
             return;
         }

@@ -14,9 +14,9 @@ use plimsoll_formats::grpc::Method;
 use plimsoll_model::GrpcStatus;
 use plimsoll_server::StreamError;
 
-use crate::asked::Asked;
-use crate::condition::call::request;
+use crate::condition::call::decoded;
 use crate::reply::Content;
+use crate::request::RequestView;
 
 /// What a call is answered with.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct GrpcReply {
     pub messages: Vec<Content>,
     /// How it ends.
     pub status: GrpcStatus,
-    /// What is said of it; a text.
+    /// The description of the status; a text.
     pub message: Option<Content>,
     /// Fields behind it.
     pub trailers: Vec<(HeaderName, HeaderValue)>,
@@ -35,10 +35,10 @@ pub struct GrpcReply {
 
 impl GrpcReply {
     /// The content of the response to a call, with what follows it.
-    pub(crate) fn content(&self, asked: &Asked<'_>) -> CallContent {
-        let call = request(&self.method, asked);
-        let call = call.as_ref().map_or_else(|| asked.keep(), Clone::clone);
-        let call = call.asked();
+    pub(crate) fn content(&self, request: &RequestView<'_>) -> CallContent {
+        let call = decoded(&self.method, request);
+        let call = call.as_ref().map_or_else(|| request.keep(), Clone::clone);
+        let call = call.view();
         let encoded = self.messages.iter().map(|content| {
             let json = content.for_request(&call);
             self.method.answer(&json).map_err(|error| {

@@ -1,7 +1,7 @@
-//! The requests that a mock was asked, and what answered them.
+//! The requests that a mock got, and what answered them.
 //!
-//! It is kept only where somebody can look at it. Bounded in entries and in bytes: the oldest go first, and are counted,
-//! so that nobody takes a part for the whole.
+//! It is kept only where it can be read. Bounded in entries and in bytes: the oldest go first, and are counted,
+//! so that a part is never taken for the whole.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,8 +13,8 @@ use plimsoll_model::Clock as _;
 use plimsoll_server::Answer;
 use plimsoll_wire::SystemClock;
 
-use crate::asked::{Asked, KeptRequest};
 use crate::openapi::OpenApi;
+use crate::request::{KeptRequest, RequestView};
 use crate::rules::Rule;
 use crate::websocket::Session;
 
@@ -30,7 +30,7 @@ const LONGEST_CONTENT: usize = 1 << 20;
 /// What an entry takes besides its texts, about.
 const OVERHEAD: usize = 512;
 
-/// What a mock was asked.
+/// A request that a mock got.
 #[derive(Debug)]
 pub struct Journal {
     /// What the paths of its requests begin with that is not the mock's.
@@ -182,10 +182,10 @@ impl Journal {
 
 impl Entry {
     /// As rules see it.
-    pub(crate) fn asked(&self) -> Asked<'_> {
-        let mut asked = self.request.asked();
-        asked.strip(&self.prefix);
-        asked
+    pub(crate) fn view(&self) -> RequestView<'_> {
+        let mut request = self.request.view();
+        request.strip(&self.prefix);
+        request
     }
 
     /// The status that it was answered with; nothing if it has no answer yet, or none that is HTTP.
@@ -210,7 +210,7 @@ impl Entry {
         }
     }
 
-    /// What was said over the WebSocket that it opened.
+    /// The messages of the WebSocket that it opened.
     pub(crate) fn session(&self) -> Option<&Session> {
         match &self.by {
             AnsweredBy::Session(_, session) => Some(session),
@@ -253,7 +253,7 @@ mod tests {
         let (entries, dropped) = journal.entries();
         let numbers: Vec<_> = entries.iter().map(|entry| entry.number).collect();
         assert_eq!((numbers, dropped), (vec![3, 4, 5], 2));
-        assert_eq!(entries[0].asked().path, "/3");
+        assert_eq!(entries[0].view().path, "/3");
         assert!(entries[0].is_unmatched());
         assert!(journal.entry(2).is_none());
         assert_eq!(journal.entry(4).unwrap().number, 4);

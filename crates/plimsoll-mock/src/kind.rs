@@ -73,7 +73,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let shared = shared?;
     let prefix = mounted.prefix.to_owned();
     if let Some(apis) = mounted.apis {
-        // Nobody could look at it otherwise.
+        // It could not be read otherwise.
         if entries > 0 {
             let identity = format!("{} {prefix} {entries}", mounted.identity);
             let journal = || Journal::new(entries, &prefix);

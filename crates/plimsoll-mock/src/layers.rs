@@ -22,7 +22,7 @@ pub(crate) const RUN_TIME: &str = "(added)";
 #[derive(Debug)]
 pub(crate) struct Layers {
     files: Arc<MockPlan>,
-    /// The last one first, since it is asked first.
+    /// The last one first, since it is tried first.
     added: Vec<Arc<Rule>>,
     /// Rules of files by their keys: another one instead, or none.
     changed: HashMap<String, Option<Arc<Rule>>>,

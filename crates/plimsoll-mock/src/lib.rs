@@ -1,6 +1,6 @@
 //! The mock server: folders and rules that answer requests.
 //!
-//! A [`MockPlan`] says what is answered: [`RuleSet`]s, which are asked in order, and a [`Folder`] for what no rule
+//! A [`MockPlan`] says what is answered: [`RuleSet`]s, which are tried in order, and a [`Folder`] for what no rule
 //! answers. [`config::load`] makes one of files, [`Shared`] holds the one that answers now, and [`Mock`] is the
 //! action of one worker over it. [`KIND`] is how `plimsoll up` knows it.
 //!
@@ -8,7 +8,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod asked;
+pub mod request;
 
 pub mod path;
 
@@ -94,9 +94,9 @@ pub mod journal;
 
 #[cfg_attr(
     not(feature = "script"),
-    expect(dead_code, reason = "only scripts have so much to tell")
+    expect(dead_code, reason = "only scripts report so much")
 )]
-mod teller;
+mod notice_limiter;
 
 mod layers;
 
@@ -116,9 +116,9 @@ mod kind;
 
 pub use crate::action::Mock;
 pub use crate::admin::SCHEMA as ADMIN_SCHEMA;
-pub use crate::asked::{Asked, KeptRequest};
 pub use crate::folder::Folder;
 pub use crate::kind::KIND;
 pub use crate::plan::MockPlan;
+pub use crate::request::{KeptRequest, RequestView};
 pub use crate::rules::{Rule, RuleSet};
 pub use crate::shared::Shared;

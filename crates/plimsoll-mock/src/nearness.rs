@@ -3,11 +3,11 @@
 //! Each condition that is not met adds to the distance of its rule, the path most; paths that are alike add less. It is
 //! an order for people, nothing that answers.
 
-use crate::asked::Asked;
 use crate::condition::Condition;
 use crate::condition::json::JsonTest;
 use crate::condition::text::{TextOperator, TextTest};
 use crate::plan::MockPlan;
+use crate::request::RequestView;
 use crate::rules::{Rule, RuleSet};
 
 /// A rule that did not match.
@@ -31,10 +31,10 @@ pub(crate) struct Finding {
 const OF_PATH: f64 = 10.0;
 const OF_METHOD: f64 = 3.0;
 
-/// The rules that came nearest, the nearest first; of equals the one that is asked first.
+/// The rules that came nearest, the nearest first; of equals the one that is tried first.
 pub(crate) fn near_misses<'p>(
     plan: &'p MockPlan,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     most: usize,
 ) -> Vec<NearMiss<'p>> {
     let mut misses: Vec<_> = plan
@@ -44,7 +44,7 @@ pub(crate) fn near_misses<'p>(
         .map(|(set, rule)| NearMiss {
             set,
             rule,
-            distance: distance(set, rule, asked),
+            distance: distance(set, rule, request),
         })
         .filter(|miss| miss.distance > 0.0)
         .collect();
@@ -54,41 +54,41 @@ pub(crate) fn near_misses<'p>(
 }
 
 /// What a request has to do with each condition of a rule.
-pub(crate) fn findings(set: &RuleSet, rule: &Rule, asked: &Asked<'_>) -> Vec<Finding> {
-    let prefix = set.prefix.as_ref().filter(|_| !set.covers(&asked.path));
+pub(crate) fn findings(set: &RuleSet, rule: &Rule, request: &RequestView<'_>) -> Vec<Finding> {
+    let prefix = set.prefix.as_ref().filter(|_| !set.covers(&request.path));
     let prefix = prefix.map(|prefix| Finding {
         condition: format!("url_path below {prefix:?}"),
         is_met: false,
-        found: format!("{:?}", asked.path),
+        found: format!("{:?}", request.path),
     });
     let conditions = rule.conditions.iter().map(|condition| Finding {
         condition: condition.to_string(),
-        is_met: condition.is_met_by(asked),
-        found: condition.found(asked),
+        is_met: condition.is_met_by(request),
+        found: condition.found(request),
     });
     prefix.into_iter().chain(conditions).collect()
 }
 
 /// How far a request is from meeting conditions: from 0, which is that it does, to 1.
-pub(crate) fn distance_of(conditions: &[Condition], asked: &Asked<'_>) -> f64 {
-    with_others(conditions, asked, (0.0, 0.0))
+pub(crate) fn distance_of(conditions: &[Condition], request: &RequestView<'_>) -> f64 {
+    with_others(conditions, request, (0.0, 0.0))
 }
 
-fn distance(set: &RuleSet, rule: &Rule, asked: &Asked<'_>) -> f64 {
+fn distance(set: &RuleSet, rule: &Rule, request: &RequestView<'_>) -> f64 {
     let (mut missed, mut all) = (0.0, 0.0);
-    if let Some(prefix) = set.prefix.as_ref().filter(|_| !set.covers(&asked.path)) {
-        missed += OF_PATH * (1.0 - likeness(&asked.path, prefix));
+    if let Some(prefix) = set.prefix.as_ref().filter(|_| !set.covers(&request.path)) {
+        missed += OF_PATH * (1.0 - likeness(&request.path, prefix));
         all += OF_PATH;
     }
-    with_others(&rule.conditions, asked, (missed, all))
+    with_others(&rule.conditions, request, (missed, all))
 }
 
 /// - `others`: what is missed of conditions that are none of these, and how much they count.
-fn with_others(conditions: &[Condition], asked: &Asked<'_>, others: (f64, f64)) -> f64 {
+fn with_others(conditions: &[Condition], request: &RequestView<'_>, others: (f64, f64)) -> f64 {
     let (mut missed, mut all) = others;
     for condition in conditions {
         let weight = weight(condition);
-        missed += weight * miss(condition, asked);
+        missed += weight * miss(condition, request);
         all += weight;
     }
     if all > 0.0 { missed / all } else { 0.0 }
@@ -107,14 +107,14 @@ pub(crate) fn weight(condition: &Condition) -> f64 {
 }
 
 /// How far a request is from meeting it: 0 if it does, 1 if nothing speaks for it.
-pub(crate) fn miss(condition: &Condition, asked: &Asked<'_>) -> f64 {
-    if condition.is_met_by(asked) {
+pub(crate) fn miss(condition: &Condition, request: &RequestView<'_>) -> f64 {
+    if condition.is_met_by(request) {
         return 0.0;
     }
     match condition {
-        Condition::Path(test) => of_text(test, &asked.path),
-        Condition::Pattern(pattern) => 1.0 - segments(&pattern.to_string(), &asked.path),
-        Condition::Json(path, JsonTest::Text(test, _)) => match asked.json() {
+        Condition::Path(test) => of_text(test, &request.path),
+        Condition::Pattern(pattern) => 1.0 - segments(&pattern.to_string(), &request.path),
+        Condition::Json(path, JsonTest::Text(test, _)) => match request.json() {
             Some(json) => match path.find(json).and_then(|value| value.as_str()) {
                 Some(found) => of_text(test, found),
                 None => 1.0,
@@ -123,7 +123,7 @@ pub(crate) fn miss(condition: &Condition, asked: &Asked<'_>) -> f64 {
         },
         Condition::All(conditions) => {
             let all: f64 = conditions.iter().map(weight).sum();
-            let missed = conditions.iter().map(|it| weight(it) * miss(it, asked));
+            let missed = conditions.iter().map(|it| weight(it) * miss(it, request));
             if all > 0.0 {
                 missed.sum::<f64>() / all
             } else {
@@ -131,14 +131,14 @@ pub(crate) fn miss(condition: &Condition, asked: &Asked<'_>) -> f64 {
             }
         }
         Condition::Any(conditions) => {
-            let misses = conditions.iter().map(|it| miss(it, asked));
+            let misses = conditions.iter().map(|it| miss(it, request));
             misses.fold(1.0, f64::min)
         }
         _ => 1.0,
     }
 }
 
-/// Less than 1 if the text is somewhat like what is asked for.
+/// Less than 1 if the text is similar to the expected one.
 fn of_text(test: &TextTest, found: &str) -> f64 {
     match test.operator() {
         TextOperator::Equal | TextOperator::WildCard => 1.0 - likeness(found, test.value()),
@@ -181,8 +181,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::asked::KeptRequest;
     use crate::config;
+    use crate::request::KeptRequest;
 
     const RULES: &str = r#"
 [[rules]]
@@ -206,7 +206,7 @@ respond.text = "4"
     fn nearest(method: &str, path: &str) -> Vec<String> {
         let plan = MockPlan::of_sets(vec![config::parse(RULES, Path::new(".")).unwrap()]);
         let request = KeptRequest::made(method, path);
-        let misses = near_misses(&plan, &request.asked(), 2);
+        let misses = near_misses(&plan, &request.view(), 2);
         let ids = misses.iter().filter_map(|miss| miss.rule.id.clone());
         ids.collect()
     }
@@ -220,17 +220,17 @@ respond.text = "4"
     }
 
     #[test]
-    fn what_failed_is_told() {
+    fn what_failed_is_reported() {
         let plan = MockPlan::of_sets(vec![config::parse(RULES, Path::new(".")).unwrap()]);
         let request = KeptRequest::made("GET", "/orders");
-        let misses = near_misses(&plan, &request.asked(), 1);
-        let findings = findings(misses[0].set, misses[0].rule, &request.asked());
-        let told: Vec<_> = findings
+        let misses = near_misses(&plan, &request.view(), 1);
+        let findings = findings(misses[0].set, misses[0].rule, &request.view());
+        let reported: Vec<_> = findings
             .iter()
             .map(|it| (it.condition.as_str(), it.is_met, it.found.as_str()))
             .collect();
-        assert!(told[0].1);
-        assert_eq!((told[1].1, told[1].2), (false, "nothing"));
+        assert!(reported[0].1);
+        assert_eq!((reported[1].1, reported[1].2), (false, "nothing"));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::asked::Asked;
 use crate::collection::Collection;
 use crate::folder::Folder;
 use crate::openapi::OpenApi;
 use crate::reply::Content;
+use crate::request::RequestView;
 use crate::rules::RuleSet;
 use crate::sharing::Sharing;
 use crate::states::States;
@@ -18,7 +18,7 @@ pub const BODY_LIMIT: u64 = 32 << 20;
 /// Rules and folders.
 #[derive(Debug, Clone)]
 pub struct MockPlan {
-    /// In the order in which they are asked.
+    /// In the order in which they are tried.
     pub sets: Vec<Arc<RuleSet>>,
     /// What answers where no rule does, each below its path; the first one that covers a path.
     pub collections: Vec<Arc<Collection>>,
@@ -62,7 +62,7 @@ impl MockPlan {
         }
     }
 
-    /// Gives every rule a key that has none; only while nobody else has the plan.
+    /// Gives every rule without a key one; only before the plan is shared.
     pub(crate) fn name_rules(&mut self) {
         for (set, number) in self.sets.iter_mut().zip(1..) {
             if let Some(set) = Arc::get_mut(set) {
@@ -73,11 +73,11 @@ impl MockPlan {
 
     /// The numbers of the set and the rule that answer, if one does.
     #[inline]
-    pub fn find(&self, asked: &Asked<'_>) -> Option<(usize, usize)> {
+    pub fn find(&self, request: &RequestView<'_>) -> Option<(usize, usize)> {
         self.sets
             .iter()
             .enumerate()
-            .find_map(|(number, set)| Some((number, set.find(asked)?)))
+            .find_map(|(number, set)| Some((number, set.find(request)?)))
     }
 
     /// Where files lie that it answers with, each but once.

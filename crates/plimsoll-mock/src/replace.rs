@@ -52,7 +52,7 @@ fn write_beside(
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if old.is_some() {
-        // Nobody else reads it before it has the permissions of the old one.
+        // No other user can read it before it has the permissions of the old one.
         options.mode(0o600);
     }
     let new = options.open(beside)?;

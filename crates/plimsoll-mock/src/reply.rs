@@ -7,13 +7,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::asked::Asked;
 use crate::delay::Delay;
 use crate::events::EventScript;
 use crate::fault::Fault;
 use crate::grpc::GrpcReply;
 use crate::pace::Pace;
 use crate::proxy::Upstream;
+use crate::request::RequestView;
 use crate::script::Script;
 use crate::template::{Chance, Written};
 use crate::websocket::Conversation;
@@ -59,7 +59,7 @@ pub enum Content {
     Events(EventScript),
     /// What a call of gRPC is answered with.
     Grpc(Arc<GrpcReply>),
-    /// What is said over a WebSocket.
+    /// A WebSocket.
     WebSocket(Arc<Conversation>),
     /// What a function of JavaScript answers.
     Script(Arc<Script>),
@@ -67,10 +67,10 @@ pub enum Content {
 
 impl Content {
     /// What it is for a request; nothing of those that are no bytes.
-    pub(crate) fn for_request(&self, asked: &Asked<'_>) -> Bytes {
+    pub(crate) fn for_request(&self, request: &RequestView<'_>) -> Bytes {
         match self {
             Self::Bytes(_, bytes) => bytes.clone(),
-            Self::Written(_, written) => Bytes::from(written.fill(asked)),
+            Self::Written(_, written) => Bytes::from(written.fill(request)),
             _ => Bytes::new(),
         }
     }

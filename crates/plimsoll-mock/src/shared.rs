@@ -12,11 +12,11 @@ use plimsoll_wire::WatchedFiles;
 use crate::config::{self, FileProblem};
 use crate::journal::Journal;
 use crate::layers::Layers;
+use crate::notice_limiter::NoticeLimiter;
 use crate::plan::MockPlan;
 use crate::states::States;
-use crate::teller::Teller;
 
-/// One mock, whoever serves it.
+/// One mock, shared by all that serve it.
 #[derive(Debug)]
 pub struct Shared {
     plan: Mutex<Arc<MockPlan>>,
@@ -26,7 +26,7 @@ pub struct Shared {
     /// What outlives its plans.
     states: Arc<States>,
     journal: OnceLock<Arc<Journal>>,
-    teller: OnceLock<Arc<Teller>>,
+    notices: OnceLock<Arc<NoticeLimiter>>,
 }
 
 /// How often files are looked at.
@@ -48,13 +48,13 @@ impl Shared {
             epoch: AtomicU64::new(0),
             states,
             journal: OnceLock::new(),
-            teller: OnceLock::new(),
+            notices: OnceLock::new(),
         })
     }
 
-    /// A mock of a file, loaded again when it or one that it names changes, as long as somebody has it.
+    /// A mock of a file, loaded again when it or one that it names changes, as long as it is in use.
     ///
-    /// - `notices`: told of each time it is loaded again, or refused.
+    /// - `notices`: receives a notice each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
         Self::of_file_with(file, notices, Arc::default())
     }
@@ -67,7 +67,9 @@ impl Shared {
     ) -> Result<Arc<Self>, Vec<FileProblem>> {
         let (plan, watched) = load(file, &states)?;
         let shared = Self::with_states(plan, states);
-        shared.teller.get_or_init(|| Arc::new(Teller::new(notices)));
+        shared
+            .notices
+            .get_or_init(|| Arc::new(NoticeLimiter::new(notices)));
         let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
@@ -112,9 +114,9 @@ impl Shared {
         look(&plan, &layers)
     }
 
-    /// Who is told of what happens while requests are answered.
-    pub(crate) fn teller(&self) -> Arc<Teller> {
-        Arc::clone(self.teller.get_or_init(Arc::default))
+    /// Receives notices about what happens while requests are answered.
+    pub(crate) fn notices(&self) -> Arc<NoticeLimiter> {
+        Arc::clone(self.notices.get_or_init(Arc::default))
     }
 
     /// From now on requests are kept there; what was given first holds.
@@ -158,20 +160,20 @@ fn look(shared: &Weak<Shared>, file: &Path, notices: &Notices, mut watched: Watc
                 watched = loaded;
                 shared.replace(plan);
                 let message = "has changed and was loaded";
-                tell(notices, Severity::Note, file, message);
+                report(notices, Severity::Note, file, message);
             }
             Err(problems) => {
                 for problem in &problems {
-                    notices.tell(&problem.notice());
+                    notices.report(&problem.notice());
                 }
                 let message = "has changed, but has mistakes: its old rules answer";
-                tell(notices, Severity::Warning, file, message);
+                report(notices, Severity::Warning, file, message);
             }
         }
     }
 }
 
-fn tell(notices: &Notices, severity: Severity, file: &Path, message: &str) {
+fn report(notices: &Notices, severity: Severity, file: &Path, message: &str) {
     let notice = Notice::new(severity, message);
-    notices.tell(&notice.about(file.display().to_string()));
+    notices.report(&notice.about(file.display().to_string()));
 }

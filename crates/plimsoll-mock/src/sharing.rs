@@ -1,4 +1,4 @@
-//! Cross-origin resource sharing: on unless it is turned off, since mocks are asked by pages of other origins.
+//! Cross-origin resource sharing: on unless it is turned off, since mocks serve pages of other origins.
 
 use http::StatusCode;
 use http::header::{
@@ -7,14 +7,14 @@ use http::header::{
 };
 use plimsoll_server::Response;
 
-use crate::asked::Asked;
+use crate::request::RequestView;
 
 /// Whose pages may read what is answered.
 #[derive(Debug, Clone, Default)]
 pub struct Sharing {
     /// Anybody's.
     pub is_on: bool,
-    /// Of these origins, and of those on this machine, also what is asked for with cookies or passwords.
+    /// Of these origins, and of those on this machine, also requests with cookies or passwords.
     pub credentials: Vec<String>,
 }
 
@@ -31,21 +31,21 @@ const METHODS: &str = "GET, POST, PUT, DELETE, PATCH, OPTIONS";
 
 impl Sharing {
     /// What the response to a request allows.
-    pub fn allows(&self, asked: &Asked<'_>) -> Allowed {
+    pub fn allows(&self, request: &RequestView<'_>) -> Allowed {
         if !self.is_on {
             return Allowed::Anybody;
         }
-        let Some(origin) = asked.header("origin") else {
+        let Some(origin) = request.header("origin") else {
             return Allowed::Anybody;
         };
         let has_credentials =
-            asked.header("cookie").is_some() || asked.header("authorization").is_some();
+            request.header("cookie").is_some() || request.header("authorization").is_some();
         // A preflight asks without credentials for what will come with them.
         let is_trusted = || {
             let origin = std::str::from_utf8(origin).unwrap_or_default();
             is_local(origin) || self.credentials.iter().any(|it| it == origin)
         };
-        if (has_credentials || asked.method == "OPTIONS") && is_trusted() {
+        if (has_credentials || request.method == "OPTIONS") && is_trusted() {
             return HeaderValue::from_bytes(origin).map_or(Allowed::Anybody, Allowed::Origin);
         }
         Allowed::Anybody
@@ -68,9 +68,9 @@ impl Sharing {
     }
 
     /// The answer to `OPTIONS`, which no rule sees.
-    pub fn options(&self, asked: &Asked<'_>) -> Response {
+    pub fn options(&self, request: &RequestView<'_>) -> Response {
         let mut response = Response::new(StatusCode::NO_CONTENT);
-        let allowed = self.allows(asked);
+        let allowed = self.allows(request);
         for (name, value) in self.fields(&allowed) {
             response = response.with_field(name, value);
         }
@@ -78,7 +78,7 @@ impl Sharing {
             return response;
         }
         // With credentials, `*` means a field of that name.
-        let asked_for = asked.header("access-control-request-headers");
+        let asked_for = request.header("access-control-request-headers");
         let fields = match (&allowed, asked_for) {
             (Allowed::Origin(_), Some(fields)) => HeaderValue::from_bytes(fields).ok(),
             _ => None,
@@ -109,7 +109,7 @@ fn is_local(origin: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     fn allowed(origin: &str, cookie: bool) -> Allowed {
         let sharing = Sharing {
@@ -121,11 +121,11 @@ mod tests {
         if cookie {
             kept.fields.push(("cookie".to_owned(), b"a=b".to_vec()));
         }
-        sharing.allows(&kept.asked())
+        sharing.allows(&kept.view())
     }
 
     #[test]
-    fn only_known_origins_get_what_is_asked_for_with_credentials() {
+    fn only_known_origins_get_what_is_requested_with_credentials() {
         for origin in [
             "http://localhost",
             "http://127.0.0.1:3000",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::asked::{Asked, values};
+use crate::request::{RequestView, values};
 use crate::store::Store;
 
 /// The state that every scenario begins in.
@@ -65,7 +65,7 @@ pub struct SessionsUse {
 /// The states of one scenario, by the client that is in it.
 type Sessions = HashMap<String, String>;
 
-/// By what clients of a scenario are told apart.
+/// The property that identifies clients of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Session {
     /// They are not: there is one state for all.
@@ -91,18 +91,18 @@ impl fmt::Display for Session {
 
 impl Session {
     /// Which client a request is from.
-    fn of(&self, asked: &Asked<'_>) -> String {
+    fn of(&self, request: &RequestView<'_>) -> String {
         match self {
             Self::All => String::new(),
-            Self::Cookie(name) => values(asked.cookies(), name)
+            Self::Cookie(name) => values(request.cookies(), name)
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
             Self::Header(name) => {
-                let value = asked.header(name).unwrap_or_default();
+                let value = request.header(name).unwrap_or_default();
                 String::from_utf8_lossy(value).into_owned()
             }
-            Self::Address => asked.peer.ip().to_string(),
+            Self::Address => request.peer.ip().to_string(),
         }
     }
 }
@@ -120,38 +120,38 @@ pub struct Scenario {
 
 impl Scenario {
     /// Whether it is in that state for the client that asks.
-    pub fn is_in(&self, state: &str, asked: &Asked<'_>) -> bool {
-        self.state(asked) == state
+    pub fn is_in(&self, state: &str, request: &RequestView<'_>) -> bool {
+        self.state(request) == state
     }
 
     /// Its state for the client that asks.
-    pub fn state(&self, asked: &Asked<'_>) -> String {
+    pub fn state(&self, request: &RequestView<'_>) -> String {
         let sessions = self.states.lock();
         let state = sessions
             .by_name
             .get(&self.name)
-            .and_then(|it| it.get(&self.session.of(asked)));
+            .and_then(|it| it.get(&self.session.of(request)));
         state.map_or(STARTED, String::as_str).to_owned()
     }
 
     /// Which request this is of the client that asks, counted from 1, in a scenario that counts.
-    pub fn number(&self, asked: &Asked<'_>) -> u64 {
-        counted(&self.state(asked)).saturating_add(1)
+    pub fn number(&self, request: &RequestView<'_>) -> u64 {
+        counted(&self.state(request)).saturating_add(1)
     }
 
     /// Counts a request of the client that asks; fails if there is no room.
-    pub fn count(&self, asked: &Asked<'_>) -> Result<(), SessionsFull> {
+    pub fn count(&self, request: &RequestView<'_>) -> Result<(), SessionsFull> {
         let mut all = self.states.lock();
-        let session = self.session.of(asked);
+        let session = self.session.of(request);
         let sessions = all.by_name.get(&self.name);
         let state = sessions.and_then(|it| it.get(&session));
         let next = state.map_or(0, |state| counted(state)).saturating_add(1);
         all.put(&self.name, session, &next.to_string())
     }
 
-    /// Which client a request is from, by what tells them apart.
-    pub(crate) fn client(&self, asked: &Asked<'_>) -> String {
-        self.session.of(asked)
+    /// Which client a request is from, by the identifying property.
+    pub(crate) fn client(&self, request: &RequestView<'_>) -> String {
+        self.session.of(request)
     }
 
     /// From now on it is in `next` for the client that asks, if it is in `from` still; fails if there is no room.
@@ -159,10 +159,10 @@ impl Scenario {
         &self,
         from: Option<&str>,
         next: &str,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
     ) -> Result<(), SessionsFull> {
         let mut all = self.states.lock();
-        let session = self.session.of(asked);
+        let session = self.session.of(request);
         let sessions = all.by_name.get(&self.name);
         let state = sessions.and_then(|it| it.get(&session));
         if from.is_some_and(|from| from != state.map_or(STARTED, String::as_str)) {
@@ -212,7 +212,7 @@ impl States {
     }
 
     /// The clients of a scenario that have left its beginning, with their states, in order; some of them if there are
-    /// more than `most`. A scenario that does not tell clients apart has one without a name.
+    /// more than `most`. A scenario that does not distinguish clients has one without a name.
     pub fn clients(&self, name: &str, most: usize) -> Vec<(String, String)> {
         let all = self.lock();
         let clients = all.by_name.get(name).into_iter().flatten().take(most);
@@ -264,10 +264,10 @@ fn weight(client: &str, state: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     #[test]
-    fn clients_are_told_apart() {
+    fn clients_are_distinguished() {
         let scenario = |session| Scenario {
             states: States::default(),
             name: "cart".to_owned(),
@@ -276,7 +276,7 @@ mod tests {
         let mut one = KeptRequest::made("GET", "/");
         one.fields.push(("cookie".to_owned(), b"sid=1".to_vec()));
         let other = KeptRequest::made("GET", "/");
-        let (one, other) = (one.asked(), other.asked());
+        let (one, other) = (one.view(), other.view());
         let apart = scenario(Session::Cookie("sid".to_owned()));
         apart.go(Some(STARTED), "full", &one).unwrap();
         assert!(apart.is_in("full", &one) && apart.is_in(STARTED, &other));
@@ -299,7 +299,7 @@ mod tests {
         let mut one = KeptRequest::made("GET", "/");
         one.fields.push(("cookie".to_owned(), b"sid=1".to_vec()));
         let other = KeptRequest::made("GET", "/");
-        let (one, other) = (one.asked(), other.asked());
+        let (one, other) = (one.view(), other.view());
         assert_eq!(scenario.number(&one), 1);
         scenario.count(&one).unwrap();
         scenario.count(&one).unwrap();
@@ -324,17 +324,17 @@ mod tests {
         };
         let came = (0..10).filter(|number| {
             let request = client(*number);
-            scenario.go(None, "full", &request.asked()).is_ok()
+            scenario.go(None, "full", &request.view()).is_ok()
         });
         assert_eq!(came.count(), 3);
         let usage = scenario.states.usage();
         assert_eq!(usage.refused, 7);
         assert!(usage.bytes <= usage.most);
         // Those that have room keep their states, and may change them.
-        assert!(scenario.is_in("full", &client(0).asked()));
-        assert!(scenario.go(None, "paid", &client(0).asked()).is_ok());
+        assert!(scenario.is_in("full", &client(0).view()));
+        assert!(scenario.go(None, "paid", &client(0).view()).is_ok());
         scenario.states.reset_one("cart");
         assert_eq!(scenario.states.usage().bytes, 0);
-        assert!(scenario.go(None, "full", &client(9).asked()).is_ok());
+        assert!(scenario.go(None, "full", &client(9).view()).is_ok());
     }
 }

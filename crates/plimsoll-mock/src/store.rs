@@ -73,7 +73,7 @@ impl Store {
         self.lock().put(key, value)
     }
 
-    /// Adds to a number, 0 if there is none, and answers the sum; nobody comes in between.
+    /// Adds to a number, 0 if it is absent, and answers the sum; atomic.
     pub fn add(&self, key: &str, by: f64) -> Result<f64, StoreError> {
         let mut kept = self.lock();
         let number = match kept.values.get(key) {

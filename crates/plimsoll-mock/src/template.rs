@@ -11,11 +11,11 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 
-use crate::asked::{Asked, values};
 use crate::condition::json::DottedPath;
 use crate::data::DataBuckets;
 use crate::fake::Fake;
 use crate::handlebars::Program;
+use crate::request::{RequestView, values};
 
 /// Text with places, ready to be filled.
 #[derive(Debug, Clone)]
@@ -179,12 +179,12 @@ impl Written {
     }
 
     /// The text for one request; of a template that cannot be filled what is wrong with it.
-    pub fn fill(&self, asked: &Asked<'_>) -> String {
+    pub fn fill(&self, request: &RequestView<'_>) -> String {
         match &self.0 {
-            Filler::Places(places) => places.fill(asked),
+            Filler::Places(places) => places.fill(request),
             Filler::Foreign(program, form) => {
                 let text = program
-                    .fill(asked)
+                    .fill(request)
                     .unwrap_or_else(|error| format!("[ERROR: {error}]"));
                 if *form == Form::Field {
                     let plain = text
@@ -207,7 +207,7 @@ impl Written {
 }
 
 impl Places {
-    fn fill(&self, asked: &Asked<'_>) -> String {
+    fn fill(&self, request: &RequestView<'_>) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -216,7 +216,7 @@ impl Places {
                     text.push_str(&self.chance.with(|rng| generated(generator, counter, rng)));
                 }
                 Piece::Value(source, is_in_string) => {
-                    let value = self.chance.with(|rng| source.value(asked, rng));
+                    let value = self.chance.with(|rng| source.value(request, rng));
                     push(&mut text, self.form, value, *is_in_string);
                 }
             }
@@ -287,26 +287,26 @@ fn plain(value: &Value) -> String {
 }
 
 impl Source {
-    fn value(&self, asked: &Asked<'_>, rng: &mut Rng) -> Filling {
+    fn value(&self, request: &RequestView<'_>, rng: &mut Rng) -> Filling {
         let some = |value: Option<&str>| {
             value.map_or(Filling::Nothing, |text| Filling::Text(text.to_owned()))
         };
         match self {
-            Self::Method => some(Some(asked.method)),
-            Self::Path => some(Some(&asked.path)),
-            Self::Url => Filling::Text(match asked.query {
-                None => asked.target_path.to_owned(),
-                Some(query) => format!("{}?{query}", asked.target_path),
+            Self::Method => some(Some(request.method)),
+            Self::Path => some(Some(&request.path)),
+            Self::Url => Filling::Text(match request.query {
+                None => request.target_path.to_owned(),
+                Some(query) => format!("{}?{query}", request.target_path),
             }),
-            Self::Host => some(Some(asked.authority)),
-            Self::Peer => Filling::Text(asked.peer.ip().to_string()),
-            Self::Body => Filling::Text(String::from_utf8_lossy(asked.body).into_owned()),
-            Self::Query(name) => some(values(asked.parameters(), name).next()),
-            Self::Header(name) => some(asked.header_text(name)),
-            Self::Cookie(name) => some(values(asked.cookies(), name).next()),
-            Self::Form(name) => some(values(asked.form(), name).next()),
-            Self::Segment(number) => some(asked.path.split('/').nth(number + 1)),
-            Self::Json(path) => match asked.json().and_then(|json| path.find(json)) {
+            Self::Host => some(Some(request.authority)),
+            Self::Peer => Filling::Text(request.peer.ip().to_string()),
+            Self::Body => Filling::Text(String::from_utf8_lossy(request.body).into_owned()),
+            Self::Query(name) => some(values(request.parameters(), name).next()),
+            Self::Header(name) => some(request.header_text(name)),
+            Self::Cookie(name) => some(values(request.cookies(), name).next()),
+            Self::Form(name) => some(values(request.form(), name).next()),
+            Self::Segment(number) => some(request.path.split('/').nth(number + 1)),
+            Self::Json(path) => match request.json().and_then(|json| path.find(json)) {
                 None => Filling::Nothing,
                 Some(value) => Filling::Json(value.clone()),
             },
@@ -421,7 +421,7 @@ impl fmt::Display for Written {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     fn filled(text: &str, form: Form, seed: u64) -> String {
         let mut request = KeptRequest::made("POST", "/users/7/x%20y?a=1&b=%22q%22");
@@ -435,7 +435,7 @@ mod tests {
         let written = Written::new(text, form, Chance::new(Some(seed)), &names);
         written
             .unwrap_or_else(|error| panic!("{error}"))
-            .fill(&request.asked())
+            .fill(&request.view())
     }
 
     #[test]
@@ -479,12 +479,12 @@ mod tests {
         assert_eq!((id.len(), id.as_bytes()[14]), (36, b'4'));
         let written = Written::new("{{$counter(5, 2)}}", Form::Text, Chance::Free, &[]).unwrap();
         let request = KeptRequest::made("GET", "/");
-        let counted: Vec<_> = (0..3).map(|_| written.fill(&request.asked())).collect();
+        let counted: Vec<_> = (0..3).map(|_| written.fill(&request.view())).collect();
         assert_eq!(counted, ["5", "7", "9"]);
     }
 
     #[test]
-    fn unknown_places_are_told() {
+    fn unknown_places_are_reported() {
         for text in [
             "{{request.quer.a}}",
             "{{name}}",

@@ -11,11 +11,10 @@ use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::{Alarms, Answer, LocalFuture, Outcome, Response, ResponseBody};
 
-use crate::asked::Asked;
 use crate::collection;
 use crate::condition::Condition;
 use crate::events::EventStream;
-use crate::fault::Said;
+use crate::fault::WholeResponse;
 use crate::files::{self, Files, Known, Loaded};
 use crate::grpc::CallContent;
 use crate::journal::AnsweredBy;
@@ -25,6 +24,7 @@ use crate::plan::MockPlan;
 use crate::proxy::{self, Outgoing, Passed, Upstream, UpstreamPool};
 use crate::ready::{self, Ready};
 use crate::reply::{Content, RECORDS, Reply, ReplyFile};
+use crate::request::RequestView;
 use crate::script::{Script, Scripts};
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
@@ -43,7 +43,7 @@ pub(crate) struct Worker {
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<UpstreamPool>)>>,
     scripts: Scripts,
-    /// The WebSocket that was agreed on last, until it is asked what has answered.
+    /// The WebSocket that was agreed on last, until the journal takes it.
     session: RefCell<Option<Arc<Session>>>,
     alarms: Alarms,
 }
@@ -87,7 +87,7 @@ impl Worker {
             missing: Ready::new(sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
             files: Files::new(plan.roots()),
             pools: RefCell::default(),
-            scripts: Scripts::new(plan.states.store.clone(), shared.teller()),
+            scripts: Scripts::new(plan.states.store.clone(), shared.notices()),
             session: RefCell::default(),
             alarms: Alarms::default(),
             plan,
@@ -107,21 +107,21 @@ impl Worker {
     }
 
     /// Whether the rule that answers a request looks at its content as text.
-    pub(crate) fn reads_text(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn reads_text(&self, request: &RequestView<'_>) -> bool {
         let rule = self.plan.sets.iter().find_map(|set| {
             let mut rules = set.rules().iter();
-            rules.find(|rule| set.covers(&asked.path) && rule.is_met_by(asked))
+            rules.find(|rule| set.covers(&request.path) && rule.is_met_by(request))
         });
         rule.is_some_and(|rule| rule.conditions.iter().any(Condition::reads_text))
     }
 
     /// What a request is answered with, and by what.
     #[inline]
-    pub(crate) fn answer(self: &Rc<Self>, asked: &Asked<'_>) -> (Answer, By) {
-        let allowed = self.sharing().allows(asked);
-        if let Some((set, number)) = self.plan.find(asked) {
+    pub(crate) fn answer(self: &Rc<Self>, request: &RequestView<'_>) -> (Answer, By) {
+        let allowed = self.sharing().allows(request);
+        if let Some((set, number)) = self.plan.find(request) {
             let rule = &self.plan.sets[set].rules()[number];
-            if let Err(error) = rule.advance(asked) {
+            if let Err(error) = rule.advance(request) {
                 return (self.no_room(error, &allowed), By::Rule(set, number));
             }
             let chosen = Chosen {
@@ -129,29 +129,33 @@ impl Worker {
                 rule: number,
                 turn: rule.turn(),
             };
-            return (self.by_rule(chosen, asked, allowed), By::Rule(set, number));
+            return (
+                self.by_rule(chosen, request, allowed),
+                By::Rule(set, number),
+            );
         }
-        if asked.method == "OPTIONS" && !self.has_own_options(asked) {
-            return (Answer::now(self.sharing().options(asked)), By::Preflight);
+        if request.method == "OPTIONS" && !self.has_own_options(request) {
+            return (Answer::now(self.sharing().options(request)), By::Preflight);
         }
         let mut collections = self.plan.collections.iter().enumerate();
-        let said = collections.find_map(|(at, collection)| Some((at, collection.answer(asked)?)));
-        if let Some((at, said)) = said {
-            return (self.by_collection(said, allowed), By::Collection(at));
+        let response =
+            collections.find_map(|(at, collection)| Some((at, collection.answer(request)?)));
+        if let Some((at, response)) = response {
+            return (self.by_collection(response, allowed), By::Collection(at));
         }
         let mut documents = self.plan.openapi.iter().enumerate();
-        let said = documents.find_map(|(at, document)| Some((at, document.answer(asked)?)));
-        match said {
-            Some((at, said)) => (self.by_collection(said, allowed), By::Document(at)),
-            None => (self.by_folder(asked, allowed), By::Folder),
+        let response = documents.find_map(|(at, document)| Some((at, document.answer(request)?)));
+        match response {
+            Some((at, response)) => (self.by_collection(response, allowed), By::Document(at)),
+            None => (self.by_folder(request, allowed), By::Folder),
         }
     }
 
     /// Whether a document describes OPTIONS for a path; preflight requests (Fetch, section 4.8) are never its own.
-    fn has_own_options(&self, asked: &Asked<'_>) -> bool {
-        let is_preflight = asked.header("access-control-request-method").is_some();
+    fn has_own_options(&self, request: &RequestView<'_>) -> bool {
+        let is_preflight = request.header("access-control-request-method").is_some();
         let mut documents = self.plan.openapi.iter();
-        !is_preflight && documents.any(|document| document.has_operation(asked))
+        !is_preflight && documents.any(|document| document.has_operation(request))
     }
 
     /// The same for those who look at it later, when there may be another plan.
@@ -182,10 +186,14 @@ impl Worker {
     }
 
     /// The answer of a collection, once what it changes is on disk.
-    fn by_collection(self: &Rc<Self>, said: collection::Said, allowed: Allowed) -> Answer {
-        let response = ready::response(self.sharing(), &allowed, said.status, &said.fields)
-            .with_body(ResponseBody::Bytes(said.content));
-        let Some(written) = said.written else {
+    fn by_collection(
+        self: &Rc<Self>,
+        stored: collection::StoredResponse,
+        allowed: Allowed,
+    ) -> Answer {
+        let response = ready::response(self.sharing(), &allowed, stored.status, &stored.fields)
+            .with_body(ResponseBody::Bytes(stored.content));
+        let Some(written) = stored.written else {
             return Answer::now(response);
         };
         let worker = Rc::clone(self);
@@ -212,7 +220,12 @@ impl Worker {
     }
 
     #[inline]
-    fn by_rule(self: &Rc<Self>, chosen: Chosen, asked: &Asked<'_>, allowed: Allowed) -> Answer {
+    fn by_rule(
+        self: &Rc<Self>,
+        chosen: Chosen,
+        request: &RequestView<'_>,
+        allowed: Allowed,
+    ) -> Answer {
         self.session.take();
         let reply = self.reply(chosen);
         let ready = &self.ready[chosen.set][chosen.rule][chosen.turn];
@@ -225,30 +238,30 @@ impl Worker {
             return self.after(delay, async move { Outcome::Respond(response) });
         }
         if let Content::Proxy(upstream) = &reply.content {
-            return self.by_proxy(chosen, upstream, asked, allowed, delay);
+            return self.by_proxy(chosen, upstream, request, allowed, delay);
         }
         if let Content::WebSocket(conversation) = &reply.content {
-            return self.by_websocket(chosen, conversation, asked, &allowed, delay);
+            return self.by_websocket(chosen, conversation, request, &allowed, delay);
         }
         if let Content::Script(script) = &reply.content {
-            return self.by_script(chosen, script, asked, allowed, delay);
+            return self.by_script(chosen, script, request, allowed, delay);
         }
         if let Content::Grpc(call) = &reply.content {
-            let content = call.content(asked);
-            let fields = written_fields(reply, asked);
+            let content = call.content(request);
+            let fields = written_fields(reply, request);
             let response = by_call(self.sharing(), &allowed, &fields, content);
             return self.after(delay, async move { Outcome::Respond(response) });
         }
         // What is made of the request is made now, since it does not stay.
-        let fields = written_fields(reply, asked);
+        let fields = written_fields(reply, request);
         let content = match &reply.content {
-            Content::Written(_, written) => Some(Bytes::from(written.fill(asked))),
+            Content::Written(_, written) => Some(Bytes::from(written.fill(request))),
             Content::Bytes(_, bytes) => Some(bytes.clone()),
             Content::Empty => Some(Bytes::new()),
             _ => None,
         };
         let stream = match &reply.content {
-            Content::Events(script) => Some(script.stream(asked)),
+            Content::Events(script) => Some(script.stream(request)),
             _ => None,
         };
         let worker = Rc::clone(self);
@@ -287,12 +300,12 @@ impl Worker {
         self: &Rc<Self>,
         chosen: Chosen,
         upstream: &Arc<Upstream>,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         allowed: Allowed,
         delay: Duration,
     ) -> Answer {
-        let own = written_fields(self.reply(chosen), asked);
-        let Some(outgoing) = Outgoing::of(asked, upstream) else {
+        let own = written_fields(self.reply(chosen), request);
+        let Some(outgoing) = Outgoing::of(request, upstream) else {
             let text = format!("requests for {upstream} come back here\n");
             let status = StatusCode::LOOP_DETECTED;
             let refusal = Ready::text(self.sharing(), status, text);
@@ -337,16 +350,16 @@ impl Worker {
         response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
     }
 
-    /// A WebSocket, if it is asked for as it should be.
+    /// A WebSocket, if the handshake is correct.
     fn by_websocket(
         &self,
         chosen: Chosen,
         conversation: &Arc<Conversation>,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         allowed: &Allowed,
         delay: Duration,
     ) -> Answer {
-        let fields = match websocket::agreed(asked, &conversation.protocols) {
+        let fields = match websocket::agreed(request, &conversation.protocols) {
             Ok(fields) => fields,
             Err((status, fields, text)) => {
                 let refusal = Ready::text(self.sharing(), status, text);
@@ -361,13 +374,13 @@ impl Worker {
         };
         let session = Arc::<Session>::default();
         *self.session.borrow_mut() = Some(Arc::clone(&session));
-        let mut all = written_fields(self.reply(chosen), asked);
+        let mut all = written_fields(self.reply(chosen), request);
         all.extend(fields);
         let response = Response::new(StatusCode::SWITCHING_PROTOCOLS);
         let response = all.into_iter().fold(response, |response, (name, value)| {
             response.with_field(name, value)
         });
-        let (conversation, request) = (Arc::clone(conversation), asked.keep());
+        let (conversation, request) = (Arc::clone(conversation), request.keep());
         self.after(delay, async move {
             let talk = move |stream, _drain| {
                 let talk = websocket::talk(stream, conversation, request, session);
@@ -382,18 +395,18 @@ impl Worker {
         self: &Rc<Self>,
         chosen: Chosen,
         script: &Arc<Script>,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         allowed: Allowed,
         delay: Duration,
     ) -> Answer {
         let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
         let scenario = rule.scenario.as_ref();
-        let state = scenario.map(|scenario| scenario.state(asked));
-        let client = scenario.map(|scenario| scenario.client(asked));
-        let own = written_fields(self.reply(chosen), asked);
+        let state = scenario.map(|scenario| scenario.state(request));
+        let client = scenario.map(|scenario| scenario.client(request));
+        let own = written_fields(self.reply(chosen), request);
         let asking = self
             .scripts
-            .ask(script, asked, &self.reply(chosen).chance, state);
+            .ask(script, request, &self.reply(chosen).chance, state);
         let (worker, rule) = (Rc::clone(self), Arc::clone(rule));
         self.after(delay, async move {
             let answer = match asking {
@@ -483,21 +496,21 @@ impl Worker {
     }
 
     /// The answer with a file of the folder.
-    fn by_folder(self: &Rc<Self>, asked: &Asked<'_>, allowed: Allowed) -> Answer {
+    fn by_folder(self: &Rc<Self>, request: &RequestView<'_>, allowed: Allowed) -> Answer {
         if self.plan.folder.is_none() {
-            return Answer::now(self.unmatched(asked, &allowed));
+            return Answer::now(self.unmatched(request, &allowed));
         }
-        let epoch = match self.files.known(&asked.path) {
-            Known::Answer(None) => return Answer::now(self.unmatched(asked, &allowed)),
+        let epoch = match self.files.known(&request.path) {
+            Known::Answer(None) => return Answer::now(self.unmatched(request, &allowed)),
             Known::Answer(answer) => {
                 return Answer::now(self.or_missing(answer.as_deref(), &allowed));
             }
             Known::No(epoch) => epoch,
         };
         let worker = Rc::clone(self);
-        let path = asked.path.clone().into_owned();
-        let mut kept = asked.keep();
-        kept.body = Bytes::copy_from_slice(asked.body);
+        let path = request.path.clone().into_owned();
+        let mut kept = request.keep();
+        kept.body = Bytes::copy_from_slice(request.body);
         Answer::later(async move {
             let (plan, wanted) = (Arc::clone(&worker.plan), path.clone());
             let loaded = files::loaded(move || {
@@ -517,19 +530,19 @@ impl Worker {
                 sharing,
                 &allowed,
             );
-            answer.unwrap_or_else(|| worker.unmatched(&kept.asked(), &allowed))
+            answer.unwrap_or_else(|| worker.unmatched(&kept.view(), &allowed))
         })
     }
 
     /// What is answered where nothing matches: the rule that came nearest, and where it differs.
-    fn unmatched(&self, asked: &Asked<'_>, allowed: &Allowed) -> Response {
+    fn unmatched(&self, request: &RequestView<'_>, allowed: &Allowed) -> Response {
         let count: usize = self.plan.sets.iter().map(|set| set.rules().len()).sum();
         if count == 0 || count > MOST_COMPARED {
             return self.missing(allowed);
         }
-        let mut text = format!("no rule matches {} {:?}\n", asked.method, asked.path);
-        if let Some(miss) = near_misses(&self.plan, asked, 1).first() {
-            let findings = findings(miss.set, miss.rule, asked);
+        let mut text = format!("no rule matches {} {:?}\n", request.method, request.path);
+        if let Some(miss) = near_misses(&self.plan, request, 1).first() {
+            let findings = findings(miss.set, miss.rule, request);
             if let Some(unmet) = findings.iter().find(|it| !it.is_met) {
                 let (name, found) = (&miss.rule.key, &unmet.found);
                 writeln!(
@@ -555,9 +568,9 @@ impl Worker {
 }
 
 /// The fields of a reply, those for this request too.
-fn written_fields(reply: &Reply, asked: &Asked<'_>) -> Vec<(HeaderName, HeaderValue)> {
+fn written_fields(reply: &Reply, request: &RequestView<'_>) -> Vec<(HeaderName, HeaderValue)> {
     let written = reply.written_fields.iter().filter_map(|(name, written)| {
-        let value = HeaderValue::from_str(&written.fill(asked)).ok()?;
+        let value = HeaderValue::from_str(&written.fill(request)).ok()?;
         Some((name.clone(), value))
     });
     let mut fields = reply.fields.clone();
@@ -643,7 +656,7 @@ fn made(
 ) -> Outcome {
     let (status, fields) = head(reply, fields);
     if let Some(fault) = reply.fault {
-        return fault.outcome(Said {
+        return fault.outcome(WholeResponse {
             status,
             fields,
             content,

@@ -29,7 +29,7 @@ pub struct ChaosSummary {
     pub healthy: HealthyFigures,
     /// The memory of the server's processes, where they can be seen.
     pub memory: Option<ChaosMemory>,
-    /// What was asked of the server, and whether it was so.
+    /// The objectives of the server, and whether they were met.
     pub objectives: Vec<ChaosObjective>,
     /// The user ended it early.
     pub interrupted: bool,
@@ -207,7 +207,7 @@ impl CaseAnswer {
     }
 }
 
-/// What was asked of a server under attack.
+/// An objective of a server under attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChaosObjective {
     /// What is to hold: `p99 of the healthy client <= 100 ms`.

@@ -22,6 +22,8 @@ pub struct Checked {
     pub content_bytes: u64,
     /// What came of the call, if the exchange was one of gRPC and was completed.
     pub call: Option<CheckedCall>,
+    /// The redirects that led to it, in order.
+    pub redirects: Vec<CheckedRedirect>,
     /// What was agreed on, if the connection is over TLS.
     pub tls: Option<TlsSession>,
     /// The conditions in the order they were given.
@@ -43,6 +45,17 @@ impl Checked {
             Verdict::Unmet
         }
     }
+}
+
+/// One response that led elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedRedirect {
+    /// The URL of its request, credentials left out.
+    pub url: String,
+    /// Its status.
+    pub status: u16,
+    /// From the start of its request to the end of its response.
+    pub took: Duration,
 }
 
 /// The answer to a call of gRPC.
@@ -97,7 +110,7 @@ pub struct Judgement {
 pub struct TlsSession {
     /// The version: `TLS 1.3`.
     pub version: String,
-    /// The cipher suite by its IANA name, such as `TLS13_AES_128_GCM_SHA256`; QUIC does not tell it.
+    /// The cipher suite by its IANA name, such as `TLS13_AES_128_GCM_SHA256`; QUIC does not show it.
     pub cipher: Option<String>,
     /// The protocol that the peer chose by ALPN.
     pub alpn: Option<String>,
@@ -195,6 +208,7 @@ mod tests {
                 fields: Vec::new(),
                 content_bytes: 0,
                 call: None,
+                redirects: Vec::new(),
                 tls: None,
                 judgements,
             }

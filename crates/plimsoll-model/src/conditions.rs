@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 /// The machine, the load on it and the command: without them a number means little.
 ///
-/// What this platform cannot tell is `None`, never a guess.
+/// What this platform cannot measure is `None`, never a guess.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conditions {
     /// Version of plimsoll.

@@ -1,7 +1,7 @@
-//! A TOML document whose keys are taken out one by one: what nobody took is a mistake.
+//! A TOML document whose keys are taken out one by one: a key that is left is a mistake.
 //!
-//! Whoever compiles one takes what it knows, notes what is wrong and goes on, so that all problems are
-//! told at once, each with its place.
+//! The caller takes what it knows, notes what is wrong and goes on, so that all problems are
+//! reported at once, each with its place.
 
 mod problems;
 
@@ -32,7 +32,7 @@ pub struct Table<'i> {
     span: Range<usize>,
     /// With a dot at its end, unless it is the root's.
     path: String,
-    /// Keys that somebody asked for, there or not.
+    /// Keys that were taken, there or not.
     known: Vec<&'static str>,
     /// Of these, those that were there.
     given: Vec<&'static str>,
@@ -64,7 +64,7 @@ impl<'i> Document<'i> {
         }
     }
 
-    /// The table of the file; empty if it was asked for before.
+    /// The table of the file; empty if it was taken before.
     pub fn root(&mut self) -> Table<'i> {
         let (entries, span) = self.root.take().unwrap_or_default();
         Table {
@@ -104,7 +104,7 @@ impl<'i> Table<'i> {
         self.entries.contains_key(key)
     }
 
-    /// Whether `key`, which was asked for, was there, right or wrong.
+    /// Whether `key`, which was taken, was there, right or wrong.
     pub fn was_given(&self, key: &str) -> bool {
         self.given.contains(&key)
     }
@@ -256,7 +256,7 @@ impl<'i> Table<'i> {
         self.wrong(format!("`{key}` is missing"), Some(hint.to_owned()));
     }
 
-    /// Notes every key that nobody asked for.
+    /// Notes every key that was not taken.
     pub fn finish(mut self) {
         let entries = std::mem::take(&mut self.entries);
         for (key, _) in entries {

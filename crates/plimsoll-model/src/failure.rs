@@ -14,7 +14,7 @@ pub struct Failure {
     pub phase: Phase,
     /// What happened.
     pub kind: FailureKind,
-    /// Who is at fault, as far as can be told.
+    /// Which side is at fault, as far as it is known.
     pub side: Side,
     /// Whether the same request may be sent again.
     pub retry: Retry,
@@ -237,7 +237,7 @@ pub enum Side {
     Theirs,
     /// Something between the two.
     Network,
-    /// What the user asked for.
+    /// What the user configured.
     Config,
 }
 

@@ -118,7 +118,7 @@ pub struct GrpcStatusCount {
     pub status: GrpcStatus,
     /// How often.
     pub count: u64,
-    /// What the server said the first time, if it said anything.
+    /// The server's first message, if it sent any.
     pub example: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub struct Bucket {
 }
 
 impl Histogram {
-    /// The longest duration told apart; longer ones are counted as this one.
+    /// The longest recorded duration; longer ones are counted as this one.
     pub const MAX: Duration = Duration::from_hours(1);
 
     /// An empty histogram, whose memory grows with the longest value: 16 KiB at first, 264 KiB at [`MAX`](Self::MAX).
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn coarse_buckets_are_six_a_decade_and_lose_no_value() {
         let histogram = of(&[1, 90_000, 100_000, 150_001, 980_000, 2_000_000_000]);
-        let told: Vec<_> = histogram
+        let estimate: Vec<_> = histogram
             .coarse()
             .iter()
             .map(|bucket| (bucket.up_to.as_nanos(), bucket.count))
@@ -259,7 +259,7 @@ mod tests {
             (1_000_000, 1),
             (2_200_000_000, 1),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(estimate, expected);
     }
 
     proptest! {
@@ -310,8 +310,8 @@ mod tests {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
             let rank = ((fraction * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1] as f64;
-            let told = histogram.quantile(fraction).unwrap().as_nanos() as f64;
-            prop_assert!((told - exact).abs() <= exact * 0.001 + 1.0, "{told} for {exact}");
+            let estimate = histogram.quantile(fraction).unwrap().as_nanos() as f64;
+            prop_assert!((estimate - exact).abs() <= exact * 0.001 + 1.0, "{estimate} for {exact}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! [`RunSummary`] that came of many. This crate holds those values and the units people write them
 //! in.
 //!
-//! It reads no clock, file, socket or environment; whoever needs the time is handed a [`Clock`].
+//! It reads no clock, file, socket or environment; code that needs the time gets a [`Clock`].
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,8 @@ mod threshold;
 
 pub mod document;
 
+pub mod look;
+
 mod units;
 
 mod figures;
@@ -53,7 +55,9 @@ pub use crate::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,
 };
-pub use crate::check::{Certificate, Checked, CheckedCall, Judgement, TlsSession, Verdict};
+pub use crate::check::{
+    Certificate, Checked, CheckedCall, CheckedRedirect, Judgement, TlsSession, Verdict,
+};
 pub use crate::clock::Clock;
 pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};

@@ -7,7 +7,7 @@ use crate::{Counts, Exchange, FailureCount, FailureKind, Histogram, Phase, Proto
 /// Everything that one run of `plimsoll loadtest` found.
 #[derive(Debug, Clone)]
 pub struct LoadtestSummary {
-    /// What was asked for, and how it was laid out.
+    /// The configuration, and how it was laid out.
     pub shape: LoadtestShape,
     /// From the first start to the last end.
     pub elapsed: Duration,
@@ -16,7 +16,7 @@ pub struct LoadtestSummary {
     /// One entry a second.
     pub ticks: Vec<LoadtestTick>,
     /// Resident memory of all processes in bytes: the sum of the most that each has ever held; absent
-    /// where the platform does not tell.
+    /// where the platform does not report it.
     pub peak_memory_bytes: Option<u64>,
     /// Whether the user ended it early.
     pub interrupted: bool,
@@ -33,7 +33,7 @@ impl LoadtestSummary {
     }
 }
 
-/// What was asked of the harness, and how it was laid out.
+/// The harness's configuration, and how it was laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadtestShape {
     /// The protocol of the checks.
@@ -153,7 +153,7 @@ pub struct LoadtestTick {
     pub errors: u64,
     /// Checks under way.
     pub in_flight: u64,
-    /// Resident memory, summed over all processes, in bytes; absent where the platform does not tell.
+    /// Resident memory, summed over all processes, in bytes; absent where the platform does not report it.
     pub memory_bytes: Option<u64>,
 }
 

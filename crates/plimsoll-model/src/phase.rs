@@ -79,6 +79,13 @@ impl Phases {
             .then(|| Duration::from_nanos(self.nanos[phase.index()]))
     }
 
+    /// Adds what the phases of another exchange took, as for one that goes on.
+    pub fn add(&mut self, more: &Self) {
+        for (phase, duration) in more.iter() {
+            self.set(phase, self.get(phase).unwrap_or_default() + duration);
+        }
+    }
+
     /// The completed phases in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, Duration)> + '_ {
         Phase::ALL

@@ -11,7 +11,7 @@ use crate::{
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
 #[derive(Debug, Clone)]
 pub struct RunSummary {
-    /// What was asked for.
+    /// The configured load.
     pub load: LoadShape,
     /// Length of the measured window: from the end of the warm-up to the last start.
     pub window: Duration,
@@ -39,7 +39,7 @@ pub struct RunSummary {
     pub connections_opened: u64,
     /// Messages of WebSockets in the measured window; absent where requests were made.
     pub messages: Option<Messages>,
-    /// What came on streams of events; absent unless such were asked for.
+    /// What came on streams of events; absent without them.
     pub events: Option<EventFigures>,
     /// How long exchanges took.
     pub latency: Latency,
@@ -64,7 +64,7 @@ pub struct RunSummary {
 pub struct Messages {
     /// Handed to the transport as a whole.
     pub sent: u64,
-    /// Complete; those that nobody waited for are among them.
+    /// Complete; unrequested ones are among them.
     pub received: u64,
 }
 
@@ -194,7 +194,7 @@ fn per_second(count: u64, window: Duration) -> f64 {
     }
 }
 
-/// What was asked of the generator.
+/// The generator's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadShape {
     /// The target's URL, credentials masked; the first one where there are several.
@@ -221,9 +221,9 @@ pub struct LoadShape {
     pub udp_payload: Option<u16>,
     /// Worker threads.
     pub workers: usize,
-    /// Length asked for, if the run was bounded by time.
+    /// Configured length, if the run was bounded by time.
     pub duration: Option<Duration>,
-    /// Requests asked for, if the run was bounded by number.
+    /// Configured requests, if the run was bounded by number.
     pub requests: Option<u64>,
     /// Time at the start that is left out of the figures.
     pub warm_up: Duration,
@@ -437,7 +437,7 @@ pub struct Tick {
 }
 
 /// The state of a run at one moment; counts are those of the measured window until then, as far as
-/// the workers have told them: they do so fifty times a second.
+/// the workers have reported them: they do so fifty times a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moment {
     /// Time since the start of the run.
@@ -484,7 +484,7 @@ pub struct ServerCost {
 pub struct Generator {
     /// Processor time over the measured window.
     pub cost: Cost,
-    /// Largest resident memory seen, in bytes, where the platform tells.
+    /// Largest resident memory seen, in bytes, where the platform reports it.
     pub peak_memory_bytes: Option<u64>,
     /// Busiest worker: share of one core in percent.
     pub busiest_worker_percent: f64,

@@ -29,7 +29,7 @@ pub struct ChaosDocument {
     pub interrupted: bool,
     /// Every objective was kept.
     pub healthy: bool,
-    /// What was asked of the server.
+    /// The objectives of the server.
     pub objectives: Vec<ChaosObjectiveDocument>,
     /// The client that meant well.
     pub healthy_client: HealthyClientDocument,

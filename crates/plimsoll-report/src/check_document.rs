@@ -3,7 +3,9 @@
 //! Units are in the names; durations are microseconds with up to three decimals. Within a version
 //! fields are added and never change their meaning. What was not there is `null`.
 
-use plimsoll_model::{Certificate, Checked, CheckedCall, Exchange, Failure, Judgement, TlsSession};
+use plimsoll_model::{
+    Certificate, Checked, CheckedCall, CheckedRedirect, Exchange, Failure, Judgement, TlsSession,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,8 +27,11 @@ pub struct CheckDocument {
     pub verdict: String,
     /// The conditions in the order they were given.
     pub conditions: Vec<JudgementDocument>,
-    /// The exchange.
+    /// The exchange; after redirects the last one, with the times and bytes of all.
     pub exchange: ExchangeDocument,
+    /// The redirects that led to it, in order.
+    #[serde(default)]
+    pub redirects: Vec<RedirectDocument>,
     /// The answer to the call; `null` unless the exchange was one of gRPC and was completed.
     #[serde(default)]
     pub grpc: Option<CallDocument>,
@@ -52,6 +57,7 @@ impl CheckDocument {
                 .map(JudgementDocument::of)
                 .collect(),
             exchange: ExchangeDocument::of(checked),
+            redirects: checked.redirects.iter().map(RedirectDocument::of).collect(),
             grpc: checked.call.as_ref().map(CallDocument::of),
             tls: checked
                 .tls
@@ -63,6 +69,27 @@ impl CheckDocument {
     /// The document as indented JSON with a line feed at its end.
     pub fn to_json(&self) -> String {
         to_json(self)
+    }
+}
+
+/// One response that led elsewhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RedirectDocument {
+    /// The URL of its request, credentials left out.
+    pub url: String,
+    /// Its status.
+    pub status: u16,
+    /// From the start of its request to the end of its response.
+    pub time_us: f64,
+}
+
+impl RedirectDocument {
+    fn of(redirect: &CheckedRedirect) -> Self {
+        Self {
+            url: redirect.url.clone(),
+            status: redirect.status,
+            time_us: microseconds(redirect.took),
+        }
     }
 }
 
@@ -227,7 +254,7 @@ pub struct FieldDocument {
 pub struct TlsDocument {
     /// The version.
     pub version: String,
-    /// The cipher suite by its IANA name; null over HTTP/3, which does not tell it.
+    /// The cipher suite by its IANA name; null over HTTP/3, which does not show it.
     pub cipher: Option<String>,
     /// The protocol that the peer chose by ALPN.
     pub alpn: Option<String>,
@@ -313,7 +340,7 @@ mod tests {
             close(&mut schema);
             jsonschema::validator_for(&schema).unwrap()
         };
-        assert_eq!(objects.len(), 9, "as many as there are kinds of objects");
+        assert_eq!(objects.len(), 10, "as many as there are kinds of objects");
         for object in objects {
             let properties = object["properties"].as_object().unwrap();
             assert_eq!(

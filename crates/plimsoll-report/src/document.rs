@@ -34,7 +34,7 @@ pub use self::times::{LatencyDocument, PhaseDocument, TimesDocument};
 pub struct SummaryDocument {
     /// Always [`SummaryDocument::SCHEMA`].
     pub schema: String,
-    /// What was asked for.
+    /// The configured load.
     pub load: LoadDocument,
     /// Whether the user ended the run early.
     pub interrupted: bool,

@@ -56,7 +56,7 @@ pub use crate::chaos_document::{
 };
 pub use crate::check_document::{
     CallDocument, CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument,
-    FieldDocument, JudgementDocument, PhaseTimeDocument, TlsDocument,
+    FieldDocument, JudgementDocument, PhaseTimeDocument, RedirectDocument, TlsDocument,
 };
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,

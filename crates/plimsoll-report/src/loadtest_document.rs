@@ -13,7 +13,7 @@ use crate::document::{FailureDocument, microseconds, rounded, to_json};
 pub struct LoadtestDocument {
     /// Always [`LoadtestDocument::SCHEMA`].
     pub schema: String,
-    /// What was asked for, and how it was laid out.
+    /// The configuration, and how it was laid out.
     pub shape: LoadtestShapeDocument,
     /// Whether the user ended it early.
     pub interrupted: bool,
@@ -74,7 +74,7 @@ impl LoadtestDocument {
     }
 }
 
-/// What was asked for, and how it was laid out.
+/// The configuration, and how it was laid out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadtestShapeDocument {
     /// The protocol of the checks.

@@ -1,4 +1,4 @@
-//! What one process of the harness tells the first one: a line of JSON without loss.
+//! What one process of the harness sends the first one: a line of JSON without loss.
 
 use std::time::Duration;
 
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_is_told() {
-        let told = |line: &str| LoadtestPart::parse(line).unwrap_err().to_string();
-        assert!(told("nonsense").contains("not the result"));
+    fn what_is_something_else_is_reported() {
+        let message = |line: &str| LoadtestPart::parse(line).unwrap_err().to_string();
+        assert!(message("nonsense").contains("not the result"));
         let line = LoadtestPart {
             found: loadtests::failing().found,
             elapsed: Duration::ZERO,
         };
         let line = line.to_line().replace("\"connect\"", "\"somewhere\"");
-        assert!(told(&line).contains("`somewhere`"));
+        assert!(message(&line).contains("`somewhere`"));
     }
 }

@@ -15,7 +15,7 @@ use crate::document::{
 use crate::hdr::FROM_STARTED;
 use crate::record::RunRecord;
 
-/// Starts further apart than this are told.
+/// Starts further apart than this are reported.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Why results cannot be merged.
@@ -69,8 +69,8 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     summary
         .failures
         .sort_by_key(|failure| std::cmp::Reverse(failure.count));
-    let told = apart(runs);
-    summary.conditions.warnings.extend(told);
+    let differences = apart(runs);
+    summary.conditions.warnings.extend(differences);
     Ok(RunRecord {
         name: name.to_owned(),
         summary,
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_together_is_told() {
+    fn what_does_not_belong_together_is_reported() {
         let (one, mut other) = two();
         other.conditions.started += Duration::from_secs(30);
         let late = merged("both", &[record("one", &one), record("other", &other)]).unwrap();

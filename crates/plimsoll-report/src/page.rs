@@ -1,8 +1,9 @@
 //! What pages of results share: the frame, the style, short figures for their plots.
 
 use plimsoll_model::grouped;
+use plimsoll_model::look::STYLE as LOOK;
 
-use crate::plot::escaped;
+use crate::plot::{STYLE as PLOTS, escaped};
 
 /// A page that needs nothing else, light or dark as the reader prefers, without a script.
 ///
@@ -12,7 +13,7 @@ pub fn html_page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{} – plimsoll</title><style>{STYLE}</style></head><body><main>\n\
+         <title>{} – plimsoll</title><style>{LOOK}{PLOTS}{STYLE}</style></head><body><main>\n\
          {body}</main></body></html>\n",
         escaped(title)
     )
@@ -49,4 +50,5 @@ pub fn short_number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// Of results; colours and type are those of every page.
 const STYLE: &str = include_str!("page.css");

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_is_told() {
+    fn what_is_something_else_is_reported() {
         let run = fixture::closed();
         let summary = SummaryDocument::of(&run).to_json();
         let log = latency_log(&run);

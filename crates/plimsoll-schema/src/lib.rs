@@ -1,6 +1,6 @@
 //! [JSON Schema](https://json-schema.org): schemas, compiled once, that values are judged by.
 //!
-//! The library beneath is generic over what holds a value, so whoever calls it has all of its keywords compiled into themselves. This crate
+//! The library beneath is generic over what holds a value, so each caller compiles all of its keywords. This crate
 //! calls it for everybody, is optimised for size, and has not one generic function: what is compiled as many times is a minute of
 //! a release build.
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_told() {
+    fn what_is_no_schema_is_reported() {
         let error = JsonSchema::new(&json!({ "type": "strange" })).unwrap_err();
         assert!(error.to_string().contains("strange"), "{error}");
     }

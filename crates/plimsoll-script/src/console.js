@@ -1,4 +1,4 @@
-(say) => {
+(print) => {
   const shown = (value) => {
     if (typeof value === "string") return value;
     if (value instanceof Error) return `${value.name}: ${value.message}`;
@@ -11,7 +11,7 @@
       return Object.prototype.toString.call(value);
     }
   };
-  const as = (level) => (...values) => say(level, values.map(shown).join(" "));
+  const as = (level) => (...values) => print(level, values.map(shown).join(" "));
   globalThis.console = {
     log: as("log"),
     info: as("info"),

@@ -1,12 +1,17 @@
-//! How much a runtime may take.
+//! How much a VM may take.
 
-/// Bounds of a runtime.
+/// Bounds of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all its values, modules among them.
     pub memory: usize,
-    /// Bytes of the stack of its thread that calls may use; the thread must have some more.
+    /// Bytes of stack that JavaScript calls may use. Fibers run on stacks that are [`Limits::HEADROOM`] larger.
     pub stack: usize,
+}
+
+impl Limits {
+    /// Bytes of stack for native functions beyond [`Limits::stack`].
+    pub const HEADROOM: usize = 256 << 10;
 }
 
 impl Default for Limits {

@@ -4,78 +4,31 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longer modules are refused.
+/// Longer modules are rejected.
 const LONGEST: u64 = 4 << 20;
 
-/// More modules than these are refused.
-const MOST: usize = 1000;
+/// Programs of more modules are rejected.
+pub(crate) const MOST: usize = 1000;
 
 /// Finds modules and their texts. Failures are for people.
 pub trait Sources {
     /// The name of the module that another one imports by `specifier`.
     fn resolve(&self, from: &str, specifier: &str) -> Result<String, String>;
 
-    /// The text of a module.
+    /// The text of a module: JavaScript, or JSON if its name ends in `.json`.
     fn text(&self, name: &str) -> Result<Arc<str>, String>;
-}
-
-/// Modules that were read before.
-#[derive(Debug, Clone, Default)]
-pub struct Modules {
-    texts: BTreeMap<String, Arc<str>>,
-    /// What a module imports, by its name and the specifier.
-    resolved: BTreeMap<(String, String), String>,
-}
-
-impl Modules {
-    /// Their names, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.texts.keys().map(String::as_str)
-    }
-
-    /// Adds those of another one; they take the place of what has the same name.
-    pub fn add(&mut self, other: &Self) {
-        self.texts.extend(
-            other
-                .texts
-                .iter()
-                .map(|(name, text)| (name.clone(), Arc::clone(text))),
-        );
-        self.resolved.extend(
-            other
-                .resolved
-                .iter()
-                .map(|(from, to)| (from.clone(), to.clone())),
-        );
-    }
-}
-
-impl Sources for RefCell<Modules> {
-    fn resolve(&self, from: &str, specifier: &str) -> Result<String, String> {
-        let modules = self.borrow();
-        let key = (from.to_owned(), specifier.to_owned());
-        let name = modules.resolved.get(&key);
-        name.cloned()
-            .ok_or_else(|| format!("`{specifier}` was not imported when {from} was loaded"))
-    }
-
-    fn text(&self, name: &str) -> Result<Arc<str>, String> {
-        let modules = self.borrow();
-        let text = modules.texts.get(name).map(Arc::clone);
-        text.ok_or_else(|| format!("there is no module {name}"))
-    }
 }
 
 /// The modules below a folder: files of JavaScript and JSON in UTF-8. Links are followed only inside.
 ///
-/// Names are paths. What is read is kept.
+/// Names are paths.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    kept: Rc<RefCell<Modules>>,
+    /// Texts that are not files.
+    given: RefCell<BTreeMap<String, Arc<str>>>,
 }
 
 impl Folder {
@@ -83,15 +36,15 @@ impl Folder {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            kept: Rc::default(),
+            given: RefCell::default(),
         }
     }
 
-    /// Has a text as one of the modules, as if it lay in the folder under that name, and answers its name among modules.
+    /// Adds a text as a module, as if it lay in the folder under that name, and returns its name among modules.
     pub fn with_text(&self, name: &str, text: &str) -> String {
         let name = self.root.join(name).to_string_lossy().into_owned();
-        let mut kept = self.kept.borrow_mut();
-        kept.texts.insert(name.clone(), Arc::from(text));
+        let mut given = self.given.borrow_mut();
+        given.insert(name.clone(), Arc::from(text));
         name
     }
 
@@ -114,11 +67,6 @@ impl Folder {
         name.map(str::to_owned)
             .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
     }
-
-    /// What was read so far.
-    pub fn kept(&self) -> Modules {
-        self.kept.borrow().clone()
-    }
 }
 
 impl Sources for Folder {
@@ -132,19 +80,12 @@ impl Sources for Folder {
             ));
         }
         let directory = Path::new(from).parent().unwrap_or(&self.root);
-        let name = self.name_of(&directory.join(specifier))?;
-        let mut kept = self.kept.borrow_mut();
-        let key = (from.to_owned(), specifier.to_owned());
-        kept.resolved.insert(key, name.clone());
-        Ok(name)
+        self.name_of(&directory.join(specifier))
     }
 
     fn text(&self, name: &str) -> Result<Arc<str>, String> {
-        if let Some(text) = self.kept.borrow().texts.get(name) {
+        if let Some(text) = self.given.borrow().get(name) {
             return Ok(Arc::clone(text));
-        }
-        if self.kept.borrow().texts.len() >= MOST {
-            return Err(format!("more than {MOST} modules are imported"));
         }
         let unreadable = |error| format!("cannot read {name}: {error}");
         let length = fs::metadata(name).map_err(unreadable)?.len();
@@ -152,10 +93,7 @@ impl Sources for Folder {
             return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
         }
         let text = fs::read_to_string(name).map_err(unreadable)?;
-        let text: Arc<str> = Arc::from(text);
-        let mut kept = self.kept.borrow_mut();
-        kept.texts.insert(name.to_owned(), Arc::clone(&text));
-        Ok(text)
+        Ok(Arc::from(text))
     }
 }
 

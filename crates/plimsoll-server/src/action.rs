@@ -25,8 +25,8 @@ pub trait Action {
         None
     }
 
-    /// Is told of a request that was refused before it became one. Only the outermost action of a
-    /// listener hears of it, for its log.
+    /// Called for a request that was refused before it was complete. Only the outermost action of a
+    /// listener gets this call, for its log.
     fn refused(&self, _refusal: &Refusal) {}
 }
 
@@ -60,8 +60,8 @@ pub enum Outcome {
     /// `101 Switching Protocols` with the fields of this response, `upgrade` among them, then the stream is
     /// the function's.
     ///
-    /// Only where the request asked for it. Over HTTP/2 it does so by an extended CONNECT (RFC 8441), which is
-    /// answered with 200. Otherwise the client is told 501, over HTTP/2 and HTTP/3 to come back by HTTP/1.1.
+    /// Only where the request has an upgrade. Over HTTP/2 that is an extended CONNECT (RFC 8441), which is
+    /// answered with 200. Otherwise the client gets 501, over HTTP/2 and HTTP/3 with the advice to use HTTP/1.1.
     Upgrade(Response, TakeOver),
     /// The stream is the function's at once, without a response: for CONNECT tunnels and faults.
     Raw(TakeOver),

@@ -1,6 +1,6 @@
 //! The serving engine: listeners and the small actions that answer requests.
 //!
-//! An [`Engine`] is a number of workers, each a thread with a runtime, sockets and actions of its own;
+//! An [`Engine`] is a number of workers, each a thread with its own runtime, sockets and actions;
 //! what answers a request is an [`Action`]. HTTP/1 is decoded by `plimsoll_wire::h1`, HTTP/2 by the `h2`
 //! crate, HTTP/3 by quinn and the `h3` crate. Limits are on by default and counted. It prints nothing and reads no file but those that a
 //! configuration names; [`config`] compiles one.
@@ -45,6 +45,7 @@ pub use crate::actions::{
     Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
 pub use crate::engine::address::{Address, AddressError};
+pub use crate::engine::handover::HandedOver;
 pub use crate::engine::inherited::Inherited;
 pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::engine::listener::Transport;
@@ -57,17 +58,19 @@ pub use crate::layer4::{
 };
 pub use crate::message::body::{BodyError, RequestBody};
 pub use crate::message::connection::{ConnectionInfo, TlsInfo};
-pub use crate::message::fields::{FieldEdits, FieldList};
+pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};
-pub use crate::message::request::{OwnedRequest, Request, Scheme, Version};
+pub use crate::message::request::{
+    OwnedRequest, Request, Scheme, TraceNote, UpstreamNote, Version,
+};
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
     PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
     preferred_coding,
 };
-pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, OpenLog};
+pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
 };
@@ -77,7 +80,7 @@ pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::protocol::stream::Stream;
 pub use crate::route::{
-    Asked, FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex,
+    FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex, RouteInput,
     RouteRefusal, Routes,
 };
 pub use crate::worker::alarms::Alarms;

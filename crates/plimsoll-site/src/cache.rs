@@ -1,4 +1,4 @@
-//! Pages that were asked for lately, kept by one worker within bounds.
+//! Recently requested pages, kept by one worker within bounds.
 
 use std::num::NonZeroUsize;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Whether anything below a directory has changed, told by the kernel rather than asked for each request.
+//! Whether anything below a directory has changed, as reported by the kernel rather than looked up for each request.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,9 +16,9 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     generation: AtomicU64,
-    /// Changes that were told of by the kernel, and no suspicions.
+    /// Changes that the kernel reported, without suspicions.
     seen: AtomicU64,
-    /// Nobody tells of changes.
+    /// Changes are not reported.
     is_blind: bool,
 }
 
@@ -37,9 +37,9 @@ impl Changes {
     /// Where it cannot be watched, it counts as changed every second; without a thread, always.
     pub(crate) fn watch(root: PathBuf) -> Arc<Self> {
         let changes = Arc::new(Self::default());
-        let told = Arc::downgrade(&changes);
+        let changes_weak = Arc::downgrade(&changes);
         let thread = thread::Builder::new().name("site-changes".to_owned());
-        match thread.spawn(move || Watch::new(root).run(&told)) {
+        match thread.spawn(move || Watch::new(root).run(&changes_weak)) {
             Ok(_) => changes,
             Err(_) => Arc::new(Self {
                 is_blind: true,
@@ -86,33 +86,33 @@ struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// Looks until it is tried again to watch what cannot be watched.
     until_retry: u32,
-    tell: SyncSender<()>,
+    sender: SyncSender<()>,
     tidings: Receiver<()>,
 }
 
 impl Watch {
     fn new(root: PathBuf) -> Self {
-        let (tell, tidings) = sync_channel(MOST_WAITING);
+        let (sender, tidings) = sync_channel(MOST_WAITING);
         // Looked at before it is watched: if it is another one by then, that is found out.
         let seen = stamp(&root);
         Self {
-            watcher: watcher(&root, tell.clone()),
+            watcher: watcher(&root, sender.clone()),
             root,
             seen,
             until_retry: RETRY,
-            tell,
+            sender,
             tidings,
         }
     }
 
-    fn run(mut self, told: &Weak<Changes>) {
+    fn run(mut self, changes_weak: &Weak<Changes>) {
         // What changed before it was watched is not known.
-        if let Some(changes) = told.upgrade() {
+        if let Some(changes) = changes_weak.upgrade() {
             changes.changed();
         }
         loop {
             let waited = self.tidings.recv_timeout(LOOK);
-            let Some(changes) = told.upgrade() else {
+            let Some(changes) = changes_weak.upgrade() else {
                 return;
             };
             if waited.is_ok() || self.watcher.is_none() {
@@ -128,7 +128,7 @@ impl Watch {
             if now != self.seen || self.until_retry == 0 {
                 self.seen = now;
                 self.until_retry = RETRY;
-                self.watcher = watcher(&self.root, self.tell.clone());
+                self.watcher = watcher(&self.root, self.sender.clone());
                 changes.changed();
             }
         }
@@ -136,7 +136,7 @@ impl Watch {
 }
 
 /// What watches, if it can.
-fn watcher(root: &Path, tell: SyncSender<()>) -> Option<RecommendedWatcher> {
+fn watcher(root: &Path, sender: SyncSender<()>) -> Option<RecommendedWatcher> {
     let handler = move |event: notify::Result<notify::Event>| {
         let is_change = event.map_or(true, |event| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -145,7 +145,7 @@ fn watcher(root: &Path, tell: SyncSender<()>) -> Option<RecommendedWatcher> {
         });
         if is_change {
             // If there is no room, it is about to be known anyway.
-            tell.try_send(()).ok();
+            sender.try_send(()).ok();
         }
     };
     // A link is followed here, since a watch is of what it leads to.

@@ -89,7 +89,7 @@ impl Compressor {
         work: impl FnOnce() -> io::Result<Option<Bytes>> + Send + 'static,
     ) -> Option<Bytes> {
         let (permits, started) = (Arc::clone(&self.permits), Arc::clone(&self.started));
-        // A task of its own, which nobody drops when the client leaves.
+        // A separate task, which is not dropped when the client leaves.
         let task = tokio::spawn(async move {
             let making = || async {
                 let permit = permits.acquire().await;

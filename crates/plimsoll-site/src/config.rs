@@ -48,7 +48,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         && !root.join(fallback).is_file()
     {
         let event = SiteEvent::FallbackMissing { file: fallback };
-        mounted.notices.tell(&event.into());
+        mounted.notices.report(&event.into());
     }
     let site = Site {
         source,

@@ -31,9 +31,9 @@ impl Directory {
 
     fn open(&self, path: &str) -> io::Result<File> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(CWD, &self.root, flags, Mode::empty()).map_err(told)?;
+        let root = openat(CWD, &self.root, flags, Mode::empty()).map_err(io_error)?;
         let path = if path.is_empty() { "." } else { path };
-        beneath(&root, path).map(File::from).map_err(told)
+        beneath(&root, path).map(File::from).map_err(io_error)
     }
 
     /// A compressed copy beside a file, unless it is older.
@@ -122,7 +122,7 @@ impl Tree for Directory {
     }
 }
 
-/// The file with what is told of it; `None` for a directory.
+/// The file with its metadata; `None` for a directory.
 fn regular(file: File) -> io::Result<Option<SiteFile>> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -160,7 +160,7 @@ fn beneath(root: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..8 {
         match openat2(root, path, READING, Mode::empty(), resolve) {
-            // Something was renamed meanwhile, and the kernel could not tell where that led.
+            // Something was renamed meanwhile, and the kernel does not know where that led.
             Err(Errno::AGAIN | Errno::INTR) => {}
             // Not known to old kernels, and forbidden by some sandboxes.
             Err(Errno::NOSYS | Errno::PERM) => return beneath_by_steps(root, path),
@@ -189,7 +189,7 @@ fn beneath_by_steps(root: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
 }
 
 /// What cannot be, or may not be seen, is not there.
-fn told(error: Errno) -> io::Error {
+fn io_error(error: Errno) -> io::Error {
     match error {
         Errno::NOENT
         | Errno::NOTDIR

@@ -14,7 +14,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::links::Links;
 
-/// What names begin with unless another prefix is asked for.
+/// The default prefix of names.
 const PREFIX: &str = "plimsoll_site";
 
 /// Statuses are counted from this one on.
@@ -55,7 +55,7 @@ pub(crate) struct WorkerFigures {
     bytes: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
-    /// Answers by their latency: as [`BOUNDS`] tell, and those beyond.
+    /// Answers by their latency: the bounds of [`BOUNDS`], and those beyond.
     latencies: [AtomicU64; BOUNDS.len() + 1],
     latency_ns: AtomicU64,
     aliases: Mutex<HashMap<Box<str>, u64>>,
@@ -136,7 +136,7 @@ impl SiteFigures {
 }
 
 impl Workers {
-    /// Keeps the sums of what nobody counts in any more.
+    /// Keeps the sums of workers that have ended.
     fn retire(&mut self) {
         let retired = &mut self.retired;
         self.live.retain(|figures| {

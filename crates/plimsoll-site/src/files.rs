@@ -27,7 +27,7 @@ use crate::page::{Page, Parts};
 use crate::path::{PathError, SitePath};
 use crate::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
 use crate::rule_files::{self, RuleFiles};
-use crate::rules::{Asked, Rules, Told};
+use crate::rules::{RuleInput, RuleOutcome, Rules};
 use crate::tree::{SiteFile, StoredCopy, Tree};
 
 /// How a site answers, whatever it is made of.
@@ -37,7 +37,7 @@ pub struct SitePlan {
     pub layout: Layout,
     /// Taken off the beginning of every path; begins with a slash and does not end with one. Empty for none.
     pub strip: String,
-    /// What is compressed when it is asked for, besides the copies that are stored.
+    /// What is compressed on request, besides the copies that are stored.
     pub compresses: bool,
     /// `cache-control` of files.
     pub cache_control: CacheControl,
@@ -47,21 +47,21 @@ pub struct SitePlan {
     pub dialect: Option<Dialect>,
     /// Short links, for paths that name no file.
     pub links: Vec<LinkSource>,
-    /// What clients are told of short links: 301, 302, 303, 307 or 308.
+    /// The status of short links: 301, 302, 303, 307 or 308.
     pub redirect_status: StatusCode,
     /// `cache-control` of redirects, if they have one.
     pub redirect_cache_control: Option<HeaderValue>,
-    /// Who is told what happens to links and rules.
+    /// Receives notices about links and rules.
     pub notices: Notices,
 }
 
 /// What a site says of how long its files may be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CacheControl {
-    /// What their names tell; that others may be kept, but have to be asked about each time.
+    /// As their names suggest; others may be kept, but have to be validated each time.
     #[default]
     ByName,
-    /// This of every file; pages for what is not there have to be asked about each time.
+    /// This of every file; pages for what is not there have to be validated each time.
     Always(HeaderValue),
     /// Nothing.
     Nothing,
@@ -96,7 +96,7 @@ impl Default for SitePlan {
     }
 }
 
-/// Bytes of content that a worker keeps unless it is told otherwise.
+/// Bytes of content that a worker keeps by default.
 pub(crate) const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The methods that a site answers.
@@ -110,14 +110,14 @@ pub(crate) struct Shared {
     links: Vec<Arc<Links>>,
     live: Option<Arc<Live>>,
     pub(crate) compressor: Arc<Compressor>,
-    /// Somebody was told that there are too many open files.
+    /// The shortage of open files was reported.
     told_shortage: AtomicBool,
 }
 
 impl Shared {
     /// - `fixed`: lines of aliases and URLs that never change.
     /// - `figures`: where the links are counted, if anybody wants to know.
-    /// - `live`: what pages are told of changes by, if they are.
+    /// - `live`: reports changes to pages, if they are live.
     pub(crate) fn new(
         plan: SitePlan,
         fixed: &str,
@@ -167,8 +167,8 @@ struct Looked<'a, 'r> {
 
 impl Looked<'_, '_> {
     /// What rules are matched by.
-    fn asked<'p>(&'p self, decoded: &'p str) -> Asked<'p> {
-        Asked {
+    fn input<'p>(&'p self, decoded: &'p str) -> RuleInput<'p> {
+        RuleInput {
             host: self.request.host(),
             path: decoded,
             query: self.request.query,
@@ -176,7 +176,7 @@ impl Looked<'_, '_> {
     }
 }
 
-/// A path of the tree, decoded, with slashes as they were asked for.
+/// A path of the tree, decoded, with slashes as they were requested.
 fn decoded(path: &SitePath) -> String {
     let slash = if path.has_slash && !path.joined.is_empty() {
         "/"
@@ -214,7 +214,7 @@ impl Files {
         {
             let rules = files.rules(&*self.tree, &self.plan().layout);
             if !Arc::ptr_eq(&rules, &self.rules.borrow()) {
-                // Pages say what the rules have told of them.
+                // Pages carry the fields of the rules.
                 self.cache.borrow_mut().clear();
                 self.rules.replace(rules);
             }
@@ -273,8 +273,8 @@ impl Files {
     /// What rules and links say of a path that names no file.
     fn elsewhere(&self, looked: &Looked<'_, '_>) -> io::Result<Option<Answer>> {
         let decoded = decoded(&looked.path);
-        if let Some(told) = looked.rules.redirect(looked.asked(&decoded), false) {
-            return self.told(looked, &told).map(Some);
+        if let Some(outcome) = looked.rules.redirect(looked.input(&decoded), false) {
+            return self.outcome(looked, &outcome).map(Some);
         }
         let name = &looked.path.joined;
         let Some(url) = self.shared.links.iter().find_map(|links| links.url(name)) else {
@@ -303,14 +303,14 @@ impl Files {
     }
 
     /// Does what a rule says.
-    fn told(&self, looked: &Looked<'_, '_>, told: &Told) -> io::Result<Answer> {
-        if told.status == 200 || told.status == 404 {
-            let end = told.to.find(['?', '#']).unwrap_or(told.to.len());
-            let target = SitePath::parse(told.to.get(..end).unwrap_or_default());
+    fn outcome(&self, looked: &Looked<'_, '_>, outcome: &RuleOutcome) -> io::Result<Answer> {
+        if outcome.status == 200 || outcome.status == 404 {
+            let end = outcome.to.find(['?', '#']).unwrap_or(outcome.to.len());
+            let target = SitePath::parse(outcome.to.get(..end).unwrap_or_default());
             let Ok(target) = target else {
                 return self.not_found(looked, &looked.path.joined);
             };
-            let status = StatusCode::from_u16(told.status).unwrap_or(StatusCode::OK);
+            let status = StatusCode::from_u16(outcome.status).unwrap_or(StatusCode::OK);
             return match self.plan().layout.resolve(&*self.tree, &target)? {
                 Resolved::File(name, file) | Resolved::Fallback(name, file) => {
                     self.inner_page(looked, name, file, status)
@@ -318,13 +318,13 @@ impl Files {
                 _ => self.not_found(looked, &looked.path.joined),
             };
         }
-        let strip = if told.to.starts_with('/') {
+        let strip = if outcome.to.starts_with('/') {
             self.plan().strip.as_str()
         } else {
             ""
         };
-        let location = HeaderValue::from_str(&format!("{strip}{}", told.to));
-        let status = StatusCode::from_u16(told.status);
+        let location = HeaderValue::from_str(&format!("{strip}{}", outcome.to));
+        let status = StatusCode::from_u16(outcome.status);
         let (Ok(location), Ok(status)) = (location, status) else {
             return Ok(unredirectable());
         };
@@ -348,8 +348,8 @@ impl Files {
     ) -> io::Result<Answer> {
         // What rules say of the requested path is a part of the page. No path of a request begins like this.
         let decoded = decoded(&looked.path);
-        let said = looked.rules.headers_key(looked.asked(&decoded));
-        let key = format!("{} {name}{said}", status.as_u16());
+        let headers_key = looked.rules.headers_key(looked.input(&decoded));
+        let key = format!("{} {name}{headers_key}", status.as_u16());
         let hit = self.cache.borrow_mut().get(&key, looked.generation);
         let known = hit.map(|(Hit::Fresh(page) | Hit::Stale(page))| page);
         self.page(looked, &key, name, file, status, known)
@@ -392,7 +392,7 @@ impl Files {
             fields.insert(CACHE_CONTROL, cache_control);
         }
         let decoded = decoded(&looked.path);
-        looked.rules.apply(looked.asked(&decoded), &mut fields);
+        looked.rules.apply(looked.input(&decoded), &mut fields);
         let mut content = None;
         if let Some(live) = &self.shared.live {
             Live::allow(&mut fields);
@@ -417,7 +417,7 @@ impl Files {
     fn unreadable(&self, error: &io::Error) -> Answer {
         let reason = if is_shortage(error) {
             if !self.shared.told_shortage.swap(true, Ordering::Relaxed) {
-                self.plan().notices.tell(&SiteEvent::TooManyFiles.into());
+                self.plan().notices.report(&SiteEvent::TooManyFiles.into());
             }
             "too many open files".to_owned()
         } else {
@@ -434,7 +434,7 @@ impl Files {
         let Ok(to) = HeaderValue::from_str(&to) else {
             return unredirectable();
         };
-        // Whether there is a directory may change, so this is asked about again.
+        // Whether there is a directory may change, so this is looked up again.
         Answer::now(
             redirection(StatusCode::PERMANENT_REDIRECT, to)
                 .with_field(CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -510,8 +510,8 @@ impl Action for Files {
         };
         if !is_direct {
             let decoded = decoded(&looked.path);
-            if let Some(told) = looked.rules.redirect(looked.asked(&decoded), true) {
-                let answer = self.told(&looked, &told);
+            if let Some(outcome) = looked.rules.redirect(looked.input(&decoded), true) {
+                let answer = self.outcome(&looked, &outcome);
                 return answer.unwrap_or_else(|error| self.unreadable(&error));
             }
             match kept() {

@@ -1,8 +1,8 @@
 //! Sites: files of a directory, with conditions, ranges and compression, and redirects.
 //!
 //! [`FILES`] is the action that routes of a server's configuration name. A site is a tree of files, looked up by a
-//! [`Layout`]; what was asked for lately is kept, ready to be sent, by each worker, and looked at again only when
-//! the kernel tells of a change. Everything is opened beneath the root.
+//! [`Layout`]; what was requested lately is kept, ready to be sent, by each worker, and looked at again only when
+//! the kernel reports a change. Everything is opened beneath the root.
 //!
 //! It answers requests and nothing else: listening, TLS and limits are the server's.
 

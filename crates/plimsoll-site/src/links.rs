@@ -29,7 +29,7 @@ use crate::events::SiteEvent;
 pub struct LinkSource {
     /// The file or URL.
     pub place: LinkPlace,
-    /// How long a list from a URL holds before it is asked for again; a file is looked at every second.
+    /// How long a list from a URL holds before it is requested again; a file is looked at every second.
     pub refresh: Duration,
 }
 
@@ -52,7 +52,7 @@ const LIMITS: FetchLimits = FetchLimits {
 /// How often the thread looks whether it is still wanted, and whether a file has changed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A list is not asked for more often, whatever is configured.
+/// A list is not requested more often, whatever is configured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// Links that hold now.
@@ -68,7 +68,7 @@ static IN_USE: Mutex<Vec<(LinkSource, Weak<Links>)>> = Mutex::new(Vec::new());
 impl Links {
     /// The links of `source`; if they are in use already, they are loaded again in a moment.
     ///
-    /// - `notices`: told what becomes of them, if they were not in use before.
+    /// - `notices`: receives what becomes of them, if they were not in use before.
     pub(crate) fn of(source: &LinkSource, notices: &Notices) -> Arc<Self> {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|(_, links)| links.strong_count() > 0);
@@ -85,11 +85,12 @@ impl Links {
         });
         in_use.push((source.clone(), Arc::downgrade(&links)));
         drop(in_use);
-        let told = Arc::downgrade(&links);
+        let links_weak = Arc::downgrade(&links);
         let (source, of_thread) = (source.clone(), notices.clone());
         let shown = source.place.to_string();
         let thread = thread::Builder::new().name("site-links".to_owned());
-        if let Err(error) = thread.spawn(move || Loader::new(source, of_thread).run(&told, &woken))
+        if let Err(error) =
+            thread.spawn(move || Loader::new(source, of_thread).run(&links_weak, &woken))
         {
             let reason = format!("cannot start a thread: {error}");
             let event = SiteEvent::LinksKept {
@@ -97,12 +98,12 @@ impl Links {
                 reason: &reason,
                 links: 0,
             };
-            notices.tell(&event.into());
+            notices.report(&event.into());
         }
         links
     }
 
-    /// Those of a text; what is wrong in it was told when it was packed.
+    /// Those of a text; its mistakes were reported when it was packed.
     pub(crate) fn fixed(text: &str) -> Arc<Self> {
         Arc::new(Self {
             map: RwLock::new(Arc::new(map_of(parse_aliases(text)))),
@@ -148,7 +149,7 @@ impl std::fmt::Display for LinkPlace {
     }
 }
 
-/// Has every list in use asked for again in a moment; how many there are.
+/// Has every list in use requested again in a moment; how many there are.
 ///
 /// A list that is being loaded is loaded once more, however often this is called meanwhile.
 pub(crate) fn refresh() -> usize {
@@ -184,8 +185,8 @@ struct Loader {
     tag: Option<String>,
     stamp: Option<(SystemTime, u64)>,
     fetcher: Option<(Runtime, Fetcher)>,
-    /// What was said of the last attempt; the same is not said twice.
-    said: Option<String>,
+    /// The error of the last attempt; the same is not reported twice.
+    last_error: Option<String>,
 }
 
 /// What an attempt to load comes to.
@@ -202,22 +203,22 @@ impl Loader {
             tag: None,
             stamp: None,
             fetcher: None,
-            said: None,
+            last_error: None,
         }
     }
 
-    fn run(mut self, told: &Weak<Links>, woken: &Receiver<()>) {
+    fn run(mut self, links_weak: &Weak<Links>, woken: &Receiver<()>) {
         let mut due = SystemClock.now();
-        let mut is_asked = false;
-        while let Some(links) = told.upgrade() {
+        let mut is_woken = false;
+        while let Some(links) = links_weak.upgrade() {
             let is_file = matches!(self.source.place, LinkPlace::File(_));
-            if is_asked || is_file || SystemClock.now() >= due {
+            if is_woken || is_file || SystemClock.now() >= due {
                 self.renew(&links);
                 due = SystemClock.now() + self.source.refresh;
             }
             drop(links);
             let patience = LOOK.min(self.source.refresh.max(SHORTEST));
-            is_asked = woken.recv_timeout(patience).is_ok();
+            is_woken = woken.recv_timeout(patience).is_ok();
         }
     }
 
@@ -246,47 +247,47 @@ impl Loader {
             Ok(None) => return,
             Ok(Some(parsed)) => parsed,
             Err(reason) => {
-                if self.said.as_ref() != Some(&reason) {
-                    self.tell(SiteEvent::LinksKept {
+                if self.last_error.as_ref() != Some(&reason) {
+                    self.report(SiteEvent::LinksKept {
                         source: &shown,
                         reason: &reason,
                         links: links.count(),
                     });
-                    self.said = Some(reason);
+                    self.last_error = Some(reason);
                 }
                 return;
             }
         };
-        self.said = None;
+        self.last_error = None;
         for remark in &parsed.remarks {
-            self.tell(SiteEvent::Remark {
+            self.report(SiteEvent::Remark {
                 source: &shown,
                 remark,
             });
         }
         let map = map_of(parsed);
-        self.tell(SiteEvent::LinksLoaded {
+        self.report(SiteEvent::LinksLoaded {
             source: &shown,
             links: map.len(),
         });
         *links.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
 
-    fn tell(&self, event: SiteEvent<'_>) {
-        self.notices.tell(&event.into());
+    fn report(&self, event: SiteEvent<'_>) {
+        self.notices.report(&event.into());
     }
 
     fn read(&mut self, path: &Path) -> Result<Loaded, String> {
-        let told = |error: std::io::Error| format!("cannot be read: {error}");
-        let file = File::open(path).map_err(told)?;
-        let metadata = file.metadata().map_err(told)?;
+        let describe = |error: std::io::Error| format!("cannot be read: {error}");
+        let file = File::open(path).map_err(describe)?;
+        let metadata = file.metadata().map_err(describe)?;
         let stamp = metadata.modified().ok().map(|time| (time, metadata.len()));
         if stamp.is_some() && stamp == self.stamp {
             return Ok(Loaded::Same);
         }
         let mut bytes = Vec::new();
         let read = file.take(LIMITS.bytes + 1).read_to_end(&mut bytes);
-        read.map_err(told)?;
+        read.map_err(describe)?;
         if bytes.len() as u64 > LIMITS.bytes {
             return Err(format!("it is longer than {} bytes", LIMITS.bytes));
         }

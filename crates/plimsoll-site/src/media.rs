@@ -1,4 +1,4 @@
-//! What a name tells of its content: the media type, whether it compresses, how long it stays the same.
+//! What a name suggests about its content: the media type, whether it compresses, how long it stays the same.
 
 use http::HeaderValue;
 
@@ -38,8 +38,8 @@ pub(crate) fn media_type(name: &str) -> HeaderValue {
         .unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"))
 }
 
-/// `cache-control` where nobody says otherwise: names that hold a hash of the content stay for ever, feeds
-/// for an hour, all else is asked about each time.
+/// `cache-control` by default: names that hold a hash of the content stay for ever, feeds
+/// for an hour, all else is validated each time.
 pub(crate) fn cache_control(name: &str) -> HeaderValue {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     HeaderValue::from_static(if has_hash(name) {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_told_from_words_and_versions() {
+    fn hashes_are_distinguished_from_words_and_versions() {
         for name in [
             "app.3f2a9c1b.js",
             "app-3f2a9c1b.js.map",

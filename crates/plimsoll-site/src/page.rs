@@ -110,7 +110,7 @@ pub(crate) struct Parts {
     pub(crate) file: SiteFile,
     pub(crate) copies: Vec<StoredCopy>,
     pub(crate) status: StatusCode,
-    /// `cache-control` and what else is to be said of this path; a type given here takes the place of the one by
+    /// `cache-control` and the other fields of this path; a type given here takes the place of the one by
     /// the name.
     pub(crate) fields: HeaderMap,
     /// What is sent in place of the file's content.
@@ -211,31 +211,30 @@ impl Page {
 
     /// Answers GET and HEAD.
     pub(crate) fn answer(self: &Rc<Self>, request: &Request<'_>) -> Answer {
-        let asked = Asked::of(request);
+        let headers = request.headers();
+        let request = PageRequest::of(request);
         let coding = if self.codings.is_empty() {
             None
         } else {
-            let accepted = request
-                .headers()
-                .filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
+            let accepted = headers.filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
             preferred_coding(&self.codings, accepted.map(|(_, value)| value))
         };
         let Some(coding) = coding else {
-            return Answer::now(self.respond(&self.plain, &asked));
+            return Answer::now(self.respond(&self.plain, &request));
         };
         if let Some(stored) = self.stored.iter().find(|it| it.coding == Some(coding)) {
-            return Answer::now(self.respond(stored, &asked));
+            return Answer::now(self.respond(stored, &request));
         }
         // A part of what is compressed on the way would be one of something else the next time.
-        if asked.range.is_some() {
-            return Answer::now(self.respond(&self.plain, &asked));
+        if request.range.is_some() {
+            return Answer::now(self.respond(&self.plain, &request));
         }
         if let Some(variant) = self.made(coding) {
-            return Answer::now(self.respond(&variant, &asked));
+            return Answer::now(self.respond(&variant, &request));
         }
         // Without content to send, nothing is compressed.
-        if asked.is_head {
-            return Answer::now(self.head_of(coding, &asked));
+        if request.is_head {
+            return Answer::now(self.head_of(coding, &request));
         }
         let content = self.plain.content.clone();
         let work = move || {
@@ -245,14 +244,14 @@ impl Page {
         if self.plain.content.length() <= AT_ONCE {
             self.compressor.make_now(&self.forms, coding, work);
             let variant = self.made(coding).unwrap_or_else(|| Rc::clone(&self.plain));
-            return Answer::now(self.respond(&variant, &asked));
+            return Answer::now(self.respond(&variant, &request));
         }
-        let (page, asked) = (Rc::clone(self), asked.owned());
+        let (page, request) = (Rc::clone(self), request.owned());
         Answer::later(async move {
             let forms = Arc::clone(&page.forms);
             page.compressor.make(forms, coding, work).await;
             let variant = page.made(coding).unwrap_or_else(|| Rc::clone(&page.plain));
-            page.respond(&variant, &asked.borrowed())
+            page.respond(&variant, &request.borrowed())
         })
     }
 
@@ -275,13 +274,13 @@ impl Page {
         Some(Rc::clone(made.as_ref().unwrap_or(&self.plain)))
     }
 
-    /// The response to HEAD for a form that was not made: without the length, which only compressing would tell
+    /// The response to HEAD for a form that was not made: without the length, which only compressing would show
     /// (RFC 9110, section 9.3.2).
-    fn head_of(&self, coding: Coding, asked: &Asked<'_>) -> Response {
+    fn head_of(&self, coding: Coding, request: &PageRequest<'_>) -> Response {
         let tag = self.plain.tag.coded(coding);
         let fields = fields_of_form(&self.fields, &tag, Some(coding));
-        if self.status == StatusCode::OK && !asked.is_plain() {
-            match asked.conditions.judge(self.validators(&tag)) {
+        if self.status == StatusCode::OK && !request.is_plain() {
+            match request.conditions.judge(self.validators(&tag)) {
                 Judged::NotModified => return not_modified(fields),
                 Judged::Failed => return unexpected(),
                 Judged::Holds => {}
@@ -298,20 +297,20 @@ impl Page {
         }
     }
 
-    fn respond(&self, variant: &Rc<Variant>, asked: &Asked<'_>) -> Response {
-        if self.status != StatusCode::OK || asked.is_plain() {
+    fn respond(&self, variant: &Rc<Variant>, request: &PageRequest<'_>) -> Response {
+        if self.status != StatusCode::OK || request.is_plain() {
             return Rc::clone(&variant.whole).into();
         }
         let validators = self.validators(&variant.tag);
-        match asked.conditions.judge(validators) {
+        match request.conditions.judge(validators) {
             Judged::NotModified => return Rc::clone(&variant.not_modified).into(),
             Judged::Failed => return unexpected(),
             Judged::Holds => {}
         }
-        let Some(range) = asked.range else {
+        let Some(range) = request.range else {
             return Rc::clone(&variant.whole).into();
         };
-        if asked.is_head || !asked.conditions.range_holds(validators) {
+        if request.is_head || !request.conditions.range_holds(validators) {
             return Rc::clone(&variant.whole).into();
         }
         let length = variant.content.length();
@@ -360,7 +359,7 @@ impl Page {
     }
 }
 
-/// What stands between parts. They are parts of one file, whose length is told of each: a reader does not search.
+/// What stands between parts. They are parts of one file, whose length is given with each: a reader does not search.
 const BOUNDARY: &str = "7c5d1f0e9b3a4826-plimsoll-part";
 
 impl Variant {
@@ -480,34 +479,34 @@ pub(crate) fn built(status: StatusCode, fields: &HeaderMap) -> Response {
 
 /// What of a request decides on the form of the answer.
 #[derive(Debug, Default)]
-struct Asked<'a> {
+struct PageRequest<'a> {
     is_head: bool,
     conditions: Conditions<'a>,
     range: Option<&'a [u8]>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PageRequest<'a> {
     fn of(request: &Request<'a>) -> Self {
-        let mut asked = Self {
+        let mut found = Self {
             is_head: request.method == "HEAD",
             ..Self::default()
         };
         for (name, value) in request.headers() {
-            // Most fields are told apart by their length alone.
+            // Most fields differ in their length alone.
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             match name.len() {
-                5 if is("range") => asked.range = Some(value),
-                8 if is("if-match") => asked.conditions.if_match = Some(value),
-                8 if is("if-range") => asked.conditions.if_range = Some(value),
-                13 if is("if-none-match") => asked.conditions.if_none_match = Some(value),
-                17 if is("if-modified-since") => asked.conditions.if_modified_since = Some(value),
+                5 if is("range") => found.range = Some(value),
+                8 if is("if-match") => found.conditions.if_match = Some(value),
+                8 if is("if-range") => found.conditions.if_range = Some(value),
+                13 if is("if-none-match") => found.conditions.if_none_match = Some(value),
+                17 if is("if-modified-since") => found.conditions.if_modified_since = Some(value),
                 19 if is("if-unmodified-since") => {
-                    asked.conditions.if_unmodified_since = Some(value);
+                    found.conditions.if_unmodified_since = Some(value);
                 }
                 _ => {}
             }
         }
-        asked
+        found
     }
 
     /// Nothing about it is particular.
@@ -537,8 +536,8 @@ struct OwnedAsked {
 }
 
 impl OwnedAsked {
-    fn borrowed(&self) -> Asked<'_> {
-        Asked {
+    fn borrowed(&self) -> PageRequest<'_> {
+        PageRequest {
             is_head: self.is_head,
             conditions: Conditions {
                 if_match: self.if_match.as_deref(),

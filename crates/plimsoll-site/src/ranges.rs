@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Ranges that one request may ask for; the content is sent whole to whoever asks for more.
+/// Ranges in one request; the content is sent whole if there are more.
 const MOST: usize = 64;
 
 /// What a `range` field asks for.
@@ -10,7 +10,7 @@ const MOST: usize = 64;
 pub(crate) enum Wanted {
     /// The whole: there is no such field, or none that is understood.
     Whole,
-    /// These parts, none of them empty; those that touch are one, the others in the order they were asked for.
+    /// These parts, none of them empty; those that touch are one, the others in the order of the request.
     Parts(Vec<Range<u64>>),
     /// Nothing that there is.
     Nothing,
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for() {
+    fn what_is_requested() {
         use Wanted::{Nothing, Parts, Whole};
 
         let part = |from, to| {

@@ -136,7 +136,7 @@ impl Layout {
     }
 }
 
-/// The nearest `404.html`, in the directory that was asked for or one above it.
+/// The nearest `404.html`, in the requested directory or one above it.
 pub(crate) fn not_found_page(
     tree: &dyn Tree,
     path: &str,
@@ -183,7 +183,7 @@ mod tests {
     use crate::directory::Directory;
 
     /// `file NAME`, `to PATH`, `list NAME` or `nothing`.
-    fn told(layout: &Layout, raw: &str) -> String {
+    fn resolved(layout: &Layout, raw: &str) -> String {
         let root = tempfile::tempdir().unwrap();
         for name in [
             "index.html",
@@ -244,7 +244,7 @@ mod tests {
             ("/_redirects", "nothing"),
             ("/missing", "nothing"),
         ] {
-            assert_eq!(told(&Layout::default(), raw), expected, "{raw}");
+            assert_eq!(resolved(&Layout::default(), raw), expected, "{raw}");
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
             ("/.git/", "list .git"),
             ("/.git/config", "file .git/config"),
         ] {
-            assert_eq!(told(&plain, raw), expected, "{raw}");
+            assert_eq!(resolved(&plain, raw), expected, "{raw}");
         }
         let fallback = Layout {
             fallback: Some("index.html".to_owned()),
@@ -278,7 +278,7 @@ mod tests {
             ("/.git/x", "nothing"),
             ("/about", "file about.html"),
         ] {
-            assert_eq!(told(&fallback, raw), expected, "{raw}");
+            assert_eq!(resolved(&fallback, raw), expected, "{raw}");
         }
     }
 }

@@ -34,7 +34,7 @@ struct ReadRules {
 }
 
 impl RuleFiles {
-    /// - `notices`: told what is wrong in them.
+    /// - `notices`: receives what is wrong in them.
     pub(crate) fn new(dialect: Dialect, notices: Notices) -> Self {
         Self {
             dialect,
@@ -73,8 +73,8 @@ impl RuleFiles {
             self.dialect,
             &exists,
         );
-        self.tell(REDIRECTS, &of_redirects);
-        self.tell(HEADERS, &of_headers);
+        self.report(REDIRECTS, &of_redirects);
+        self.report(HEADERS, &of_headers);
         let rules = Arc::new(rules);
         *known = Some(ReadRules {
             tags,
@@ -90,23 +90,23 @@ impl RuleFiles {
             Ok(Found::Directory) => return None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.tell(name, &[Remark::whole(format!("cannot be read: {error}"))]);
+                self.report(name, &[Remark::whole(format!("cannot be read: {error}"))]);
                 return None;
             }
         };
         if file.part.length() > MOST_BYTES {
             let message = format!("is longer than {MOST_BYTES} bytes");
-            self.tell(name, &[Remark::whole(message)]);
+            self.report(name, &[Remark::whole(message)]);
             return None;
         }
         let bytes = file.part.read().ok()?;
         Some((file.tag, String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    fn tell(&self, source: &str, remarks: &[Remark]) {
+    fn report(&self, source: &str, remarks: &[Remark]) {
         for remark in remarks {
             let event = SiteEvent::Remark { source, remark };
-            self.notices.tell(&event.into());
+            self.notices.report(&event.into());
         }
     }
 }

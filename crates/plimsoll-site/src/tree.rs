@@ -72,7 +72,7 @@ pub(crate) struct Tag {
     pub(crate) is_weak: bool,
     /// What stands in the quotes.
     pub(crate) opaque: String,
-    /// What tells files apart here that a client need not know of: the number of the file, and when anything about
+    /// What distinguishes files here that a client need not know of: the number of the file, and when anything about
     /// it changed last, in nanoseconds since 1970.
     pub(crate) file: (u64, i128),
 }

@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig};
 use tempfile::TempDir;
 
-/// A certificate authority that nobody trusts unless told to.
+/// A certificate authority that is trusted only where it is given.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,

@@ -78,7 +78,7 @@ impl Http3Origin {
         Self::builder(tls).start()
     }
 
-    /// An origin to be set up: [`hello`](Self::hello) unless said otherwise.
+    /// An origin to be set up: [`hello`](Self::hello) by default.
     pub fn builder(tls: rustls::ServerConfig) -> Http3OriginBuilder {
         Http3OriginBuilder {
             tls,

@@ -46,7 +46,7 @@ pub use crate::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::logic::{Logic, Question, Reply};
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
-pub use crate::proxy::{Asked, TestProxy, TestProxyBuilder};
+pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::waiting::{eventually, until};

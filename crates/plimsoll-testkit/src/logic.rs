@@ -1,4 +1,4 @@
-//! Answers that depend on what was asked, the same over each version of HTTP.
+//! Answers that depend on the request, the same over each version of HTTP.
 
 use std::fmt;
 use std::sync::Arc;

@@ -7,11 +7,12 @@ use tokio::net::UdpSocket;
 
 use crate::background::Background;
 
-/// A name server on a port of its own that notes what it was asked for.
+/// A name server on a free port that records its questions.
 #[derive(Debug)]
 pub struct NameServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    questions: Arc<Mutex<Vec<String>>>,
+    records: Arc<Mutex<Vec<Record>>>,
     _background: Background,
 }
 
@@ -26,9 +27,21 @@ impl NameServer {
         self.address
     }
 
+    /// From now on `name` has these addresses, to be kept for `ttl` seconds.
+    pub fn set(&self, name: &str, addresses: &[IpAddr], ttl: u32) {
+        let name = name.to_ascii_lowercase();
+        let mut records = self.records.lock().expect("no holder panics");
+        records.retain(|record| record.name != name);
+        records.extend(addresses.iter().map(|&address| Record {
+            name: name.clone(),
+            address,
+            ttl,
+        }));
+    }
+
     /// The questions until now, in order, such as `a.test A`.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("no holder panics").clone()
+    pub fn questions(&self) -> Vec<String> {
+        self.questions.lock().expect("no holder panics").clone()
     }
 }
 
@@ -70,8 +83,10 @@ impl NameServerBuilder {
         let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         socket.set_nonblocking(true).expect("a socket can be set");
         let address = socket.local_addr().expect("a bound socket has an address");
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let questions = Arc::clone(&asked);
+        let questions = Arc::<Mutex<Vec<String>>>::default();
+        let received = Arc::clone(&questions);
+        let records = Arc::new(Mutex::new(self.records));
+        let known = Arc::clone(&records);
         let background = Background::run("name server", async move {
             let socket = UdpSocket::from_std(socket).expect("it is non-blocking");
             let mut packet = [0; 1500];
@@ -80,16 +95,17 @@ impl NameServerBuilder {
                     continue;
                 };
                 let text = format!("{} {}", question.name, question.type_name());
-                questions.lock().expect("no holder panics").push(text);
+                received.lock().expect("no holder panics").push(text);
                 if !self.is_silent {
-                    let answer = answer(&question, &self.records);
+                    let answer = answer(&question, &known.lock().expect("no holder panics"));
                     socket.send_to(&answer, client).await.ok();
                 }
             }
         });
         NameServer {
             address,
-            asked,
+            questions,
+            records,
             _background: background,
         }
     }

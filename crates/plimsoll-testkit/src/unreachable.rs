@@ -1,18 +1,31 @@
 //! Addresses at which nothing answers, each in its own way.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::{Mutex, PoisonError};
 
 use socket2::{Domain, Socket, Type};
 
-/// An address on the loopback at which nobody listens: connecting is refused.
+/// An address on the loopback without a listener: connecting is refused.
 ///
-/// The port was free a moment ago; the kernel hands it out again only after the others.
+/// A socket that is bound to it, and never listens, keeps the port until the program ends. Otherwise the kernel could give
+/// the port to a server of another test, which would then get this test's connections.
 pub fn refused_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener
-        .local_addr()
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+    // A test may start a server there later on: an explicit bind is let in beside it, a bind to port 0 is not.
+    socket.set_reuse_address(true).expect("a socket can be set");
+    socket
+        .bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())
+        .expect("a port is free");
+    let address = socket.local_addr().ok();
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    reserved.push(socket);
+    address
+        .and_then(|address| address.as_socket())
         .expect("a bound socket has an address")
 }
+
+/// Sockets that keep ports from other tests of this program.
+static RESERVED: Mutex<Vec<Socket>> = Mutex::new(Vec::new());
 
 /// Whether this machine has an IPv6 loopback.
 pub fn ipv6_available() -> bool {

@@ -231,7 +231,7 @@ fn serve(mut stream: TcpStream, number: u64, shared: &Shared) -> Outcome {
     }
 }
 
-/// Tells whether the connection goes on.
+/// Returns whether the connection goes on.
 fn answer(
     socket: &mut WebSocket<TcpStream>,
     message: Message,

@@ -23,7 +23,7 @@ pub enum PinError {
         listed(available)
     )]
     Unavailable {
-        /// The core asked for.
+        /// The requested core.
         core: usize,
         /// The cores that would do.
         available: Vec<usize>,
@@ -33,9 +33,9 @@ pub enum PinError {
     Refused {
         /// What was to be bound.
         what: String,
-        /// The cores asked for.
+        /// The requested cores.
         cores: Vec<usize>,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// This platform does not bind.
@@ -43,7 +43,7 @@ pub enum PinError {
     Unsupported,
 }
 
-/// The cores of a list: `1`, `0,2`, `0-3` or a mix. What is wrong with it is told in a sentence.
+/// The cores of a list: `1`, `0,2`, `0-3` or a mix. The error is a sentence.
 pub fn parse(text: &str) -> Result<Vec<usize>, String> {
     const MOST: usize = 1024;
 
@@ -79,8 +79,8 @@ pub fn available() -> Vec<usize> {
     platform::available()
 }
 
-/// The cores that the main thread of the process `pid` may use, ascending; `None` if that cannot be
-/// told.
+/// The cores that the main thread of the process `pid` may use, ascending; `None` if that
+/// cannot be read.
 pub fn of_process(pid: u32) -> Option<Vec<usize>> {
     platform::of_process(pid)
 }

@@ -1,5 +1,6 @@
 //! A UDP socket that reports the local address and the ECN bits of each datagram, and sends by them.
 
+use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,6 +18,64 @@ pub struct DatagramSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
+}
+
+/// Datagrams that one system call takes.
+const BATCH: usize = 16;
+
+/// Bytes of the longest, or of several that the system has joined.
+const LONGEST: usize = 64 * 1024;
+
+/// Memory for what is received at a time; the system gives it room as it is first used.
+pub struct DatagramBuffer {
+    memory: Box<[u8]>,
+    meta: [RecvMeta; BATCH],
+}
+
+impl Default for DatagramBuffer {
+    fn default() -> Self {
+        Self {
+            memory: vec![0; BATCH * LONGEST].into_boxed_slice(),
+            meta: [RecvMeta::default(); BATCH],
+        }
+    }
+}
+
+impl fmt::Debug for DatagramBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatagramBuffer").finish_non_exhaustive()
+    }
+}
+
+impl DatagramBuffer {
+    /// Receives what there is, without waiting; returns how many places of it are filled.
+    pub(crate) fn fill(
+        &mut self,
+        state: &UdpSocketState,
+        socket: quinn_udp::UdpSockRef<'_>,
+    ) -> io::Result<usize> {
+        let mut rest = &mut *self.memory;
+        let mut buffers: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
+            let (place, after) = std::mem::take(&mut rest).split_at_mut(LONGEST);
+            rest = after;
+            IoSliceMut::new(place)
+        });
+        state.recv(socket, &mut buffers, &mut self.meta)
+    }
+
+    /// Hands every datagram of the first `count` places to `receive`.
+    pub(crate) fn each(&self, count: usize, mut receive: impl FnMut(&RecvMeta, &[u8])) {
+        let places = self.meta.iter().zip(self.memory.chunks(LONGEST));
+        for (meta, place) in places.take(count) {
+            let received = &place[..meta.len.min(LONGEST)];
+            if received.is_empty() {
+                receive(meta, received);
+            }
+            for datagram in received.chunks(meta.stride.max(1)) {
+                receive(meta, datagram);
+            }
+        }
+    }
 }
 
 /// Where a datagram is from and where it was sent to.
@@ -59,57 +118,56 @@ impl DatagramSocket {
 
     /// Reads what has come and hands each datagram to `receive`; fails with `WouldBlock` if nothing has.
     ///
-    /// - `buffer`: 64 KiB, or a longer datagram is cut.
-    ///
-    /// Other errors are about a datagram that was sent before, such as that its peer does not listen.
+    /// One system call takes several datagrams. Other errors are about a datagram that was sent before, such as that its
+    /// peer does not listen.
     pub fn try_receive(
         &self,
-        buffer: &mut [u8],
+        buffer: &mut DatagramBuffer,
         mut receive: impl FnMut(DatagramPath, &[u8]),
     ) -> io::Result<()> {
-        let mut meta = [RecvMeta::default()];
         let mut receive_if = |interest| {
-            self.socket.try_io(interest, || {
-                let buffers = &mut [IoSliceMut::new(buffer)];
-                self.state.recv((&self.socket).into(), buffers, &mut meta)
-            })
+            self.socket
+                .try_io(interest, || buffer.fill(&self.state, (&self.socket).into()))
         };
         // One after the other: the runtime takes no two interests here.
-        match receive_if(Interest::READABLE) {
+        let count = match receive_if(Interest::READABLE) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => receive_if(Interest::ERROR),
             received => received,
         }?;
-        let [meta] = meta;
-        let path = DatagramPath {
-            peer: meta.addr,
-            local: SocketAddr::new(meta.dst_ip.unwrap_or(self.local.ip()), self.local.port()),
-            ecn: meta.ecn,
-        };
-        let received = &buffer[..meta.len.min(buffer.len())];
-        if received.is_empty() {
-            receive(path, received);
-        }
-        for datagram in received.chunks(meta.stride.max(1)) {
-            receive(path, datagram);
-        }
+        buffer.each(count, |meta, bytes| {
+            let ip = meta.dst_ip.unwrap_or(self.local.ip());
+            let path = DatagramPath {
+                peer: meta.addr,
+                local: SocketAddr::new(ip, self.local.port()),
+                ecn: meta.ecn,
+            };
+            receive(path, bytes);
+        });
         Ok(())
     }
 
-    /// Sends one datagram, if the system takes it at once.
+    /// How many datagrams of one length [`try_send`](Self::try_send) takes at once.
+    pub fn most_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Sends one datagram, or several to one peer, if the system takes them at once.
     ///
     /// - `from`: the address that it is sent from, where the socket has several.
+    /// - `segment`: the length of each datagram in `bytes`, of which the last may be shorter; all of it is one without.
     pub fn try_send(
         &self,
         to: SocketAddr,
         from: Option<IpAddr>,
         ecn: Option<EcnCodepoint>,
         bytes: &[u8],
+        segment: Option<usize>,
     ) -> io::Result<()> {
         let transmit = Transmit {
             destination: to,
             ecn,
             contents: bytes,
-            segment_size: None,
+            segment_size: segment,
             src_ip: from,
         };
         // Not by way of the runtime, which does not know of a new socket that it can be written to.
@@ -120,14 +178,14 @@ impl DatagramSocket {
 /// Datagrams that are longer than a packet are sent in fragments, as by any socket: what is forwarded may be long. Over
 /// IPv6 the crate forbids it for good.
 #[cfg(target_os = "linux")]
-fn allow_fragments(socket: &UdpSocket) {
+pub(crate) fn allow_fragments(socket: &impl std::os::fd::AsFd) {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
     // A socket of IPv6 alone has no such option.
     set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::WANT).ok();
 }
 
 #[cfg(not(target_os = "linux"))]
-fn allow_fragments(_: &UdpSocket) {}
+pub(crate) fn allow_fragments(_: &impl std::os::fd::AsFd) {}
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +196,7 @@ mod tests {
     }
 
     async fn next(socket: &DatagramSocket) -> Vec<(DatagramPath, Vec<u8>)> {
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = DatagramBuffer::default();
         let mut received = Vec::new();
         while received.is_empty() {
             socket.readable().await.unwrap();
@@ -171,7 +229,7 @@ mod tests {
             ] {
                 // The whole network 127.0.0.0/8 is this machine.
                 let to = at([127, 0, 0, 7], &server);
-                client.try_send(to, None, ecn, bytes).unwrap();
+                client.try_send(to, None, ecn, bytes, None).unwrap();
                 let received = next(&server).await;
                 let path = DatagramPath {
                     peer: client.local(),
@@ -180,7 +238,9 @@ mod tests {
                 };
                 assert_eq!(received, [(path, bytes.to_vec())]);
                 let from = Some(path.local.ip());
-                server.try_send(path.peer, from, ecn, b"reply").unwrap();
+                server
+                    .try_send(path.peer, from, ecn, b"reply", None)
+                    .unwrap();
                 let [(reply, _)] = &next(&client).await[..] else {
                     panic!("there is one reply");
                 };

@@ -93,7 +93,7 @@ fn room(limit: u64, taken: u64) -> u64 {
 /// Takes the descriptors that follow the three that every program has, as they are handed over by systemd and its like
 /// (`sd_listen_fds(3)`); programs started from here do not get them.
 ///
-/// Must be called once, before the program opens anything: what it takes belongs to nobody else. Descriptors that are
+/// Must be called once, before the program opens anything: what it takes must have no other owner. Descriptors that are
 /// not open are an error.
 pub fn inherited(count: usize) -> io::Result<Vec<OwnedFd>> {
     (0..count)
@@ -105,7 +105,7 @@ pub fn inherited(count: usize) -> io::Result<Vec<OwnedFd>> {
             let flags = fcntl_getfd(descriptor)?;
             fcntl_setfd(descriptor, flags | FdFlags::CLOEXEC)?;
             #[expect(unsafe_code, reason = "descriptors are handed over by their number")]
-            // SAFETY: it is open, and the caller sees to it that nobody else owns it.
+            // SAFETY: it is open, and the caller makes sure that it has no other owner.
             Ok(unsafe { OwnedFd::from_raw_fd(number) })
         })
         .collect()

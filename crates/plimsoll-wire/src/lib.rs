@@ -10,11 +10,17 @@ mod socket;
 
 mod raw_io;
 
+mod splice;
+
 mod steer;
 
 mod datagram;
 
+mod upstream_sockets;
+
 mod proxy_protocol;
+
+mod quic_header;
 
 pub mod tls;
 
@@ -36,6 +42,8 @@ pub mod cpu_time;
 
 pub mod descriptors;
 
+mod handover;
+
 pub mod process;
 
 pub mod timer_slack;
@@ -46,10 +54,14 @@ pub mod network;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
-pub use crate::datagram::{DatagramPath, DatagramSocket, EcnCodepoint};
+pub use crate::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
+pub use crate::handover::{receive_with_descriptors, send_with_descriptors};
 pub use crate::pacing::keep_from_pacing;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
+pub use crate::quic_header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
 pub use crate::raw_io::{poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
-pub use crate::steer::{SOCKET_NUMBER_BYTES, steer_by_connection_id};
+pub use crate::splice::SplicePipe;
+pub use crate::steer::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES, steer_by_connection_id};
+pub use crate::upstream_sockets::{UpstreamSocket, UpstreamSockets};
 pub use crate::watched_files::WatchedFiles;

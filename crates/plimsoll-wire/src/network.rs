@@ -28,7 +28,7 @@ pub enum NetworkError {
     Failed {
         /// What was being done.
         step: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// This platform has none.

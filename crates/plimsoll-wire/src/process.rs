@@ -72,7 +72,7 @@ pub enum SpawnError {
         /// The first word of the command line.
         program: String,
     },
-    /// It could not be bound to the cores asked for.
+    /// It could not be bound to the requested cores.
     #[error(transparent)]
     Pin(#[from] PinError),
     /// The system refused.
@@ -80,7 +80,7 @@ pub enum SpawnError {
     Refused {
         /// The first word of the command line.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -93,7 +93,7 @@ pub fn end_with_parent() -> io::Result<()> {
         use rustix::process::{getppid, set_parent_process_death_signal};
 
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        // The parent may have ended before it was asked for.
+        // The parent may have ended before the signal was requested.
         if getppid().is_none_or(Pid::is_init) {
             return Err(io::Error::other("the parent process has ended"));
         }
@@ -265,7 +265,7 @@ impl Process {
         Ok(())
     }
 
-    /// A group that is gone has nothing left to be told.
+    /// A group that is gone needs no signal.
     fn signal(&self, signal: Signal) {
         if let Some(group) = pid(self.id) {
             kill_process_group(group, signal).ok();

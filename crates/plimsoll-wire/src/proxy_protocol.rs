@@ -1,4 +1,4 @@
-//! The PROXY protocol: who the client is, told to a server before anything else.
+//! The PROXY protocol: the client's address, sent to a server before anything else.
 //!
 //! Source: W. Tarreau, The PROXY protocol, versions 1 and 2 (2020).
 
@@ -39,7 +39,7 @@ impl ProxyProtocol {
     /// The header to send first.
     ///
     /// - `ends`: of one family or of both, in which case the IPv4 address is written as a mapped one; `None`
-    ///   where there are no addresses to tell, as on a unix socket.
+    ///   where there are no addresses to pass on, as on a unix socket.
     pub fn header(self, ends: Option<ProxiedEnds>) -> Vec<u8> {
         match self {
             Self::V1 => line(ends).into_bytes(),

@@ -91,7 +91,7 @@ pub fn poll_send_file(
     offset: u64,
     count: usize,
 ) -> Poll<io::Result<usize>> {
-    // A transfer may end early for other reasons than a full socket: only being told so means that.
+    // A transfer may end early for other reasons than a full socket: only `WouldBlock` means that.
     let result = ready!(poll_io(stream, Interest::WRITABLE, context, 0, || {
         let mut offset = offset;
         rustix::fs::sendfile(stream, file, Some(&mut offset), count)
@@ -117,9 +117,9 @@ pub fn poll_send_file(
 /// Transfers once the stream is ready.
 ///
 /// `try_io` takes `WouldBlock` to mean that the stream is ready no more. A transfer of less than was
-/// `wanted` means that too, and is told to it in the same way.
+/// `wanted` means that too, and reaches it in the same way.
 #[inline]
-fn poll_io(
+pub(crate) fn poll_io(
     stream: &TcpStream,
     interest: Interest,
     context: &mut Context<'_>,

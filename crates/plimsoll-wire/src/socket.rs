@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn keepalive_is_off_unless_asked_for() {
+    fn keepalive_is_off_unless_requested() {
         run(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
             let stream = connect_tcp(listener.local_addr().unwrap(), &SocketOptions::default())

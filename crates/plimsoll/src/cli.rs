@@ -71,6 +71,8 @@ const SHORT_HELP: [(&str, &[&str]); 7] = [
             "header",
             "data",
             "basic-auth",
+            "location",
+            "compressed",
             "expect",
             "timeout",
             "http2",
@@ -200,6 +202,21 @@ impl Cli {
             .subcommand_required(true)
             .subcommands(shown.cloned().collect::<Vec<_>>())
     }
+}
+
+/// The command line of `plimsoll load` with a script, whose flags are those of k6.
+#[cfg(feature = "k6")]
+#[derive(Debug, Parser)]
+#[command(
+    name = "plimsoll load",
+    bin_name = "plimsoll load",
+    version,
+    about,
+    styles = STYLES
+)]
+pub(crate) struct ScriptCli {
+    #[command(flatten)]
+    pub(crate) args: crate::commands::ScriptArgs,
 }
 
 /// The command line of `loadtest`.

@@ -26,6 +26,8 @@ mod origin;
 
 pub(crate) mod serving;
 
+mod soak;
+
 mod pack;
 
 mod serve;
@@ -33,6 +35,9 @@ mod serve;
 mod up;
 
 mod mock;
+
+#[cfg(feature = "monitor")]
+mod monitor;
 
 mod schema;
 
@@ -45,6 +50,8 @@ use clap::Subcommand;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
+#[cfg(feature = "k6")]
+pub(crate) use self::load::script::{ScriptArgs, is_meant as is_script_meant, run_script};
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
 pub(crate) use self::pack::{PackedArgs, PackedSite, run_packed};
 pub(crate) use self::serve::stand_in::Original;
@@ -67,6 +74,9 @@ pub(crate) enum Command {
     Gateway(Box<gateway::Args>),
     Up(up::Args),
     Mock(Box<mock::Args>),
+    #[cfg(feature = "monitor")]
+    Monitor(Box<monitor::Args>),
+    Soak(Box<soak::Args>),
     Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -78,7 +88,7 @@ pub(crate) enum Command {
     LoadtestClients(loadtest::parts::ClientsArgs),
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
@@ -95,6 +105,9 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Gateway(args) => gateway::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Mock(args) => mock::run(&args),
+        #[cfg(feature = "monitor")]
+        Command::Monitor(args) => monitor::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

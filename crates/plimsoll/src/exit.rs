@@ -31,7 +31,7 @@ impl From<Exit> for ExitCode {
 
 /// Prints what the parser of the command line has to say: help, the version, or a mistake.
 pub(crate) fn after_parsing(error: &clap::Error) -> ExitCode {
-    // A closed standard output is nobody's concern here.
+    // A closed standard output is no error here.
     drop(error.print());
     if error.use_stderr() {
         Exit::Usage.into()

@@ -1,4 +1,4 @@
-//! `--grpc`: which method is called, with which messages, and how its server is asked about it.
+//! `--grpc`: which method is called, with which messages, and how its server describes it.
 
 mod call;
 
@@ -27,12 +27,12 @@ pub(crate) struct GrpcArgs {
     pub(crate) grpc: Option<String>,
 
     /// Descriptor set that describes the method, as `protoc --include_imports
-    /// --descriptor_set_out=FILE` writes it [default: the server is asked, by reflection]
+    /// --descriptor_set_out=FILE` writes it [default: fetched from the server, by reflection]
     #[arg(long, value_name = "FILE", requires = "grpc")]
     pub(crate) proto_set: Option<PathBuf>,
 }
 
-/// A method that its server has to be asked about.
+/// A method whose description has to be fetched from the server.
 #[derive(Debug)]
 pub(crate) struct UnknownMethod {
     pub(crate) name: MethodName,
@@ -44,24 +44,24 @@ pub(crate) struct UnknownMethod {
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) name: MethodName,
-    /// `None` as long as only the server could tell.
+    /// `None` as long as the description is not fetched.
     method: Option<Method>,
 }
 
 impl Wanted {
     /// The method that the flags name.
     ///
-    /// - `told`: what the server said of it, once it was asked.
+    /// - `known`: the server's description of it, once it was fetched.
     pub(crate) fn compile(
         args: &GrpcArgs,
-        told: Option<&Descriptors>,
+        known: Option<&Descriptors>,
         problems: &mut Problems,
     ) -> Option<Self> {
         let text = args.grpc.as_deref()?;
         let name: MethodName = problems.value("--grpc", text.parse())?;
         let from_file;
         let descriptors = match &args.proto_set {
-            None => told,
+            None => known,
             Some(path) => {
                 let content = problems.file("--proto-set", path)?;
                 let decoded = Descriptors::decode(&content)
@@ -90,7 +90,7 @@ impl Wanted {
         }
     }
 
-    /// Whether the server has to be asked about it.
+    /// Whether its description has to be fetched from the server.
     pub(crate) fn is_unknown(&self) -> bool {
         self.method.is_none()
     }
@@ -194,12 +194,14 @@ pub(crate) fn reflect(
                         service = services.next().unwrap_or(service);
                     }
                     (GrpcStatus::UNIMPLEMENTED, _) => {
-                        return Err("the server does not tell of itself (no reflection)".to_owned());
+                        return Err(
+                            "the server does not describe itself (no reflection)".to_owned()
+                        );
                     }
                     (status, _) => {
-                        let said = reply.message.map(|said| format!(": {said}"));
-                        let said = said.unwrap_or_default();
-                        return Err(format!("reflection was answered with {status}{said}"));
+                        let message = reply.message.map(|message| format!(": {message}"));
+                        let message = message.unwrap_or_default();
+                        return Err(format!("reflection was answered with {status}{message}"));
                     }
                 }
             }

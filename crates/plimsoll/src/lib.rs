@@ -7,6 +7,9 @@ mod cli;
 
 mod commands;
 
+#[cfg(test)]
+mod docs;
+
 mod grpc;
 
 mod exit;
@@ -28,6 +31,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+#[cfg(feature = "k6")]
+use crate::cli::ScriptCli;
 use crate::cli::{Cli, LoadtestCli, PackedCli, ServeCli};
 use crate::commands::{Original, PackedSite};
 use crate::exit::Exit;
@@ -51,10 +56,32 @@ pub fn main() -> ExitCode {
             Err(error) => exit::after_parsing(&error),
         };
     }
+    #[cfg(feature = "k6")]
+    if let Some(arguments) = script_arguments() {
+        return match ScriptCli::try_parse_from(arguments) {
+            Ok(cli) => commands::run_script(&cli.args),
+            Err(error) => exit::after_parsing(&error),
+        };
+    }
     match Cli::parse_arguments() {
         Ok(cli) => finish(commands::run(cli.command)),
         Err(error) => exit::after_parsing(&error),
     }
+}
+
+/// The arguments of `plimsoll load` with the name of the program, if they name a script.
+#[cfg(feature = "k6")]
+fn script_arguments() -> Option<Vec<String>> {
+    let arguments: Option<Vec<_>> = std::env::args_os()
+        .map(|argument| argument.into_string().ok())
+        .collect();
+    let mut arguments = arguments?;
+    let is_load = arguments.get(1).is_some_and(|command| command == "load");
+    if !is_load || !commands::is_script_meant(&arguments[2..]) {
+        return None;
+    }
+    arguments.remove(1);
+    Some(arguments)
 }
 
 /// The program of packed sites, which has no commands: what it serves is in its own file.

@@ -6,7 +6,7 @@ use plimsoll_server::Notice;
 
 use crate::exit::Exit;
 
-/// A command that did not do what it was asked to.
+/// A command that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) exit: Exit,
@@ -75,7 +75,7 @@ impl Problem {
         }
     }
 
-    /// The failure of a command that was asked for wrongly.
+    /// The failure of a command with wrong arguments.
     pub(crate) fn usage(self) -> Failed {
         Failed {
             exit: Exit::Usage,

@@ -50,7 +50,7 @@ impl ServiceManager {
         }
     }
 
-    /// How often it should be told that the program is alive: twice as often as it must.
+    /// How often a sign of life should be sent: twice as often as it must.
     pub(crate) fn alive_every(&self) -> Option<Duration> {
         self.socket.as_ref()?;
         self.watchdog.map(|interval| interval / 2)
@@ -58,26 +58,32 @@ impl ServiceManager {
 
     /// Serves from now on; says where, too.
     pub(crate) fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nSTATUS={status}"));
+        self.report(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// Serves in place of the process that the service manager knows.
+    pub(crate) fn took_over(&self, status: &str) {
+        let pid = std::process::id();
+        self.report(&format!("MAINPID={pid}\nREADY=1\nSTATUS={status}"));
     }
 
     /// Loads its configuration; [`ready`](Self::ready) ends it.
     pub(crate) fn reloading(&self) {
         let now = SystemClock.monotonic().as_micros();
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
+        self.report(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
     }
 
     /// Is about to end.
     pub(crate) fn stopping(&self) {
-        self.tell("STOPPING=1");
+        self.report("STOPPING=1");
     }
 
     /// Is alive.
     pub(crate) fn alive(&self) {
-        self.tell("WATCHDOG=1");
+        self.report("WATCHDOG=1");
     }
 
-    fn tell(&self, words: &str) {
+    fn report(&self, words: &str) {
         if let Some((socket, address)) = &self.socket {
             // Whether anybody listens is their business.
             socket.send_to_addr(words.as_bytes(), address).ok();
@@ -99,7 +105,7 @@ fn socket(path: &str) -> Option<(UnixDatagram, SocketAddr)> {
         None => SocketAddr::from_pathname(path),
     };
     let socket = UnixDatagram::unbound().ok()?;
-    // Rather nothing is told than that serving waits for it.
+    // A notice is rather dropped than waited for.
     socket.set_nonblocking(true).ok()?;
     Some((socket, address.ok()?))
 }

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Watches for signals from now on, on a thread of its own.
 pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
     let interrupt = Arc::new(Interrupt::default());
-    let asked = Arc::clone(&interrupt);
+    let signalled = Arc::clone(&interrupt);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -31,7 +31,7 @@ pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
                         _ = terminated.recv() => {}
                         _ = hung_up.recv() => {}
                     }
-                    asked.ask();
+                    signalled.ask();
                 }
             });
         })?;

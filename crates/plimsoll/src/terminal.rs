@@ -69,7 +69,7 @@ pub(crate) fn can_be_taken_over() -> bool {
     is_terminal && !is_dumb && has_room()
 }
 
-/// Prints a line on standard error that tells how something goes on.
+/// Prints a line of progress on standard error.
 pub(crate) fn log_line(line: &str) {
     // Progress that cannot be shown is no reason to end a run.
     writeln!(io::stderr().lock(), "{line}").ok();
@@ -129,6 +129,12 @@ pub(crate) fn print_failure(failed: &Failed) {
     print_each("error", ERROR, &failed.problems);
 }
 
+/// Prints one problem on standard error.
+#[cfg(feature = "k6")]
+pub(crate) fn print_error(problem: &Problem) {
+    print_each("error", ERROR, std::slice::from_ref(problem));
+}
+
 /// Prints what is good to know, and no reason to stop, on standard error.
 pub(crate) fn print_notes(notes: &[Problem]) {
     print_each("note", NOTE, notes);
@@ -167,7 +173,7 @@ fn print_each(kind: &str, style: Ansi, problems: &[Problem]) {
         let hint = problem.hint.as_deref().map_or(String::new(), |hint| {
             format!("\n  {HINT}hint{HINT:#}: {}", without_controls(hint))
         });
-        // If even standard error is gone there is nobody left to tell.
+        // If even standard error is gone there is no place left to report it.
         writeln!(
             stderr,
             "{style}{kind}{style:#}: {about}{}{hint}",

@@ -35,7 +35,7 @@ const CRATES: [Crate; 4] = [
         version: "1.16.0",
         features: "",
     },
-    // HTTP/3 has to be asked for.
+    // HTTP/3 is off by default.
     Crate {
         program: "oha-h3",
         name: "oha",
@@ -56,7 +56,8 @@ const CRATES: [Crate; 4] = [
     },
 ];
 
-const K6: &str = "v2.2.0";
+/// The version of k6 that is measured and compared with.
+pub(crate) const K6: &str = "v2.2.0";
 const WIREMOCK: &str = "3.13.1";
 const MOCKOON: &str = "9.9.0";
 

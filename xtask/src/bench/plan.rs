@@ -51,7 +51,7 @@ pub(super) struct Server {
     /// What must be installed.
     pub(super) program: String,
     pub(super) command: String,
-    /// A command that tells the version.
+    /// A command that prints the version.
     pub(super) version: Vec<String>,
     pub(super) pin: String,
     /// What it answers once it serves; nothing if it drives.
@@ -78,7 +78,7 @@ pub(super) struct Operand {
     /// Without one it takes part where a case has one for it.
     #[serde(default)]
     pub(super) command: String,
-    /// A command that tells the version; none for programs of this workspace.
+    /// A command that prints the version; none for programs of this workspace.
     #[serde(default)]
     pub(super) version: Vec<String>,
 }

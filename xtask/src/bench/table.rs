@@ -396,7 +396,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "no `{expected}` in\n{text}");
         }
-        // What holds for every case is told once.
+        // What holds for every case is printed once.
         assert_eq!(text.matches("noisy").count(), 1, "{text}");
     }
 }

@@ -47,17 +47,11 @@ fn run(bench: &Bench<'_>, file: &str, server: &str) -> Result<Results, Failure> 
         let group = describe.captures_iter(before).last();
         let group = group.map_or_else(String::new, |it| it[2].to_owned());
         let name = format!("{group}: {}", &found[2]);
-        let Some(asked) = Asked::parse(body) else {
+        let Some(sent) = SentRequest::parse(body) else {
             results.skip("a test of several requests, or of another form");
             continue;
         };
-        let answer = request(
-            serving.port,
-            &asked.method,
-            &asked.target,
-            &asked.fields,
-            None,
-        );
+        let answer = request(serving.port, &sent.method, &sent.target, &sent.fields, None);
         match judge(body, &answer) {
             Some(result) => results.take(name, result),
             None => results.skip("an expectation that is no literal"),
@@ -86,13 +80,13 @@ fn is_default(before: &str, server: &str) -> bool {
 }
 
 /// A request as a test makes it.
-struct Asked {
+struct SentRequest {
     method: String,
     target: String,
     fields: Vec<(String, String)>,
 }
 
-impl Asked {
+impl SentRequest {
     fn parse(body: &str) -> Option<Self> {
         if body.matches("request(").count() != 1 || body.contains(".end(function") {
             return None;

@@ -229,7 +229,7 @@ fn printed(bench: &Bench<'_>, arguments: &[&str]) -> Result<String, String> {
         lines.all(|line| sender.send(line).is_ok())
     });
     let mut text = String::new();
-    // It has said all when it says no more.
+    // It is done when it is silent.
     while let Ok(line) = receiver.recv_timeout(QUIET) {
         text.push_str(&line);
         text.push('\n');

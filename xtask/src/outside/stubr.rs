@@ -59,35 +59,35 @@ fn statements(name: &str, body: &str, serving: &Serving, results: &mut Results) 
         if !statement.contains("stubr.") {
             continue;
         }
-        let Some(asked) = Asked::parse(statement) else {
+        let Some(sent) = SentRequest::parse(statement) else {
             results.skip("a statement of another form");
             continue;
         };
         let answer = request(
             serving.port,
-            &asked.method,
-            &asked.target,
-            &asked.fields,
-            asked.body.as_deref(),
+            &sent.method,
+            &sent.target,
+            &sent.fields,
+            sent.body.as_deref(),
         );
         let Some(result) = judge(statement, &answer) else {
             results.skip("an expectation of another form");
             continue;
         };
-        let result = result.map_err(|seen| format!("{} {}: {seen}", asked.method, asked.target));
+        let result = result.map_err(|seen| format!("{} {}: {seen}", sent.method, sent.target));
         results.take(format!("{name} {}", number + 1), result);
     }
 }
 
 /// A request as a statement makes it.
-struct Asked {
+struct SentRequest {
     method: String,
     target: String,
     fields: Vec<(String, String)>,
     body: Option<String>,
 }
 
-impl Asked {
+impl SentRequest {
     fn parse(statement: &str) -> Option<Self> {
         let call = pattern(
             r"(?s)^(?:surf::)?(get|post|put|delete|head|options|patch|connect|trace)\((?:&)?stubr\.(\w+)\(([^;]*?)\)\)(.*)$",

@@ -71,8 +71,8 @@ fn shown(word: &str) -> String {
 }
 
 fn set_up(text: &mut String, machine: &Value, full: bool) {
-    let said = |name: &str| match &machine[name] {
-        Value::String(said) => said.clone(),
+    let fact = |name: &str| match &machine[name] {
+        Value::String(fact) => fact.clone(),
         Value::Null => "unknown".to_owned(),
         other => other.to_string(),
     };
@@ -81,10 +81,10 @@ fn set_up(text: &mut String, machine: &Value, full: bool) {
         text,
         "## Set-up\n\n{}, {} cores, {memory:.1} GB, {}; plimsoll {}. Generator and target share the machine; everything goes over the \
          loopback. Load before: {}. Durations: {}.\n\n",
-        said("cpu_model"),
-        said("cores"),
-        said("kernel"),
-        said("plimsoll"),
+        fact("cpu_model"),
+        fact("cores"),
+        fact("kernel"),
+        fact("plimsoll"),
         machine["load_before"][0],
         if full {
             "those of the sources"
@@ -298,7 +298,7 @@ cell = [
     }
 
     #[test]
-    fn a_run_that_failed_is_told_in_its_cells() {
+    fn a_run_that_failed_is_reported_in_its_cells() {
         let text = document(Err("no namespace\nmore".to_owned()));
         assert!(
             text.contains(

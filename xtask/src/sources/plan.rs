@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) build: Vec<Vec<String>>,
     pub(super) run: Vec<Run>,
     pub(super) table: Vec<Table>,
-    /// What the figures do not tell.
+    /// What the figures do not cover.
     pub(super) not_characterised: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Run {
     pub(super) kind: Kind,
     /// `{plimsoll}`, `{dir}` (of the plans), `{out}` (a new folder).
     pub(super) command: Vec<String>,
-    /// Added to it unless the durations of the source were asked for.
+    /// Added to it unless the durations of the source are used.
     #[serde(default)]
     pub(super) quick: Vec<String>,
     /// Added to it if they were.
@@ -140,8 +140,8 @@ impl Plan {
                     return Err(format!("{place}: not as many cells as columns").into());
                 }
                 for cell in &row.cell {
-                    let said = [&cell.at, &cell.not_run, &cell.out];
-                    if said.into_iter().flatten().count() != 1 {
+                    let sources = [&cell.at, &cell.not_run, &cell.out];
+                    if sources.into_iter().flatten().count() != 1 {
                         return Err(
                             format!("{place}: one of at, not_run and out is to be given").into(),
                         );

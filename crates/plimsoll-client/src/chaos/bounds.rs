@@ -33,7 +33,7 @@ pub enum BoundsError {
 }
 
 impl Bounds {
-    /// What can be asked for at most.
+    /// The largest bounds that can be given.
     pub const MOST: Self = Self {
         connections: 2_000,
         rate: 50_000,
@@ -41,7 +41,7 @@ impl Bounds {
         duration: Duration::from_mins(1),
     };
 
-    /// Every bound that is beyond what can be asked for.
+    /// Every bound that is above the largest one.
     pub fn problems(&self) -> Vec<BoundsError> {
         let most = Self::MOST;
         [
@@ -62,7 +62,7 @@ impl Bounds {
         .collect()
     }
 
-    /// The same, but nothing beyond what can be asked for.
+    /// The same, cut to the largest bounds.
     #[must_use]
     pub(super) fn capped(self) -> Self {
         let most = Self::MOST;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_told_and_never_done() {
+    fn what_is_too_much_is_reported_and_never_done() {
         let too_much = Bounds {
             connections: 2_001,
             rate: 0,

@@ -70,9 +70,9 @@ impl Class {
         match self {
             Self::SlowHeaders => "heads of requests that grow by a field a second and never end",
             Self::SlowBody => "content that comes by a byte a second",
-            Self::SlowRead => "very many responses asked for and read by a byte a second",
-            Self::ConnectionFlood => "connections on which nothing is asked",
-            Self::RapidReset => "streams that are reset as soon as asked (CVE-2023-44487)",
+            Self::SlowRead => "very many responses requested and read by a byte a second",
+            Self::ConnectionFlood => "connections without a request",
+            Self::RapidReset => "streams that are reset right after the request (CVE-2023-44487)",
             Self::MadeYouReset => "streams that the server is made to reset (CVE-2025-8671)",
             Self::ContinuationFlood => "a header block that goes on without end (CVE-2024-27316)",
             Self::HpackBomb => {
@@ -83,7 +83,7 @@ impl Class {
             Self::EmptyDataFlood => "DATA frames without data (CVE-2019-9518)",
             Self::WindowUpdateFlood => "windows that are enlarged by one byte at a time",
             Self::Smuggling => "requests that two readers could understand differently",
-            Self::Http3ResetFlood => "streams of HTTP/3 that are reset as soon as asked",
+            Self::Http3ResetFlood => "streams of HTTP/3 that are reset right after the request",
         }
     }
 
@@ -104,7 +104,7 @@ impl Class {
         }
     }
 
-    /// How much it does unless told otherwise.
+    /// Its default bounds.
     pub const fn bounds(self) -> Bounds {
         let (connections, rate) = match self {
             Self::SlowHeaders | Self::SlowBody => (64, 1_000),
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_is_found_by_its_name_and_within_what_can_be_asked_for() {
+    fn every_class_is_found_by_its_name_and_within_what_can_be_requested() {
         for class in Class::ALL {
             assert_eq!(class.name().parse(), Ok(class));
             assert_eq!(class.bounds().problems(), [], "{class}");

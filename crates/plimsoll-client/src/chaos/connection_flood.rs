@@ -1,4 +1,4 @@
-//! Connection flood: connections on which nothing is asked.
+//! Connection flood: connections without a request.
 
 use std::time::Duration;
 

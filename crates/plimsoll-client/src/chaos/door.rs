@@ -14,7 +14,7 @@ use url::Host;
 use super::{ChaosPlan, may_be_attacked};
 use crate::{Endpoint, Stream};
 
-/// What is asked for by ALPN.
+/// The protocol in ALPN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaks {
     Http1,

@@ -64,7 +64,7 @@ pub(super) fn request_block(method: Method, is_tls: bool, authority: &str, path:
     block
 }
 
-/// The methods that are asked by.
+/// The methods of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Get,

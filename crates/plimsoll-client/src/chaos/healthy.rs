@@ -48,7 +48,7 @@ impl<'a> Healthy<'a> {
         }
     }
 
-    /// Makes requests until told that it is over.
+    /// Makes requests until it is over.
     pub(super) async fn run(mut self, is_over: &AtomicBool) -> HealthyFigures {
         let Ok(request) = self.request() else {
             return self.figures;

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Payloads that are kept at most; longer frames were never agreed on.
 const MOST_PAYLOAD: usize = 1 << 14;
 
-/// Bytes asked of the kernel at a time.
+/// Bytes read from the kernel at a time.
 const INPUT_BYTES: usize = 16 * 1024;
 
 /// Frames that a client may send in one go.
@@ -45,7 +45,7 @@ pub(super) struct Http2<'a, 'b> {
     pub(super) output: Vec<u8>,
 }
 
-/// What the reading side tells the writing side.
+/// What the reading side reports to the writing side.
 #[derive(Debug, Default)]
 struct Shared {
     is_ended: Cell<bool>,
@@ -109,7 +109,7 @@ pub(super) async fn on_connection<'b>(
     let writing = async {
         let attacked = attack(&mut connection).await;
         if attacked.is_err() && ground.goes_on() {
-            // The server has ended the connection; what it said before may still be read.
+            // The server has ended the connection; what it sent before may still be read.
             shared.ended.notified().await;
         }
     };
@@ -221,11 +221,11 @@ fn take(ground: &Ground<'_>, kind: u8, flags: u8, payload: &[u8], shared: &Share
         HEADERS => ground.tally.status(0),
         RST_STREAM => ground.tally.reset(code(0).unwrap_or("unknown")),
         GOAWAY => {
-            let said = String::from_utf8_lossy(payload.get(8..).unwrap_or_default());
+            let message = String::from_utf8_lossy(payload.get(8..).unwrap_or_default());
             let code = code(4).unwrap_or("unknown");
-            ground.tally.goaway(match said.trim() {
+            ground.tally.goaway(match message.trim() {
                 "" => code.to_owned(),
-                said => format!("{code} ({})", said.escape_default()),
+                message => format!("{code} ({})", message.escape_default()),
             });
         }
         SETTINGS if flags & ACK == 0 => frames::put(&mut replies, SETTINGS, ACK, 0, &[]),

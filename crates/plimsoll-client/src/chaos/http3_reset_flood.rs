@@ -1,4 +1,4 @@
-//! HTTP/3 reset flood: streams are asked for and reset in the same breath.
+//! HTTP/3 reset flood: each stream is reset right after its request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The control stream, and SETTINGS without a setting on it (RFC 9114, sections 6.2.1 and 7.2.4).
 const CONTROL: [u8; 3] = [0x00, 0x04, 0x00];
 
-/// Streams that are asked for in one go.
+/// Streams that are opened in one go.
 const BATCH: u32 = 50;
 
 /// Whether the server can be spoken to by HTTP/3; why not, if it cannot.

@@ -1,4 +1,4 @@
-//! `MadeYouReset`: streams are asked for and then broken, so that the server resets them itself and does not
+//! `MadeYouReset`: streams are opened and then broken, so that the server resets them itself and does not
 //! count them as the client's resets (CVE-2025-8671).
 
 use super::frames;

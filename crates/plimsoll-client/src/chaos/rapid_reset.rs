@@ -1,4 +1,4 @@
-//! Rapid reset: streams are asked for and reset in the same breath, so that the limit on open streams
+//! Rapid reset: each stream is reset right after its request, so that the limit on open streams
 //! is never reached and the work is done for nothing (CVE-2023-44487).
 
 use super::frames::{self, RST_STREAM};

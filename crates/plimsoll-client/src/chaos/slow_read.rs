@@ -1,4 +1,4 @@
-//! Slow read: very many responses are asked for, and hardly read.
+//! Slow read: very many responses are requested, and hardly read.
 
 use std::time::Duration;
 

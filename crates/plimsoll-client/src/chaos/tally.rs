@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use plimsoll_model::HostileFigures;
 
-/// Kinds of answers that are told apart; the rest is counted as one.
+/// Kinds of answers that are counted apart; the rest is counted as one.
 const MOST_KINDS: usize = 50;
 
 /// The figures, shared by the clients of one thread.

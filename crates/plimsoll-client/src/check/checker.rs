@@ -12,17 +12,13 @@ use crate::check::observing::{Observing, read_answer};
 use crate::check::open::{Http, Open, not_encoded};
 use crate::check::{CheckPlan, Facts, Observer, SharedConnections};
 use crate::grpc::GrpcReading;
-use crate::{Connector, Http3Connection, Learning, ReadBuffer, Request, Session, SessionPlan};
+use crate::{
+    Connector, DecodeError, DecodeLimits, Decoder, Http3Connection, Learning, ReadBuffer, Request,
+    Session, SessionPlan,
+};
 
 /// How often a check is begun on connections that their server leaves.
 const MOST_ATTEMPTS: u32 = 4;
-
-/// Makes the exchange of `plan` once, on a connection of its own, and tells all about it.
-pub async fn check(plan: &Arc<CheckPlan>, connector: &Connector, clock: &impl Clock) -> Checked {
-    let mut checker = Checker::new(Arc::clone(plan), Reuse::Fresh).with_details();
-    let outcome = checker.check(connector, &ReadBuffer::new(), clock).await;
-    checker.explain(&outcome)
-}
 
 /// Makes the exchange of one plan, again and again.
 ///
@@ -42,6 +38,8 @@ pub struct Checker {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     has_details: bool,
+    /// How the content is decoded for conditions, if it is.
+    decode: Option<DecodeLimits>,
     /// Of the connection that was used last, as far as somebody wants to know.
     tls: Option<TlsSession>,
 }
@@ -90,6 +88,7 @@ impl Checker {
             open: None,
             shared: None,
             has_details: false,
+            decode: None,
             tls: None,
         }
     }
@@ -109,6 +108,22 @@ impl Checker {
         self.has_details = true;
         self.observer = self.observer.with_all_fields();
         self
+    }
+
+    /// The same, decoding the content by its `content-encoding` before conditions see it.
+    #[must_use]
+    pub fn with_decoding(mut self, limits: DecodeLimits) -> Self {
+        self.decode = Some(limits);
+        self.observer = self.observer.with_body();
+        self
+    }
+
+    /// The value of a field of the last response that was kept; `name` in lower case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        let mut fields = self.observer.fields().iter();
+        fields
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| &value[..])
     }
 
     /// The plan.
@@ -162,6 +177,7 @@ impl Checker {
             .and_then(|tls| tls.certificate.as_ref())
             .map(|certificate| certificate.days_left(at));
         let call = self.finish_call(&mut exchange);
+        self.decode(&mut exchange);
         let status = call.as_ref().map(|call| call.status);
         Outcome {
             at,
@@ -184,6 +200,7 @@ impl Checker {
         });
         Checked {
             call: outcome.call.as_deref().cloned(),
+            redirects: Vec::new(),
             url: masked_text(&self.plan.endpoint.to_string()).into_owned(),
             method: self.plan.request.method().to_owned(),
             at: outcome.at,
@@ -200,7 +217,7 @@ impl Checker {
         }
     }
 
-    /// Tells whether the connection had carried an exchange before.
+    /// Reports whether the connection had carried an exchange before.
     async fn check_alone(
         &mut self,
         connector: &Connector,
@@ -261,7 +278,7 @@ impl Checker {
         reused
     }
 
-    /// Tells whether the connection had carried an exchange before.
+    /// Reports whether the connection had carried an exchange before.
     async fn check_shared(
         &mut self,
         shared: &SharedConnections,
@@ -278,7 +295,7 @@ impl Checker {
             let place = match shared.place(connector, deadline, clock).await {
                 Ok(place) => place,
                 Err((failure, phases)) => {
-                    add_phases(&mut exchange.phases, &phases);
+                    exchange.phases.add(&phases);
                     exchange.done = clock.now();
                     exchange.outcome = Err(failure);
                     return false;
@@ -298,7 +315,7 @@ impl Checker {
                 let blocked = blocked.saturating_sub(place.phases.total());
                 exchange.phases.set(Phase::Blocked, blocked);
             }
-            add_phases(&mut exchange.phases, &place.phases);
+            exchange.phases.add(&place.phases);
             let Some(request) = self.plan.request.http2() else {
                 exchange.done = begun;
                 exchange.outcome = Err(not_encoded());
@@ -307,7 +324,7 @@ impl Checker {
             let made = shared.exchange(&place, request, begun, deadline, &mut self.observer);
             match made.await {
                 Ok(completed) => {
-                    add_phases(&mut exchange.phases, &completed.phases);
+                    exchange.phases.add(&completed.phases);
                     exchange.bytes_sent = completed.bytes_sent;
                     exchange.bytes_received = completed.bytes_received;
                     exchange.done = completed.done;
@@ -322,7 +339,7 @@ impl Checker {
                         self.observer.clear();
                         continue;
                     }
-                    add_phases(&mut exchange.phases, &incomplete.phases);
+                    exchange.phases.add(&incomplete.phases);
                     exchange.bytes_sent = incomplete.bytes_sent;
                     exchange.bytes_received = incomplete.bytes_received;
                     exchange.done = incomplete.done;
@@ -347,7 +364,7 @@ impl Checker {
         let connecting = Box::pin(connector.connect(&self.plan.endpoint, clock));
         match connecting.await {
             Ok(connection) => {
-                add_phases(&mut exchange.phases, &connection.phases);
+                exchange.phases.add(&connection.phases);
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = connection.stream.tls_session();
                 }
@@ -355,7 +372,7 @@ impl Checker {
                 opened.inspect_err(|_| exchange.done = clock.now())
             }
             Err(error) => {
-                add_phases(&mut exchange.phases, &error.phases);
+                exchange.phases.add(&error.phases);
                 exchange.done = clock.now();
                 Err(error.failure)
             }
@@ -372,7 +389,7 @@ impl Checker {
         let connecting = connector.connect_http3(endpoint, limits, clock);
         match Box::pin(connecting).await {
             Ok(Http3Connection { http, phases }) => {
-                add_phases(&mut exchange.phases, &phases);
+                exchange.phases.add(&phases);
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = Some(http.tls_session());
                 }
@@ -382,7 +399,7 @@ impl Checker {
                 }))
             }
             Err(error) => {
-                add_phases(&mut exchange.phases, &error.phases);
+                exchange.phases.add(&error.phases);
                 exchange.done = clock.now();
                 Err(error.failure)
             }
@@ -426,7 +443,7 @@ impl Checker {
         };
         match result {
             Ok(completed) => {
-                add_phases(&mut exchange.phases, &completed.phases);
+                exchange.phases.add(&completed.phases);
                 exchange.bytes_sent += completed.bytes_sent;
                 exchange.bytes_received += completed.bytes_received;
                 exchange.done = completed.done;
@@ -438,7 +455,7 @@ impl Checker {
                 Ok(completed.status)
             }
             Err(incomplete) => {
-                add_phases(&mut exchange.phases, &incomplete.phases);
+                exchange.phases.add(&incomplete.phases);
                 exchange.bytes_sent += incomplete.bytes_sent;
                 exchange.bytes_received += incomplete.bytes_received;
                 exchange.done = incomplete.done;
@@ -461,6 +478,36 @@ impl Checker {
             Err(failure) => {
                 exchange.outcome = Err(failure);
                 None
+            }
+        }
+    }
+
+    /// Decodes the content of a complete response, if that is wanted.
+    fn decode(&mut self, exchange: &mut Exchange) {
+        let Some(limits) = self.decode.filter(|_| exchange.outcome.is_ok()) else {
+            return;
+        };
+        let coding = self.field("content-encoding").unwrap_or_default();
+        let coding = String::from_utf8_lossy(coding).into_owned();
+        let is_cut = self.observer.size() > self.observer.body().len() as u64;
+        let decoded = match Decoder::new(&coding, limits) {
+            Ok(Some(_)) if is_cut => Err(DecodeError::TooLarge(Observer::BODY_BYTES as u64)),
+            Ok(Some(mut decoder)) => {
+                let mut content = Vec::new();
+                decoder
+                    .decode(self.observer.body(), &mut content)
+                    .and_then(|()| decoder.finish(&mut content))
+                    .map(|()| Some(content))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match decoded {
+            Ok(None) => {}
+            Ok(Some(content)) => self.observer.replace_body(content),
+            Err(error) => {
+                let failure = Failure::new(Phase::Receive, FailureKind::Decode);
+                exchange.outcome = Err(failure.because(error.to_string()));
             }
         }
     }
@@ -495,19 +542,13 @@ fn was_left(failure: &Failure, request: &Request) -> bool {
     }
 }
 
-fn add_phases(all: &mut Phases, more: &Phases) {
-    for (phase, duration) in more.iter() {
-        all.set(phase, all.get(phase).unwrap_or_default() + duration);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_wire::SystemClock;
 
     use super::*;
 
-    /// There may be 50,000 at a time, and whoever collects them moves them.
+    /// There may be 50,000 at a time, and collecting them moves them.
     #[test]
     fn a_check_under_way_is_small() {
         fn size_of_future<F: Future>(_: impl FnOnce(&'static mut Checker) -> F) -> usize {

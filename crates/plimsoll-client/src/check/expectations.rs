@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn judgements_tell_what_was_found() {
+    fn judgements_report_what_was_found() {
         let expectations =
             expectations(&["status == 200", "body.json($.ok) == true", "not(ip == ::1)"]);
         let mut observer = expectations.observer();

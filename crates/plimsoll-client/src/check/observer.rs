@@ -63,7 +63,7 @@ impl Observer {
         self.size
     }
 
-    /// The fields that were kept, names in lower case, in the order they came or were asked for.
+    /// The fields that were kept, names in lower case, in the order they came or were configured.
     pub fn fields(&self) -> &[(String, Vec<u8>)] {
         &self.headers
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Retry, TlsSession};
+use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, TlsSession};
 use plimsoll_wire::h1::ResponseSink as _;
 use plimsoll_wire::h2;
 use tokio::sync::Notify;
@@ -188,15 +188,7 @@ impl SharedConnections {
             let token = lane.seats.next();
             if let Err(error) = lane.http.begin(request, token, begun, deadline) {
                 lane.seats.free.push(token);
-                return Err(Incomplete {
-                    failure: Failure::new(Phase::Send, FailureKind::Closed)
-                        .because(error.to_string())
-                        .retry(Retry::Safe),
-                    phases: Phases::default(),
-                    bytes_sent: 0,
-                    bytes_received: 0,
-                    done: begun,
-                });
+                return Err(Incomplete::unsent(&error, begun));
             }
             lane.has_carried = true;
             lane.seats.take(token, mem::take(observer));
@@ -294,7 +286,7 @@ impl Shared {
             {}
             room += lane.http.capacity();
         }
-        // A connection that is over has told all its exchanges; whoever has yet to hear of it holds it.
+        // A connection that is over has reported to all its exchanges; those that have yet to see it hold it.
         lanes.retain(|lane| {
             let lane = lane.borrow();
             !lane.http.is_retired() || lane.http.in_flight() > 0

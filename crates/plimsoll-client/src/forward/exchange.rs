@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -98,6 +99,11 @@ where
     /// Phases and bytes, once the response is complete.
     pub fn completed(&self) -> Option<Completed> {
         each!(&self.0, exchange => exchange.completed())
+    }
+
+    /// When the first byte of the response came; unknown over HTTP/2, where one read carries many responses.
+    pub fn first_byte_at(&self) -> Option<Instant> {
+        each!(&self.0, exchange => exchange.first_byte_at())
     }
 
     /// Bytes of content that are still to come, if they are known.

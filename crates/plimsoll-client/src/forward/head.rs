@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use http::{StatusCode, Version};
-use plimsoll_wire::http::FieldClass;
+use plimsoll_wire::http::{FieldClass, FieldList};
 
 /// Header fields of any origin, visited in order.
 pub trait FieldSource {
@@ -130,11 +129,7 @@ impl fmt::Debug for Head<'_> {
 
 /// Header fields of a response, in the order and the case in which they came.
 #[derive(Debug, Clone, Default)]
-pub struct Fields {
-    text: Bytes,
-    /// Where the name and the value of each field end.
-    ends: Vec<(u32, u32)>,
-}
+pub struct Fields(FieldList);
 
 impl Fields {
     /// Copies fields into one piece of memory; pseudo-header fields are left out.
@@ -145,20 +140,11 @@ impl Fields {
             .fold((0, 0), |(count, length), (name, value)| {
                 (count + 1, length + name.len() + value.len())
             });
-        let mut text = Vec::with_capacity(length);
-        let mut ends = Vec::with_capacity(count);
-        // Heads are limited to far less than 4 GiB.
-        let at = |text: &Vec<u8>| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let mut list = FieldList::with_capacity(count, length);
         for (name, value) in fields {
-            text.extend_from_slice(name);
-            let name_end = at(&text);
-            text.extend_from_slice(value);
-            ends.push((name_end, at(&text)));
+            list.push(name, value);
         }
-        Self {
-            text: text.into(),
-            ends,
-        }
+        Self(list)
     }
 
     /// The same fields out of a map.
@@ -172,71 +158,70 @@ impl Fields {
 
     /// Number of fields.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.0.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.0.is_empty()
     }
 
     /// Names and values, as they came.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(name_end, end)| {
-            let (name_end, end) = (name_end as usize, end as usize);
-            let field = (&self.text[start..name_end], &self.text[name_end..end]);
-            start = end;
-            field
-        })
+        self.0.iter()
     }
 
     /// The value of the first field of that name, in any case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
-        let name = name.as_bytes();
-        self.iter()
-            .find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        self.0.get(name)
     }
 
-    /// All fields as a map. Values are not copied.
+    /// All fields as a map.
     pub fn to_map(&self) -> HeaderMap {
-        self.collect(|_| true)
+        self.0.clone().into_map()
     }
 
-    /// The fields that an intermediary forwards, as a map: without those of the connection, those that `Connection`
-    /// nominates, and `content-length`, which the sender of the forwarded message writes. Values are not copied.
+    /// The fields that an intermediary forwards, as a map: see [`into_forwarded`](Self::into_forwarded).
     pub fn to_forwarded_map(&self) -> HeaderMap {
-        let nominated = self.field("connection").unwrap_or_default();
-        self.collect(|name| {
-            let class = FieldClass::of(name);
-            !class.is_hop_by_hop()
-                && !class.is_framing()
-                && (nominated.is_empty() || !FieldClass::is_nominated(name, nominated))
-        })
+        self.clone().into_forwarded().into_map()
+    }
+
+    /// The fields that an intermediary forwards: without those of the connection, those that `Connection` nominates, and
+    /// `content-length`, which the sender of the forwarded message writes. Allocates nothing.
+    pub fn into_forwarded(mut self) -> FieldList {
+        let nominated = self.nominated();
+        self.0.retain(|name, _| is_forwarded(name, &nominated));
+        self.0
     }
 
     /// Trailers as a map, without fields that may not stand there.
-    pub(super) fn to_trailers(&self) -> HeaderMap {
-        self.collect(|name| FieldClass::of(name).is_allowed_in_trailers())
+    pub(super) fn into_trailers(mut self) -> HeaderMap {
+        self.0
+            .retain(|name, _| FieldClass::of(name).is_allowed_in_trailers());
+        self.0.into_map()
     }
 
-    fn collect(&self, is_wanted: impl Fn(&[u8]) -> bool) -> HeaderMap {
-        let mut map = HeaderMap::with_capacity(self.len());
-        let mut start = 0;
-        for &(name_end, end) in &self.ends {
-            let (name_end, end) = (name_end as usize, end as usize);
-            let name = &self.text[start..name_end];
-            if is_wanted(name)
-                && let Ok(name) = HeaderName::from_bytes(name)
-                && let Ok(value) = HeaderValue::from_maybe_shared(self.text.slice(name_end..end))
-            {
-                map.append(name, value);
+    /// The values of all `Connection` fields.
+    fn nominated(&self) -> Vec<u8> {
+        let mut nominated = Vec::new();
+        for (name, value) in self.iter() {
+            if name.eq_ignore_ascii_case(b"connection") {
+                nominated.extend_from_slice(value);
+                nominated.push(b',');
             }
-            start = end;
         }
-        map
+        nominated
     }
+}
+
+/// Whether an intermediary forwards a field of that name.
+///
+/// - `nominated`: the names in `Connection`.
+fn is_forwarded(name: &[u8], nominated: &[u8]) -> bool {
+    let class = FieldClass::of(name);
+    !class.is_hop_by_hop()
+        && !class.is_framing()
+        && (nominated.is_empty() || !FieldClass::is_nominated(name, nominated))
 }
 
 impl FieldSource for Fields {
@@ -267,6 +252,8 @@ impl ResponseHead {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn forwarded(fields: &[(&str, &str)]) -> Vec<String> {
@@ -329,7 +316,7 @@ mod tests {
     #[test]
     fn trailers_lose_what_may_not_stand_there() {
         let pairs: [(&[u8], &[u8]); 2] = [(b"x-sum", b"1"), (b"content-length", b"3")];
-        let map = Fields::copied(pairs.into_iter()).to_trailers();
+        let map = Fields::copied(pairs.into_iter()).into_trailers();
         assert_eq!(map.len(), 1);
     }
 }

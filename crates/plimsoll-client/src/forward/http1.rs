@@ -136,7 +136,7 @@ impl Http1Connection {
 
 /// One request and its response.
 pub(super) struct Http1Exchange<B> {
-    /// Gone once the connection went back to the pool, or to whoever it was upgraded for.
+    /// Gone once the connection went back to the pool, or was upgraded.
     place: Option<Place>,
     upload: Upload<B>,
     /// The line end behind a long chunk is due.
@@ -184,7 +184,7 @@ impl ResponseSink for Inbox {
     }
 
     fn trailers(&mut self, lines: &[u8]) {
-        self.trailers = Some(Fields::copied(fields_of(lines)).to_trailers());
+        self.trailers = Some(Fields::copied(fields_of(lines)).into_trailers());
     }
 }
 
@@ -297,6 +297,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    pub(super) fn first_byte_at(&self) -> Option<Instant> {
+        self.progress.timing.first_byte_at
     }
 
     pub(super) fn completed(&self) -> Option<Completed> {

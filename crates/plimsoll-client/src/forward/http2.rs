@@ -363,7 +363,7 @@ impl Responses for Slots {
     }
 
     fn trailers(&mut self, token: u32, fields: &hpack::Fields) {
-        let trailers = Fields::copied(fields.iter()).to_trailers();
+        let trailers = Fields::copied(fields.iter()).into_trailers();
         self.slot(token).trailers = Some(trailers);
     }
 
@@ -612,6 +612,15 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         } else {
             Poll::Pending
         }
+    }
+
+    /// Unknown: one read of the connection's task carries many responses.
+    #[expect(
+        clippy::unused_self,
+        reason = "the same method as of the other versions"
+    )]
+    pub(super) fn first_byte_at(&self) -> Option<Instant> {
+        None
     }
 
     pub(super) fn completed(&self) -> Option<Completed> {

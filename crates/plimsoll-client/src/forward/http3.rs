@@ -301,7 +301,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             return Poll::Ready(Some(Err(self.fail(failure))));
         }
         self.complete();
-        let trailers = trailers.map(|trailers| Fields::of_map(&trailers).to_trailers());
+        let trailers = trailers.map(|trailers| Fields::of_map(&trailers).into_trailers());
         let trailers = trailers.filter(|trailers| !trailers.is_empty());
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
@@ -315,6 +315,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             Send::Done => Poll::Ready(Ok(())),
             _ => Poll::Pending,
         }
+    }
+
+    pub(super) fn first_byte_at(&self) -> Option<Instant> {
+        self.timing.first_byte_at
     }
 
     pub(super) fn completed(&self) -> Option<Completed> {

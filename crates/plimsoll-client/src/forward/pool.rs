@@ -152,9 +152,23 @@ impl Pool {
         }
     }
 
+    /// A pool of its own connections that opens them as this one does: with the same connector, options, buffer and
+    /// clock, and the TLS sessions and addresses that it has learned.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self {
+            core: Rc::clone(&self.core),
+            destinations: Rc::default(),
+        }
+    }
+
     /// Where requests to `endpoint` go; its path and credentials do not matter.
     pub fn destination(&self, endpoint: &Endpoint) -> Rc<Destination> {
-        let key = format!("{}://{}", endpoint.scheme(), endpoint.authority());
+        let mut key = format!("{}://{}", endpoint.scheme(), endpoint.authority());
+        if let Some(address) = endpoint.pinned() {
+            // A blank is in no authority.
+            key = format!("{key} {address}");
+        }
         let mut destinations = self.destinations.borrow_mut();
         let destination = destinations
             .entry(key)
@@ -234,12 +248,18 @@ impl Destination {
     /// Fails in the phase blocked, with `resource-limit`, if too many callers wait.
     pub async fn acquire(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
         let begun = self.now();
-        if self.waiters.borrow().is_empty()
-            && let Some(lease) = self.lease_open(begun)
-        {
+        if let Some(lease) = self.acquire_now(begun) {
             return Ok(lease);
         }
         Box::pin(self.acquire_later(begun)).await
+    }
+
+    /// An idle connection or a free stream, if there is one and no caller waits for it.
+    pub fn acquire_now(self: &Rc<Self>, now: Instant) -> Option<Lease> {
+        if self.waiters.borrow().is_empty() {
+            return self.lease_open(now);
+        }
+        None
     }
 
     /// Waits for an HTTP/1 connection that has not carried an exchange, so that the server cannot be closing it: for

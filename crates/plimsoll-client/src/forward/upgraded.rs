@@ -15,7 +15,7 @@ use super::pool::{Destination, Place};
 
 /// A byte stream in both directions. Dropping it closes the connection or resets the stream.
 pub struct Upgraded {
-    /// What came before it was asked for.
+    /// What came before it was requested.
     surplus: Bytes,
     kind: Kind,
 }

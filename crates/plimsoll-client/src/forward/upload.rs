@@ -103,7 +103,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
         (!self.is_touched).then_some(self.body)
     }
 
-    /// The next part; nothing may be asked for behind the end.
+    /// The next part; must not be called behind the end.
     pub(super) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Piece, Failure>> {
         if self.is_done {
             return Poll::Ready(Ok(Piece::End));

@@ -96,7 +96,7 @@ impl MessageCounter {
         }
     }
 
-    /// How many messages the body had; to be asked once it has ended.
+    /// How many messages the body had; to be called once it has ended.
     pub fn finish(&self) -> Result<u64, FramingError> {
         match self.error {
             Some(error) => Err(error),

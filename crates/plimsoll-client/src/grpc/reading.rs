@@ -59,7 +59,7 @@ pub enum GrpcFault {
     /// The content is not messages.
     #[error(transparent)]
     Framing(FramingError),
-    /// A method that answers with one message said that it did, and did not.
+    /// A method with one response message got a status OK without one.
     #[error("the status is OK, with {0} messages instead of one")]
     Messages(u64),
 }

@@ -1,4 +1,4 @@
-//! Exchanges that are told of as soon as the head of their response came, and read on from there: what
+//! Exchanges that are reported as soon as the head of their response came, and read on from there: what
 //! a stream without an end needs.
 
 use std::future::poll_fn;
@@ -57,7 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         })
         .await?;
         let done = completed.map_or_else(|| clock.now(), |completed| completed.done);
-        let stood = self.complete(&progress, done, done, false);
+        let stood = self.complete(&progress, done, false);
         Ok(Opened {
             opening: Opening {
                 status: stood.status,
@@ -112,21 +112,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         sink: &mut K,
         clock: &C,
     ) -> Poll<Result<Option<Completed>, Incomplete>> {
-        if progress.sent_at.is_none()
-            && progress.write_error.is_none()
-            && let Poll::Ready(result) = self.poll_send(context, progress, request.bytes())
-        {
-            match result {
-                Ok(()) => progress.sent_at = Some(clock.now()),
-                Err(error) => progress.write_error = Some(error),
-            }
+        if let Err(incomplete) = self.send(context, progress, request, clock) {
+            return Poll::Ready(Err(incomplete));
         }
         for _ in 0..READS_PER_POLL {
             let shared = &mut *buffer.0.borrow_mut();
             let mut read = ReadBuf::new(&mut shared.memory);
             if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read)) {
                 let error = progress.write_error.take().unwrap_or(error);
-                let failure = tls::failure(progress.phase(), &error);
+                let failure = tls::failure(progress.timing.phase(), &error);
                 return Poll::Ready(Err(progress.fail(failure, clock.now())));
             }
             let known_head = &mut shared.known_head;
@@ -150,8 +144,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     ) -> Poll<Result<Option<Completed>, Incomplete>> {
         ready!(self.deadline.poll_passed(context, deadline));
         let failure = match progress.write_error.take() {
-            Some(error) => tls::failure(progress.phase(), &error),
-            None => Failure::new(progress.phase(), FailureKind::Timeout),
+            Some(error) => tls::failure(progress.timing.phase(), &error),
+            None => Failure::new(progress.timing.phase(), FailureKind::Timeout),
         };
         Poll::Ready(Err(progress.fail(failure, clock.now())))
     }

@@ -34,7 +34,7 @@ pub struct QuicOptions {
     pub stream_window: Option<u32>,
 }
 
-/// Why QUIC cannot be spoken as asked for.
+/// Why QUIC cannot be set up as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuicError {
     /// A payload that no QUIC packet has.
@@ -77,7 +77,7 @@ const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 impl QuicOptions {
-    /// The payloads that can be asked for (RFC 9000, section 14.1).
+    /// The payloads that can be configured (RFC 9000, section 14.1).
     pub const PAYLOADS: RangeInclusive<u16> = 1200..=65527;
 
     /// Checks the options against `tls`, whose ALPN is to be `h3`.
@@ -162,7 +162,7 @@ fn client_config(
 /// - `name`: whose certificate must be shown.
 /// - `source`: the local address, if it matters.
 /// - `early`: whether requests may leave before the handshake is over; if they do, what comes with the
-///   connection tells if the server takes them.
+///   connection reports whether the server takes them.
 pub(crate) async fn open(
     config: &QuicConfig,
     address: SocketAddr,

@@ -39,21 +39,21 @@ impl EarlyData {
     ///
     /// - `without`: gets one more if the server rejects it.
     pub(crate) fn follow(accepted: ZeroRttAccepted, without: WithoutEarlyData) -> Self {
-        let (told, is_accepted) = watch::channel(None);
+        let (verdict, is_accepted) = watch::channel(None);
         tokio::spawn(async move {
             let is_accepted = accepted.await;
             if !is_accepted {
                 without.add();
             }
-            told.send_replace(Some(is_accepted));
+            verdict.send_replace(Some(is_accepted));
         });
         Self { is_accepted }
     }
 
-    /// Waits until it is known. A connection that was lost before is told as rejected, too.
+    /// Waits until it is known. A connection that was lost before counts as rejected, too.
     pub(super) async fn is_accepted(&self) -> bool {
-        let mut told = self.is_accepted.clone();
-        let answer = told.wait_for(Option::is_some).await;
+        let mut verdict = self.is_accepted.clone();
+        let answer = verdict.wait_for(Option::is_some).await;
         answer.is_ok_and(|answer| *answer == Some(true))
     }
 }

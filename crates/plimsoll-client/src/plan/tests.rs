@@ -69,7 +69,7 @@ fn contradictions_are_refused() {
         ConnectPlan::new(options(Ipv4Addr::LOCALHOST.into(), AddressFamily::Ipv6)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the source address 127.0.0.1 is not of the address family that was asked for"
+        "the source address 127.0.0.1 is not of the requested address family"
     );
     let plan = ConnectPlan::new(options(Ipv6Addr::LOCALHOST.into(), AddressFamily::Any)).unwrap();
     assert_eq!(plan.options.family, AddressFamily::Ipv6);

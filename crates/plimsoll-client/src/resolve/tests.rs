@@ -45,7 +45,10 @@ fn what_needs_no_name_server() {
             expected,
             "{family:?} {url}"
         );
-        assert!(resolver.lookups.get().is_none(), "the system was not asked");
+        assert!(
+            resolver.lookups.get().is_none(),
+            "the system resolver was not used"
+        );
     }
 }
 
@@ -70,7 +73,7 @@ fn only_localhost_is_local() {
 }
 
 #[test]
-fn errors_of_name_servers_are_told_apart() {
+fn errors_of_name_servers_are_distinguished() {
     let failure = lookup_failure("a.test", &NetError::Timeout);
     assert_eq!(failure.kind, FailureKind::Timeout);
     let failure = lookup_failure("a.test", &NetError::NoConnections);

@@ -1,4 +1,4 @@
-//! Digest authentication (RFC 7616): what a server asked for, answered with each request.
+//! Digest authentication (RFC 7616): what a server demanded, answered with each request.
 
 use http_auth::digest::Qop;
 use http_auth::{DigestClient, PasswordParams, parse_challenges};
@@ -31,7 +31,7 @@ impl std::fmt::Debug for DigestAnswers {
 }
 
 impl DigestAnswers {
-    /// Takes the `WWW-Authenticate` fields of a response with status 401; tells whether the same request
+    /// Takes the `WWW-Authenticate` fields of a response with status 401; returns whether the same request
     /// may be answered otherwise with an authorization of now.
     ///
     /// Of several challenges the first that is understood counts (section 3.7): MD5, SHA-256 and

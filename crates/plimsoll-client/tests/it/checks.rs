@@ -1,9 +1,11 @@
-//! Checks over real sockets: verdicts, reuse, what is told of the connection.
+//! Checks over real sockets: verdicts, reuse, the reported facts of the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::check::{CheckPlan, Checker, Condition, Expectations, Outcome, Reuse, check};
+use plimsoll_client::check::{
+    CheckOptions, CheckPlan, Checker, Condition, Expectations, Outcome, Reuse, check,
+};
 use plimsoll_client::{ConnectOptions, Connector, ReadBuffer, Request};
 use plimsoll_model::{Checked, FailureKind, Phase, Protocol, Verdict};
 use plimsoll_testkit::{
@@ -46,7 +48,15 @@ fn checked(origin: &Origin, conditions: &[&str]) -> Checked {
 
 fn checked_with(options: ConnectOptions, origin: &Origin, conditions: &[&str]) -> Checked {
     let plan = plan(&origin.url("/a?b"), conditions);
-    run(async { check(&plan, &connector(options), &SystemClock).await })
+    run(async {
+        check(
+            &plan,
+            CheckOptions::default(),
+            &connector(options),
+            &SystemClock,
+        )
+        .await
+    })
 }
 
 fn met(checked: &Checked) -> Vec<Option<bool>> {
@@ -158,8 +168,15 @@ fn what_fails_is_not_judged() {
     ] {
         let timeout = Duration::from_millis(300);
         let plan = plan_for(&url, "GET", timeout, &["status == 200"]);
-        let checked =
-            run(async { check(&plan, &connector(ConnectOptions::default()), &SystemClock).await });
+        let checked = run(async {
+            check(
+                &plan,
+                CheckOptions::default(),
+                &connector(ConnectOptions::default()),
+                &SystemClock,
+            )
+            .await
+        });
         assert_eq!(checked.verdict(), Verdict::Failed, "{url}");
         assert_eq!(met(&checked), [None], "{url}");
         let failure = checked.exchange.outcome.unwrap_err();
@@ -278,7 +295,7 @@ fn a_failure_on_a_fresh_connection_is_not_tried_again() {
 }
 
 #[test]
-fn what_an_earlier_response_said_is_forgotten_when_none_comes() {
+fn what_an_earlier_response_sent_is_forgotten_when_none_comes() {
     run(async {
         let origin = Origin::builder()
             .script(|_| {
@@ -370,7 +387,7 @@ fn http2_plan(url: &str, conditions: &[&str]) -> Arc<CheckPlan> {
 }
 
 #[test]
-fn a_check_over_http2_tells_fields_and_protocol() {
+fn a_check_over_http2_reports_fields_and_protocol() {
     let origin = Http2Origin::hello();
     let plan = http2_plan(
         &origin.url("/a?b"),
@@ -378,7 +395,7 @@ fn a_check_over_http2_tells_fields_and_protocol() {
     );
     let checked = run(async {
         let connector = connector(ConnectOptions::default());
-        check(&plan, &connector, &SystemClock).await
+        check(&plan, CheckOptions::default(), &connector, &SystemClock).await
     });
     assert_eq!(checked.verdict(), Verdict::Met, "{checked:?}");
     assert_eq!(checked.exchange.protocol, Protocol::Http2);
@@ -425,7 +442,7 @@ fn a_check_over_http2_of_a_server_of_http1_fails_by_name() {
     let plan = http2_plan(&origin.url("/"), &[]);
     let checked = run(async {
         let connector = connector(ConnectOptions::default());
-        check(&plan, &connector, &SystemClock).await
+        check(&plan, CheckOptions::default(), &connector, &SystemClock).await
     });
     let failure = checked.exchange.outcome.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Protocol, "{failure}");

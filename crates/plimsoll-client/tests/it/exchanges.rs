@@ -229,7 +229,7 @@ fn content_ends_where_its_framing_says() {
                 };
                 let mut script = after_head([pieces]);
                 if reusable {
-                    // Held open: only the framing can tell where the content ends.
+                    // Held open: only the framing shows where the content ends.
                     script = script.then(Step::Hold);
                 }
                 let origin = transport.origin(script);
@@ -249,7 +249,7 @@ fn content_ends_where_its_framing_says() {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_spoil_the_connection() {
+fn bytes_without_a_request_spoil_the_connection() {
     for transport in Transport::both() {
         let mut answer = HELLO.to_vec();
         answer.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
@@ -325,7 +325,7 @@ fn an_answer_that_overtakes_the_request_comes_through() {
     }
 }
 
-/// A stream whose write side breaks before the runtime has told that there is something to read.
+/// A stream whose write side breaks before the runtime has reported that there is something to read.
 struct BrokenWrite {
     reads: Vec<Poll<std::io::Result<Vec<u8>>>>,
 }
@@ -384,7 +384,7 @@ fn an_answer_is_looked_for_after_writing_broke() {
 }
 
 #[test]
-fn a_broken_write_is_told_as_such_where_no_answer_follows() {
+fn a_broken_write_is_reported_as_such_where_no_answer_follows() {
     let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     run(async {
         for reads in [

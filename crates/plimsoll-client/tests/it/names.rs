@@ -57,7 +57,7 @@ fn answers_are_kept_as_long_as_their_ttl_says() {
         }
     });
     assert_eq!(
-        server.asked(),
+        server.questions(),
         ["kept.test A", "fleeting.test A", "fleeting.test A"]
     );
 }
@@ -76,13 +76,13 @@ fn connections_opened_together_share_one_lookup() {
             outcome.unwrap();
         }
     });
-    let mut asked = server.asked();
-    asked.sort();
-    assert_eq!(asked, ["a.test A", "a.test AAAA"]);
+    let mut questions = server.questions();
+    questions.sort();
+    assert_eq!(questions, ["a.test A", "a.test AAAA"]);
 }
 
 #[test]
-fn only_the_wanted_family_is_asked_for() {
+fn only_the_wanted_family_is_requested() {
     let server = NameServer::builder()
         .record("a.test", Ipv6Addr::LOCALHOST, TTL)
         .start();
@@ -95,16 +95,21 @@ fn only_the_wanted_family_is_asked_for() {
     )
     .unwrap_err();
     assert_eq!(error.failure.kind, FailureKind::NameNotFound);
-    assert!(server.asked().iter().all(|question| question == "a.test A"));
+    assert!(
+        server
+            .questions()
+            .iter()
+            .all(|question| question == "a.test A")
+    );
 }
 
 #[test]
 fn an_unknown_name_is_not_found() {
     let server = NameServer::builder().start();
-    let error = connect(asking(&server), "http://nobody.test/").unwrap_err();
+    let error = connect(asking(&server), "http://unknown.test/").unwrap_err();
     assert_eq!(
         error.failure.to_string(),
-        "name-not-found during dns: there is no host named `nobody.test`"
+        "name-not-found during dns: there is no host named `unknown.test`"
     );
     assert_eq!(error.failure.side, Side::Network);
     assert_eq!(phases(&error.phases), []);
@@ -143,5 +148,5 @@ fn the_name_of_the_target_is_not_looked_up_when_the_proxy_does_it() {
     )
     .unwrap();
     assert_eq!(phases(&connection.phases), [Phase::Dns, Phase::Connect]);
-    assert_eq!(server.asked(), ["proxy.test A"]);
+    assert_eq!(server.questions(), ["proxy.test A"]);
 }

@@ -1,10 +1,12 @@
-//! Each kind of proxy, what it is asked for, and what its refusals become.
+//! Each kind of proxy, the request it gets, and what its refusals become.
 
 use std::sync::Arc;
 
 use plimsoll_client::{ConnectFailure, ConnectOptions, ProxyRules, RequestForm};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
-use plimsoll_testkit::{Asked, Authority, MaterialFiles, Origin, TestProxy, refused_address};
+use plimsoll_testkit::{
+    Authority, MaterialFiles, Origin, ProxyRequest, TestProxy, refused_address,
+};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use rustls::ClientConfig;
@@ -48,8 +50,8 @@ fn failure(options: ConnectOptions, url: &str) -> Failure {
     failure
 }
 
-fn asked(how: &str, target: impl Into<String>, credentials: Option<&str>) -> Asked {
-    Asked {
+fn request(how: &str, target: impl Into<String>, credentials: Option<&str>) -> ProxyRequest {
+    ProxyRequest {
         how: how.to_owned(),
         target: target.into(),
         credentials: credentials.map(str::to_owned),
@@ -71,8 +73,8 @@ fn https_goes_through_a_tunnel() {
     let done = greeted(options, &format!("https://a.test:{port}/"));
     assert_eq!(done, [Phase::Connect, Phase::Tls]);
     assert_eq!(
-        proxy.asked(),
-        [asked(
+        proxy.requests(),
+        [request(
             "CONNECT",
             format!("a.test:{port}"),
             Some("Basic dXNlcjpwIHc=")
@@ -113,7 +115,7 @@ fn the_proxy_may_itself_be_behind_tls() {
 }
 
 #[test]
-fn http_is_asked_for_in_absolute_form() {
+fn http_is_requested_in_absolute_form() {
     let origin = Origin::hello();
     let proxy = TestProxy::http().start();
     let url = format!("http://a.test:{}/x", origin.port());
@@ -135,7 +137,7 @@ fn http_is_asked_for_in_absolute_form() {
         connection.stream.read_exact(&mut status).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");
     });
-    assert_eq!(proxy.asked(), [asked("GET", url, None)]);
+    assert_eq!(proxy.requests(), [request("GET", url, None)]);
 }
 
 #[test]
@@ -156,8 +158,8 @@ fn socks_proxies_are_given_a_name_or_an_address() {
         let done = greeted(options, &format!("http://a.test:{port}/"));
         assert_eq!(done, [Phase::Connect], "{scheme}");
         assert_eq!(
-            proxy.asked(),
-            [asked(version, format!("{target}:{port}"), None)],
+            proxy.requests(),
+            [request(version, format!("{target}:{port}"), None)],
             "{scheme}"
         );
     }
@@ -171,8 +173,8 @@ fn socks_5_takes_credentials() {
     let with = |credentials: &str| through(&format!("socks5h://{credentials}{}", proxy.address()));
     greeted(with("user:secret@"), &url);
     assert_eq!(
-        proxy.asked(),
-        [asked(
+        proxy.requests(),
+        [request(
             "SOCKS5",
             format!("a.test:{}", origin.port()),
             Some("user:secret")
@@ -292,5 +294,5 @@ fn an_exempt_target_is_reached_directly() {
         ..ConnectOptions::default()
     };
     greeted(options, &origin.url("/"));
-    assert!(proxy.asked().is_empty());
+    assert!(proxy.requests().is_empty());
 }

@@ -187,7 +187,7 @@ fn sessions_are_resumed_among_the_connections_of_a_worker() {
 }
 
 #[test]
-fn a_connection_lost_in_the_handshake_is_told_as_it_was() {
+fn a_connection_lost_in_the_handshake_is_reported_as_it_was() {
     for (last, kind) in [
         (Step::Reset, FailureKind::Reset),
         (Step::FinishWriting, FailureKind::Closed),
@@ -270,7 +270,7 @@ fn a_client_certificate_is_shown_and_missed() {
 }
 
 #[test]
-fn a_server_without_tls_is_told_from_a_bad_one() {
+fn a_server_without_tls_is_distinguished_from_a_bad_one() {
     let origin = Origin::scripted(
         Script::new()
             .then(Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()))

@@ -26,7 +26,7 @@ pub(super) enum Effect {
     NoGlob,
     /// Begins another request.
     Next,
-    /// Only about what curl prints, which nobody misses.
+    /// Only about what curl prints, which has no place here.
     Silent,
     /// A setting that a request cannot carry; the text says what to do instead.
     LeftOut(&'static str),

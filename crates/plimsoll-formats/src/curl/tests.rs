@@ -11,13 +11,13 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn told(text: &str) -> String {
-    crate::fixture::told(parse(text, &mut read))
+fn report(text: &str) -> String {
+    crate::fixture::report(parse(text, &mut read))
 }
 
 #[test]
 fn as_copied_from_a_browser() {
-    assert_snapshot!(told(r#"
+    assert_snapshot!(report(r#"
 curl 'https://example.org/api/items?q=a%20b' \
   -H 'accept: application/json, text/plain, */*' \
   -H 'authority: example.org' \
@@ -46,7 +46,7 @@ curl 'https://example.org/next' -X 'OPTIONS' -H ':authority: example.org'
 
 #[test]
 fn bodies() {
-    assert_snapshot!(told("\
+    assert_snapshot!(report("\
 curl -d a=1 -d @body.txt http://h/
 curl --data-binary @body.txt -H 'Content-Type: text/plain' http://h/
 curl --data-urlencode 'q=a b&c' --data-urlencode '=x y' --data-urlencode n@body.txt http://h/
@@ -99,7 +99,7 @@ curl http://h/a --next -X PUT --url h:81/b --url-query 'q=a b'
 
 #[test]
 fn what_a_request_cannot_carry_is_named() {
-    assert_snapshot!(told("\
+    assert_snapshot!(report("\
 $ curl -kL --http2 -m5 -x http://p:1 -b jar.txt -U u:p http://h/ -o out.json 2>/dev/null | jq .
 "), @"
     GET http://h/:1
@@ -123,8 +123,8 @@ $ curl -kL --http2 -m5 -x http://p:1 -b jar.txt -U u:p http://h/ -o out.json 2>/
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
-    assert_snapshot!(told("\
+fn mistakes_are_reported_all_at_once() {
+    assert_snapshot!(report("\
 wget http://h/
 curl --heade 'a: b' http://h/ -?
 curl
@@ -159,7 +159,7 @@ curl -d a -F a=b http://h/
         ("curl $(cat url)", "in the place of `$(cat`"),
         ("curl ^\n  http://h/", "cURL (bash)"),
     ] {
-        assert!(told(text).contains(expected), "{text}: {}", told(text));
+        assert!(report(text).contains(expected), "{text}: {}", report(text));
     }
 }
 

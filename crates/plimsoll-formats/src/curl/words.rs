@@ -10,7 +10,7 @@ pub(super) const PLACE: (char, char) = ('\u{e0f0}', '\u{e0f1}');
 /// A command: its words, with the line on which each begins.
 pub(super) type Command = Vec<(usize, String)>;
 
-/// What a shell would do that a file cannot tell.
+/// What a shell would do that a file cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WordsError {
     #[error("a quote {0} is not closed")]
@@ -24,7 +24,7 @@ pub(super) enum WordsError {
 }
 
 /// Commands are separated by line ends, `;`, `&` and `|`; the words behind `|`, `>` and `<` up to
-/// the next command are told apart, for they are not the command's.
+/// the next command are kept apart, for they are not the command's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Commands {
     pub(super) commands: Vec<Command>,

@@ -48,7 +48,7 @@ pub enum UnknownMethod {
     /// There is no such service.
     #[error("there is no service {service}")]
     Service {
-        /// What was asked for.
+        /// The wanted service.
         service: String,
         /// Those that there are.
         known: Vec<String>,
@@ -60,7 +60,7 @@ pub enum UnknownMethod {
     Method {
         /// Whose method.
         service: String,
-        /// What was asked for.
+        /// The wanted method.
         method: String,
         /// Those that it has.
         known: Vec<String>,
@@ -70,7 +70,7 @@ pub enum UnknownMethod {
 }
 
 impl UnknownMethod {
-    /// What could be asked for instead.
+    /// What could be wanted instead.
     pub fn hint(&self) -> String {
         let (similar, known) = match self {
             Self::Service { similar, known, .. } | Self::Method { similar, known, .. } => {
@@ -168,7 +168,7 @@ fn check_syntax(files: &[Head]) -> Result<(), DescriptorsError> {
 fn check_imports(files: &[Head]) -> Result<(), DescriptorsError> {
     let mut waiting: Vec<&Head> = files.iter().collect();
     for _ in 0..MOST_IMPORTS {
-        // Those that import nothing that still waits need not be looked at again; what is not there at all is told
+        // Those that import nothing that still waits need not be looked at again; what is not there at all is reported
         // elsewhere.
         let names: HashSet<&str> = waiting.iter().map(|file| file.name.as_str()).collect();
         waiting.retain(|file| {

@@ -136,7 +136,7 @@ impl Method {
         serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
     }
 
-    /// A message that the method is asked with, as JSON, without fields that have their defaults; nothing if it is none,
+    /// A request message of the method, as JSON, without fields that have their defaults; nothing if it is none,
     /// or JSON has no such value.
     pub fn request_to_json(&self, message: &[u8]) -> Option<String> {
         let decoded = DynamicMessage::decode(self.input.clone(), message).ok()?;

@@ -1,7 +1,7 @@
-//! Descriptors from a server that tells of itself, by `grpc.reflection.v1` or `v1alpha`, whose messages
+//! Descriptors from a server that describes itself, by `grpc.reflection.v1` or `v1alpha`, whose messages
 //! are the same.
 //!
-//! Pure: the caller carries the messages. Files that the server leaves out of an answer are asked for
+//! Pure: the caller carries the messages. Files that the server leaves out of an answer are requested
 //! one by one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,10 +17,10 @@ const MOST_FILES: usize = 10_000;
 #[derive(Debug)]
 pub struct Reflection {
     service: String,
-    /// What is to be asked.
+    /// The next questions.
     ahead: VecDeque<Question>,
-    /// Names of files that were asked for.
-    asked: BTreeSet<String>,
+    /// Names of files that were requested.
+    requested: BTreeSet<String>,
     /// Encoded descriptors by the names of their files.
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -28,7 +28,7 @@ pub struct Reflection {
 /// Why a server's answers are no descriptors.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionError {
-    /// It does not know what was asked for.
+    /// It does not know the requested symbol or file.
     #[error("the server has no description of {of}: {message} (code {code})")]
     Refused {
         /// The service or the file.
@@ -70,12 +70,12 @@ impl Reflection {
         Self {
             service: service.to_owned(),
             ahead: VecDeque::from([Question::Symbol(service.to_owned())]),
-            asked: BTreeSet::new(),
+            requested: BTreeSet::new(),
             files: BTreeMap::new(),
         }
     }
 
-    /// The next message to send; `None` once all is known. Asked again before there is an answer, it
+    /// The next message to send; `None` once all is known. Called again before there is an answer, it
     /// is the same.
     pub fn next_request(&self) -> Option<Vec<u8>> {
         let request = match self.ahead.front()? {
@@ -111,7 +111,7 @@ impl Reflection {
                 Imports::decode(file.as_slice()).map_err(|_| wrong())?;
             self.files.entry(name).or_insert(file);
             for import in imports {
-                if self.asked.insert(import.clone()) {
+                if self.requested.insert(import.clone()) {
                     self.ahead.push_back(Question::File(import));
                 }
             }

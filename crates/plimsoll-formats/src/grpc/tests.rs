@@ -76,7 +76,7 @@ fn a_list_is_several_messages_where_the_method_takes_them() {
 }
 
 #[test]
-fn what_is_no_message_is_told_with_its_place() {
+fn what_is_no_message_is_reported_with_its_place() {
     assert_eq!(
         refusal("plimsoll.test.Echo/Say", r#"{"txt": 1}"#),
         "is not a plimsoll.test.Line: unrecognized field name 'txt' at line 1 column 6"
@@ -91,8 +91,11 @@ fn what_is_no_message_is_told_with_its_place() {
         "{second}"
     );
     for wrong in ["", "{", "{} {}", "1"] {
-        let told = refusal("plimsoll.test.Echo/Say", wrong);
-        assert!(told.starts_with("is not a plimsoll.test.Line: "), "{told}");
+        let message = refusal("plimsoll.test.Echo/Say", wrong);
+        assert!(
+            message.starts_with("is not a plimsoll.test.Line: "),
+            "{message}"
+        );
     }
 }
 
@@ -108,7 +111,7 @@ fn what_there_is_instead_is_hinted_at() {
 }
 
 #[test]
-fn what_is_no_set_and_what_is_half_of_one_are_told_apart() {
+fn what_is_no_set_and_what_is_half_of_one_are_distinguished() {
     assert!(matches!(
         Descriptors::decode(b"syntax = \"proto3\";"),
         Err(DescriptorsError::NotASet)
@@ -117,8 +120,11 @@ fn what_is_no_set_and_what_is_half_of_one_are_told_apart() {
     set.files
         .retain(|file| Imports::decode(file.as_slice()).unwrap().name == "echo.proto");
     let error = Descriptors::decode(&set.encode_to_vec()).unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains("google/protobuf/duration.proto"), "{told}");
+    let message = error.to_string();
+    assert!(
+        message.contains("google/protobuf/duration.proto"),
+        "{message}"
+    );
 }
 
 fn answer(files: Vec<Vec<u8>>) -> Vec<u8> {
@@ -128,7 +134,7 @@ fn answer(files: Vec<Vec<u8>>) -> Vec<u8> {
 }
 
 #[test]
-fn files_that_the_server_left_out_are_asked_for() {
+fn files_that_the_server_left_out_are_requested() {
     let set = Set::decode(SET).unwrap();
     let named = |file: Vec<u8>| (Imports::decode(file.as_slice()).unwrap().name, file);
     let files: BTreeMap<String, Vec<u8>> = set.files.into_iter().map(named).collect();
@@ -142,8 +148,8 @@ fn files_that_the_server_left_out_are_asked_for() {
         .answer(&answer(vec![files["echo.proto"].clone()]))
         .unwrap();
     let duration = "google/protobuf/duration.proto";
-    let asked = reflection.next_request().unwrap();
-    assert_eq!(asked, [b"\x1a\x1e", duration.as_bytes()].concat());
+    let request = reflection.next_request().unwrap();
+    assert_eq!(request, [b"\x1a\x1e", duration.as_bytes()].concat());
     reflection
         .answer(&answer(vec![files[duration].clone()]))
         .unwrap();
@@ -154,7 +160,7 @@ fn files_that_the_server_left_out_are_asked_for() {
 }
 
 #[test]
-fn a_server_that_answers_with_something_else_is_not_asked_for_ever() {
+fn a_server_that_answers_with_something_else_is_not_requested_ever() {
     let set = Set::decode(SET).unwrap();
     let echo = set.files.into_iter().max_by_key(Vec::len).unwrap();
     let mut reflection = Reflection::new("plimsoll.test.Echo");
@@ -192,7 +198,7 @@ fn refusals_are_passed_on() {
 }
 
 #[test]
-fn another_syntax_is_told() {
+fn another_syntax_is_reported() {
     let position = SET
         .windows(6)
         .rposition(|window| window == b"proto3")
@@ -207,7 +213,7 @@ fn another_syntax_is_told() {
 }
 
 #[test]
-fn an_empty_syntax_is_told_too() {
+fn an_empty_syntax_is_reported_too() {
     // A file whose only field is that, as the fuzz target found it.
     let refused = Descriptors::decode(b"\x0a\x02\x62\x00").unwrap_err();
     assert!(
@@ -233,7 +239,7 @@ fn importing(files: &[(String, Vec<String>)]) -> Vec<u8> {
 }
 
 #[test]
-fn files_that_import_themselves_or_too_deep_are_told() {
+fn files_that_import_themselves_or_too_deep_are_reported() {
     let name = |number: usize| format!("{number}.proto");
     let row = |length: usize| -> Vec<_> {
         let imports = |number| (0..number).last().map(name).into_iter().collect();

@@ -44,7 +44,7 @@ pub struct RecordedExchange {
 
 /// Reads the exchanges of an archive (HAR 1.1 or 1.2).
 ///
-/// Left out, and told: those without an answer, of other schemes than http and https, and WebSockets.
+/// Left out, and reported: those without an answer, of other schemes than http and https, and WebSockets.
 pub fn parse_recording(text: &str) -> Result<Recording, Vec<Remark>> {
     let document = super::document(text)?;
     let mut recording = Recording::default();

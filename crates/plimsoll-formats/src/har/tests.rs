@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn told(text: &str) -> String {
-    crate::fixture::told(parse(text))
+fn report(text: &str) -> String {
+    crate::fixture::report(parse(text))
 }
 
 const RECORDED: &str = r#"{"log": {"version": "1.2", "entries": [
@@ -29,7 +29,7 @@ const RECORDED: &str = r#"{"log": {"version": "1.2", "entries": [
 
 #[test]
 fn requests_in_order_and_what_was_left_out() {
-    assert_snapshot!(told(RECORDED), @r#"
+    assert_snapshot!(report(RECORDED), @r#"
     GET https://a.test/x?y={{z}}, entry 1
       accept: */*
     POST https://a.test/form, entry 2
@@ -54,10 +54,10 @@ fn braces_of_a_recording_are_no_places_for_values() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
-    assert_snapshot!(told("{\n\"log\": }"), @":2 is not JSON: expected value at line 2 column 8");
-    assert_snapshot!(told("{}"), @" is not a HAR file: there is no list `log.entries`");
-    assert_snapshot!(told(r#"{"log": {"entries": [{}, {"request": {"method": "GET"}},
+fn mistakes_are_reported_all_at_once() {
+    assert_snapshot!(report("{\n\"log\": }"), @":2 is not JSON: expected value at line 2 column 8");
+    assert_snapshot!(report("{}"), @" is not a HAR file: there is no list `log.entries`");
+    assert_snapshot!(report(r#"{"log": {"entries": [{}, {"request": {"method": "GET"}},
         {"request": {"method": "GE T", "url": "http://a/"}},
         {"request": {"method": "GET", "url": "http://a/", "headers": [{"name": "a", "value": "b\r\nc: d"}]}}]}}"#), @"
     , entry 1 has no `request`

@@ -11,13 +11,13 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn told(text: &str) -> String {
-    crate::fixture::told(parse(text, &mut read))
+fn report(text: &str) -> String {
+    crate::fixture::report(parse(text, &mut read))
 }
 
 #[test]
 fn a_file_of_several_requests() {
-    assert_snapshot!(told("\
+    assert_snapshot!(report("\
 @host = http://127.0.0.1:8080
 @item={{host}}/items
 
@@ -58,7 +58,7 @@ Authorization: Bearer {{token}}
 
 #[test]
 fn bodies_by_their_content_type_and_from_files() {
-    assert_snapshot!(told("\
+    assert_snapshot!(report("\
 POST http://a/
 Content-Type: application/x-www-form-urlencoded
 
@@ -96,8 +96,8 @@ PUT http://d/
 }
 
 #[test]
-fn what_is_left_out_is_told() {
-    assert_snapshot!(told("\
+fn what_is_left_out_is_reported() {
+    assert_snapshot!(report("\
 # @no-redirect
 < {%
   request.variables.set('a', 1)
@@ -120,7 +120,7 @@ Content-Length: 5
 
 #[test]
 fn scripts_in_braces_are_left_out_and_places_may_go_over_lines() {
-    assert_snapshot!(told("\
+    assert_snapshot!(report("\
 {{
   exports.token = { a: {} };
 }}
@@ -149,14 +149,14 @@ Accept: */*
     :17 a script in `{{ … }}`
     "#);
     assert_snapshot!(
-        told("GET http://b/{{$input Which one?}}"),
+        report("GET http://b/{{$input Which one?}}"),
         @":1 `$input` is for editors: write `{{name}}` instead and give the value with `--var name=value`, or with `--var NAME` from the environment"
     );
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
-    assert_snapshot!(told("\
+fn mistakes_are_reported_all_at_once() {
+    assert_snapshot!(report("\
 @a b
 @c d = e
 # @weight none

@@ -1,7 +1,7 @@
 //! OpenAPI documents (3.0 to 3.2) as what a server must accept and may answer.
 //!
 //! Schemas of requests are given as JSON Schema 2020-12, each with all that it refers to, so that any validator can
-//! take them: what 3.0 says otherwise (`nullable`, bounds that exclude) is said as 3.1 does, and what only responses
+//! take them: what 3.0 writes otherwise (`nullable`, bounds that exclude) is given as in 3.1, and what only responses
 //! have (`readOnly`) is not required.
 
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ pub struct Operation {
     pub body: Option<RequestBody>,
     /// What may be answered, in the order of the document.
     pub responses: Vec<ApiResponse>,
-    /// What shows who asks: all of one of these; empty if nobody has to.
+    /// The credentials: all of one of these; empty if none are needed.
     pub security: Vec<Vec<Credential>>,
 }
 
@@ -208,7 +208,7 @@ pub fn parse_api(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<
 impl Api {
     /// A value that fits the schema of some content; fails with why none can be made.
     ///
-    /// - `random`: numbers below the one that it is asked for, to choose by; without it the value is always the same.
+    /// - `random`: gives numbers below its argument, to choose by; without it the value is always the same.
     pub fn make(
         &self,
         content: &ResponseContent,

@@ -14,7 +14,7 @@ const DEEPEST_OPTIONAL: u32 = 4;
 /// Strings and lists of more are not made.
 const LONGEST: u64 = 4096;
 
-/// What stands in place of a text about which nothing is said, as other tools have it.
+/// What stands in place of a text without constraints, as other tools have it.
 const TEXT: &str = "string";
 
 /// Why a value cannot be made, for people.
@@ -223,7 +223,7 @@ impl<'a> Document<'a> {
             return Ok(Value::Array(Vec::new()));
         };
         match self.make_within(items, depth - 1) {
-            // One tells more than none.
+            // One shows more than none.
             Ok(item) => {
                 let count = usize::try_from(least.max(1)).unwrap_or(1);
                 Ok(Value::Array(vec![item; count]))

@@ -7,8 +7,8 @@ fn no_file(_: &str) -> Result<Vec<u8>, String> {
     Err("no such file".to_owned())
 }
 
-fn told(text: &str) -> String {
-    crate::fixture::told(parse(text, &mut no_file))
+fn report(text: &str) -> String {
+    crate::fixture::report(parse(text, &mut no_file))
 }
 
 const PETS: &str = r"
@@ -68,7 +68,7 @@ components:
 fn a_request_for_each_operation() {
     let file = parse(PETS, &mut no_file).unwrap();
     assert_eq!(file.base.as_deref(), Some("https://eu.example.org/v1"));
-    assert_snapshot!(told(PETS), @r#"
+    assert_snapshot!(report(PETS), @r#"
     GET /pets?limit=10&tag=a%20b&tag=c, paths./pets.get (listPets) [pets read]
       X-Trace: 6f2b1a5e-3c44-4d0f-9b7a-2f8f5f0d9c11
       cookie: session=string
@@ -101,7 +101,7 @@ fn other_documents_are_refused() {
         ("{\"a\": }", ":1 is not JSON"),
         ("a: [b", "is not YAML"),
     ] {
-        assert!(told(text).contains(expected), "{text}: {}", told(text));
+        assert!(report(text).contains(expected), "{text}: {}", report(text));
     }
 }
 
@@ -190,9 +190,9 @@ fn webhooks_are_no_requests_to_the_service_and_named() {
             .contains("the service makes itself")
     );
     let remarks = crate::parse(crate::Format::OpenApi, text, &mut |_| Err(String::new()));
-    let said = format!("{:?}", remarks.unwrap_err());
+    let remarks_text = format!("{:?}", remarks.unwrap_err());
     assert!(
-        said.contains("holds no request") && said.contains("makes itself"),
-        "{said}"
+        remarks_text.contains("holds no request") && remarks_text.contains("makes itself"),
+        "{remarks_text}"
     );
 }

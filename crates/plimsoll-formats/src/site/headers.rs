@@ -6,7 +6,7 @@ use crate::Remark;
 use crate::request::is_token;
 use crate::site::{Dialect, Lenient, MOST_IN_LINE, split_host, without_mark};
 
-/// What is said of paths, as it was written.
+/// A rule about paths, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderRule {
     /// Counted from 1.

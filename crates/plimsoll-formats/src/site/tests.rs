@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Entries as `show` writes them, then remarks with their lines.
-fn told<T>(parsed: &Lenient<T>, show: impl Fn(&T) -> String) -> Vec<String> {
+fn report<T>(parsed: &Lenient<T>, show: impl Fn(&T) -> String) -> Vec<String> {
     let entries = parsed.entries.iter().map(show);
     let remarks = parsed.remarks.iter();
     let remarks = remarks.map(|remark| format!("{} {}", remark.place, remark.message));
@@ -16,9 +16,9 @@ fn short_links_are_kept_and_mistakes_numbered() {
                 one\na b c\n/ https://x.example\nrel /there\ngh https://b.example/\n\
                 ü https://c.example/\nbad https://c.example/ü\nmail mailto:a@b.example\n";
     let parsed = parse_aliases(text);
-    let told = told(&parsed, |alias| format!("{} {}", alias.name, alias.url));
+    let reported = report(&parsed, |alias| format!("{} {}", alias.name, alias.url));
     assert_eq!(
-        told,
+        reported,
         [
             "talk http://a.example/?q=1#f",
             "gh https://b.example/",
@@ -35,7 +35,7 @@ fn short_links_are_kept_and_mistakes_numbered() {
 }
 
 fn redirects(text: &str, dialect: Dialect) -> Vec<String> {
-    told(&parse_redirects(text, dialect), |rule| {
+    report(&parse_redirects(text, dialect), |rule| {
         let host = rule.host.as_deref().unwrap_or_default();
         let query: Vec<_> = rule
             .query
@@ -114,7 +114,7 @@ fn redirects_as_cloudflare_has_them() {
 }
 
 fn headers(text: &str, dialect: Dialect) -> Vec<String> {
-    told(&parse_header_rules(text, dialect), |rule| {
+    report(&parse_header_rules(text, dialect), |rule| {
         let host = rule.host.as_deref().unwrap_or_default();
         format!("{host}{} {:?} -{:?}", rule.path, rule.fields, rule.unset)
     })
@@ -151,7 +151,7 @@ fn header_rules_in_both_dialects() {
 
 proptest! {
     #[test]
-    fn every_line_is_kept_or_told_or_empty(lines in proptest::collection::vec("[ /a:*#!=0-9.h]{0,14}", 0..12)) {
+    fn every_line_is_kept_or_reported_or_empty(lines in proptest::collection::vec("[ /a:*#!=0-9.h]{0,14}", 0..12)) {
         let text = lines.join("\n");
         let count = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#')).count();
         for dialect in [Dialect::Netlify, Dialect::Cloudflare] {

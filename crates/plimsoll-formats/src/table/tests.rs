@@ -44,8 +44,8 @@ fn values_of_json_are_texts() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
-    for (text, told) in [
+fn mistakes_are_reported_with_their_place() {
+    for (text, expected) in [
         ("", "holds no row"),
         ("a,b\n", "holds no row"),
         ("[]", "holds no row"),
@@ -59,7 +59,7 @@ fn mistakes_are_told_with_their_place() {
     ] {
         let remarks = Table::parse(text).unwrap_err();
         let message = format!("{} {}", remarks[0].place, remarks[0].message);
-        assert!(message.trim_start().contains(told), "{text}: {message}");
+        assert!(message.trim_start().contains(expected), "{text}: {message}");
     }
 }
 

@@ -46,8 +46,8 @@ fn places_are_found() {
 }
 
 #[test]
-fn mistakes_are_told() {
-    for (text, told) in [
+fn mistakes_are_reported() {
+    for (text, expected) in [
         ("{{a", "not closed"),
         ("{{a\nb", "not closed by `}}`: {{a"),
         ("{{$input Your name?}}", "--var name=value"),
@@ -67,7 +67,7 @@ fn mistakes_are_told() {
         ("{{$timestamp 1}}", "no arguments"),
     ] {
         let error = Template::parse(text).unwrap_err().to_string();
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 }
 

@@ -151,7 +151,7 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
                 Pattern::JsonSchema(json(value, at, &key, notes)?)
             }
             ("equalToXml", Value::String(text)) => {
-                // What makes documents equal that are not is left to nobody's guess.
+                // Options that make different documents equal are refused rather than guessed.
                 if let Some(option) = of_xml.first() {
                     let message =
                         format!("`{option}` is not known here, so the mapping is left out");

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-fn told(remarks: &[Remark]) -> Vec<String> {
+fn report(remarks: &[Remark]) -> Vec<String> {
     let shown = |remark: &Remark| format!("{}: {}", remark.place, remark.message);
     remarks.iter().map(shown).collect()
 }
@@ -98,7 +98,7 @@ fn a_mapping_is_taken_apart() {
         (Some((2, 100)), true)
     );
     assert_eq!(
-        told(&parsed.left_out),
+        report(&parsed.left_out),
         [
             ", response.transformers: `other` is not known here",
             ", serveEventListeners: is not carried over"
@@ -117,7 +117,7 @@ fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
     let parsed = parse_mappings(text).unwrap();
     assert_eq!(parsed.mappings.len(), 1);
     assert_eq!(parsed.mappings[0].0, 3);
-    let told = told(&parsed.left_out).join("\n");
+    let reported = report(&parsed.left_out).join("\n");
     for expected in [
         ", mappings[1].request.multipartPatterns[1].matchingType: must be ANY or ALL",
         ", mappings[1].request.customMatcher: this condition is not known",
@@ -126,12 +126,12 @@ fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
         ", mappings[2].response.status: must be from 200 to 599",
         ", mappings[4]: is not an object",
     ] {
-        assert!(told.contains(expected), "no `{expected}` in {told}");
+        assert!(reported.contains(expected), "no `{expected}` in {reported}");
     }
 }
 
 #[test]
-fn what_is_no_file_of_mappings_is_told() {
+fn what_is_no_file_of_mappings_is_reported() {
     for (text, expected) in [
         ("{", "is not JSON"),
         ("[]", "is not an object"),

@@ -94,8 +94,8 @@ fn unavailable_servers_get_nothing_and_none_is_none() {
         let counts = counted(&mut *balancer, &fewer, 2_000);
         assert_eq!(counts[2], 0, "{kind}");
         assert_eq!(counts.iter().sum::<u64>(), 2_000, "{kind}");
-        let nobody = Fixed::weights(&[0.0; 4]);
-        assert_eq!(balancer.choose(&nobody, 7), None, "{kind}");
+        let none_left = Fixed::weights(&[0.0; 4]);
+        assert_eq!(balancer.choose(&none_left, 7), None, "{kind}");
         assert_eq!(kind.make(&[], 1).choose(&Fixed::weights(&[]), 7), None);
     }
 }

@@ -6,7 +6,7 @@ use super::{Balancer, Servers};
 /// Size of the table: a prime, as the paper has it for some hundred servers.
 const SIZE: usize = 65_537;
 
-/// A table in which each server has its share of places, filled from permutations of its own. A key takes one lookup.
+/// A table in which each server has its share of places, filled from its permutations. A key takes one lookup.
 #[derive(Debug)]
 pub(super) struct Maglev {
     table: Vec<u32>,

@@ -9,44 +9,158 @@ use plimsoll_client::Endpoint;
 use plimsoll_server::config::{Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, MakeAction, WorkerContext};
 
-use super::{Upstreams, upstream};
-use crate::forward::{Forward, ForwardPlan, Forwarded, HostPolicy};
-use crate::upstream::{ServerPlan, Upstream, UpstreamOptions, UpstreamPlan};
+use super::traces::Traces;
+use super::{Upstreams, cache, rules, upstream};
+use crate::cache::{CachePlan, Cached};
+use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy};
+use crate::traces::{Exporter, TracesPlan};
+use crate::upstream::{Discovery, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan};
 
 /// A name or a URL, or a table with `to` and how requests are changed.
 pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
-    let (upstream, plan) = if value.is_table() {
-        of_table(value.table()?, mounted)?
+    let proxy = if value.is_table() {
+        // A cache that was filled by other rules would send what they allow no more.
+        let text = value.to_toml().to_string();
+        of_table(value.table()?, mounted, &text)?
     } else {
         let target = as_text(&value)?;
         let plan = ForwardPlan {
             base: base_of(target),
             ..ForwardPlan::default()
         };
-        (upstream_of(&value, target, mounted, None)?, plan)
+        ProxyPlan::new(upstream_of(&value, target, mounted, None)?, plan)
     };
-    let plan = Arc::new(plan);
+    let traces = mounted.section::<Traces>("traces");
+    let proxy = Arc::new(ProxyPlan {
+        traces: traces.and_then(|it| it.0.clone()),
+        ..proxy
+    });
     Some(Arc::new(move |context: &WorkerContext| {
-        let upstream = Upstream::of_worker(&upstream, context);
-        Rc::new(Forward::new(Arc::clone(&plan), upstream)) as Rc<dyn Action>
+        let upstreams = proxy.upstreams(context);
+        let forward = Rc::new(Forward::new(Arc::clone(&proxy.forward), upstreams));
+        match &proxy.cache {
+            None => forward as Rc<dyn Action>,
+            Some(plan) => Rc::new(Cached::new(plan.clone(), forward)),
+        }
     }))
 }
 
-fn of_table(
-    mut table: Table<'_>,
-    mounted: &Mounted<'_>,
-) -> Option<(Arc<UpstreamPlan>, ForwardPlan)> {
+/// A route's `proxy`, of which each worker makes its own.
+struct ProxyPlan {
+    forward: Arc<ForwardPlan>,
+    main: Arc<UpstreamPlan>,
+    /// Percentages of requests that go elsewhere.
+    others: Vec<(u32, Arc<UpstreamPlan>)>,
+    split_cookie: Option<String>,
+    authorize: Option<Arc<UpstreamPlan>>,
+    mirror: Option<(u32, Arc<UpstreamPlan>)>,
+    cache: Option<CachePlan>,
+    traces: Option<Arc<TracesPlan>>,
+}
+
+impl ProxyPlan {
+    fn new(main: Arc<UpstreamPlan>, forward: ForwardPlan) -> Self {
+        Self {
+            forward: Arc::new(forward),
+            main,
+            others: Vec::new(),
+            split_cookie: None,
+            authorize: None,
+            mirror: None,
+            cache: None,
+            traces: None,
+        }
+    }
+
+    fn upstreams(&self, context: &WorkerContext) -> forward::Upstreams {
+        let of_worker = |plan| Upstream::of_worker(plan, context);
+        let others = self.others.iter();
+        forward::Upstreams {
+            main: of_worker(&self.main),
+            others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
+            split_cookie: self.split_cookie.clone(),
+            authorize: self.authorize.as_ref().map(of_worker),
+            exporter: self
+                .traces
+                .as_ref()
+                .map(|plan| Exporter::of_worker(plan, context)),
+            mirror: self
+                .mirror
+                .as_ref()
+                .map(|(share, it)| (*share, of_worker(it))),
+        }
+    }
+}
+
+/// - `text`: the table as it is written.
+fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<ProxyPlan> {
     let Some(to) = table.take("to") else {
         table.missing("to", "the name of an upstream or a URL");
         return None;
     };
     let target = as_text(&to)?.to_owned();
-    let upstream = upstream_of(&to, &target, mounted, Some(&mut table));
-    let mut is_whole = true;
+    let main = upstream_of(&to, &target, mounted, Some(&mut table));
     let mut plan = ForwardPlan {
         base: base_of(&target),
         ..ForwardPlan::default()
     };
+    let mut is_whole = request(&mut table, mounted, &mut plan);
+    is_whole &= rules::compile(&mut table, mounted, &mut plan);
+    let split = rules::split(&mut table, mounted);
+    let mirror = table.take("mirror").map(|it| rules::mirror(it, mounted));
+    let authorize = table.take("auth").map(|it| rules::authorize(it, mounted));
+    let cache = table
+        .take("cache")
+        .filter(|value| !value.is_false())
+        .map(|value| {
+            // The cache stands before both.
+            if authorize.is_some() {
+                let hint = "cache on a route of its own for paths that need no authorization";
+                let message =
+                    "responses would be sent from the cache without authorization by `auth`";
+                return value.wrong_with(message, Some(hint.to_owned()));
+            }
+            if split.as_ref().is_some_and(|(others, _)| !others.is_empty()) {
+                let hint = "split by routes with conditions, or cache in the servers";
+                let message = "the cache would mix responses of the upstreams of `split`";
+                return value.wrong_with(message, Some(hint.to_owned()));
+            }
+            let upstream = main.as_ref().map_or("", |it| it.identity());
+            let identity = format!("{} {text} {upstream}", mounted.identity);
+            Some(cache::compile(value.table_or_true()?, mounted, &identity))
+        });
+    table.finish();
+    let cache = match cache {
+        None => None,
+        Some(cache) => Some(cache?),
+    };
+    let (others, split_cookie) = split?;
+    let authorize = match authorize {
+        None => None,
+        Some(authorize) => {
+            let (authorize, upstream) = authorize?;
+            plan.authorize = Some(authorize);
+            Some(upstream)
+        }
+    };
+    let mirror = match mirror {
+        None => None,
+        Some(mirror) => Some(mirror?),
+    };
+    let main = main?;
+    is_whole.then(|| ProxyPlan {
+        others,
+        split_cookie,
+        authorize,
+        mirror,
+        cache,
+        ..ProxyPlan::new(main, plan)
+    })
+}
+
+/// What a server sees of a request; false if anything is wrong.
+fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan) -> bool {
+    let mut is_whole = true;
     if table.boolean("strip") == Some(true) {
         plan.strip = Some(mounted.prefix.trim_end_matches('/').to_owned());
     }
@@ -108,9 +222,7 @@ fn of_table(
             }
         }
     }
-    table.finish();
-    let upstream = upstream?;
-    is_whole.then_some((upstream, plan))
+    is_whole
 }
 
 /// A field to set, or with `false` to remove.
@@ -131,7 +243,7 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
 }
 
 /// The path of a URL, which comes before those of requests.
-fn base_of(target: &str) -> String {
+pub(super) fn base_of(target: &str) -> String {
     let endpoint = is_url(target)
         .then(|| Endpoint::parse(target).ok())
         .flatten();
@@ -147,7 +259,7 @@ fn is_url(target: &str) -> bool {
 /// The upstream of that name, or one of its own for a URL.
 ///
 /// - `table`: where the settings of that one are, if anywhere.
-fn upstream_of(
+pub(super) fn upstream_of(
     value: &Value<'_>,
     target: &str,
     mounted: &Mounted<'_>,
@@ -156,6 +268,14 @@ fn upstream_of(
     if !is_url(target) {
         let upstreams = mounted.section::<Upstreams>("upstream").unwrap_or_default();
         if let Some(found) = upstreams.0.get(target) {
+            let scheme = found.as_ref().and_then(|it| it.transport().scheme());
+            if let Some(scheme) = scheme {
+                let message =
+                    format!("`{target}` has servers of {scheme}://, which get no requests");
+                let hint =
+                    format!("forward to them from a [[listen]] with {scheme} = \"{target}\"");
+                return value.wrong_with(message, Some(hint));
+            }
             return found.clone();
         }
         let known: Vec<_> = upstreams.0.keys().map(String::as_str).collect();
@@ -174,13 +294,27 @@ fn upstream_of(
         return value.wrong("has a user; set `authorization` in `headers`");
     }
     let options = match table {
-        Some(table) => upstream::options(table, mounted.directory)?,
+        Some(table) => {
+            let is_looked_up = table.boolean("dns") == Some(true);
+            let options =
+                upstream::options(table, mounted.directory, mounted.notices, Transport::Http)?;
+            UpstreamOptions {
+                discovery: if is_looked_up {
+                    Discovery::Dns
+                } else {
+                    Discovery::Fixed
+                },
+                ..options
+            }
+        }
         None => UpstreamOptions::default(),
     };
     let name = format!("{}://{}", endpoint.scheme(), endpoint.authority());
     let server = ServerPlan {
         endpoint,
+        transport: Transport::Http,
         weight: 1,
+        zone: None,
     };
     let plan = value.check(UpstreamPlan::new(&name, vec![server], options))?;
     Some(Arc::new(plan))

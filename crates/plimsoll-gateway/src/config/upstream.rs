@@ -1,30 +1,74 @@
 //! One `[upstream.NAME]`.
 
 use std::collections::HashSet;
+use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use http::{HeaderName, StatusCode};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{PoolOptions, Speaks};
-use plimsoll_server::config::{Table, Value, as_text};
+use plimsoll_model::document::Document;
+use plimsoll_server::Notices;
+use plimsoll_server::config::{ConfigProblem, SectionContext, Table, Value, as_text};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
 use crate::balance::Balance;
 use crate::upstream::{
-    Ejection, HealthCheck, KeySource, RetryCondition, RetryPolicy, ServerPlan, Timeouts,
-    UpstreamOptions, UpstreamPlan,
+    Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
+    Limit, RetryCondition, RetryPolicy, ServerPlan, Timeouts, Transport, UpstreamOptions,
+    UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
-pub(super) fn compile(name: &str, mut table: Table<'_>, directory: &Path) -> Option<UpstreamPlan> {
+pub(super) fn compile(
+    name: &str,
+    mut table: Table<'_>,
+    context: &SectionContext<'_>,
+) -> Option<UpstreamPlan> {
+    let file = table.take("file");
     let servers = table.take("servers");
-    if servers.is_none() {
-        table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
+    let mut discovery = Discovery::Fixed;
+    let servers = match (servers, file) {
+        (Some(_), Some(file)) => file.wrong("`servers` are given too"),
+        (Some(servers), None) => self::servers(servers),
+        (None, Some(file)) => as_text(&file).and_then(|file_name| {
+            let path = context.directory.join(file_name);
+            let read = read_servers(&path).map_err(|problems| first(&path, &problems));
+            discovery = Discovery::File(path);
+            file.check(read)
+        }),
+        (None, None) => {
+            table.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
+            None
+        }
+    };
+    let transport = servers.as_ref().and_then(|it| it.first());
+    let transport = transport.map(|it| it.transport).unwrap_or_default();
+    let options = options(&mut table, context.directory, context.notices, transport);
+    if transport != Transport::Http {
+        for key in OF_REQUESTS {
+            if table.was_given(key) {
+                let scheme = transport.scheme().unwrap_or_default();
+                let message =
+                    format!("`{key}` is for requests, which servers of {scheme}:// do not get");
+                table.wrong(message, None);
+            }
+        }
     }
-    let servers = servers.and_then(self::servers);
-    let options = options(&mut table, directory);
-    let (servers, options) = (servers?, options?);
+    if table.boolean("dns") == Some(true) {
+        if discovery == Discovery::Fixed {
+            discovery = Discovery::Dns;
+        } else {
+            table.wrong(
+                "a file of servers is not looked up: `dns` has no effect",
+                None,
+            );
+        }
+    }
+    let (servers, mut options) = (servers?, options?);
+    options.discovery = discovery;
     let plan = UpstreamPlan::new(name, servers, options);
     match plan {
         Ok(plan) => {
@@ -37,6 +81,59 @@ pub(super) fn compile(name: &str, mut table: Table<'_>, directory: &Path) -> Opt
             None
         }
     }
+}
+
+/// Keys that mean something for HTTP alone.
+const OF_REQUESTS: [&str; 14] = [
+    "sticky",
+    "protocol",
+    "tls",
+    "response_timeout",
+    "idle_timeout",
+    "timeout",
+    "connections",
+    "queue",
+    "keep",
+    "keep_for",
+    "lifetime",
+    "hedge",
+    "concurrency",
+    "breaker",
+];
+
+/// The servers of a file: `servers = […]`, as in the configuration.
+pub(crate) fn read_servers(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
+    let whole = |message: String| {
+        vec![ConfigProblem {
+            line: 1,
+            column: 1,
+            key: String::new(),
+            message,
+            hint: None,
+        }]
+    };
+    let text =
+        fs::read_to_string(path).map_err(|error| whole(format!("cannot read it: {error}")))?;
+    let mut document = Document::parse(&text);
+    let mut root = document.root();
+    let servers = root.take("servers");
+    if servers.is_none() {
+        root.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
+    }
+    let servers = servers.and_then(self::servers);
+    root.finish();
+    let problems = document.into_problems();
+    match servers {
+        Some(servers) if problems.is_empty() && !servers.is_empty() => Ok(servers),
+        _ if problems.is_empty() => Err(whole("there is no server".to_owned())),
+        _ => Err(problems),
+    }
+}
+
+fn first(path: &Path, problems: &[ConfigProblem]) -> String {
+    let first = problems.first();
+    let (line, problem) = first.map_or((1, String::new()), |it| (it.line, it.to_string()));
+    format!("{}:{line}: {problem}", path.display())
 }
 
 /// URLs, or tables with `url` and `weight`.
@@ -55,9 +152,11 @@ fn servers(value: Value<'_>) -> Option<Vec<ServerPlan>> {
 
 fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
     if !value.is_table() {
-        return endpoint(&value, known).map(|endpoint| ServerPlan {
+        return endpoint(&value, known).map(|(transport, endpoint)| ServerPlan {
             endpoint,
+            transport,
             weight: 1,
+            zone: None,
         });
     }
     let mut table = value.table()?;
@@ -68,17 +167,48 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
     let endpoint = url.and_then(|url| endpoint(&url, known));
     // 0 drains a server: it is kept, checked and shown, and gets no requests.
     let weight = table.count("weight", 0..=1000);
+    let zone = table.text("zone");
     table.finish();
+    let (transport, endpoint) = endpoint?;
     Some(ServerPlan {
-        endpoint: endpoint?,
+        endpoint,
+        transport,
         weight: weight.map_or(1, |weight| u32::try_from(weight).unwrap_or(1)),
+        zone,
     })
 }
 
+/// Where the bytes of `tcp://` or `udp://` go; HTTP has URLs.
+pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), String>> {
+    let (transport, rest) = if let Some(rest) = text.strip_prefix("tcp://") {
+        (Transport::Tcp, rest)
+    } else {
+        (Transport::Udp, text.strip_prefix("udp://")?)
+    };
+    let port = rest
+        .rsplit_once(':')
+        .map(|(_, port)| port.trim_end_matches('/'));
+    let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if !has_port {
+        let scheme = transport.scheme().unwrap_or_default();
+        return Some(Err(format!(
+            "`{text}` needs a port, such as {scheme}://10.0.0.1:5432"
+        )));
+    }
+    let endpoint = Endpoint::parse(&format!("http://{rest}"));
+    Some(endpoint.map_or_else(
+        |error| Err(error.to_string()),
+        |endpoint| Ok((transport, endpoint)),
+    ))
+}
+
 /// The origin of a server.
-fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<Endpoint> {
+fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<(Transport, Endpoint)> {
     let text = as_text(value)?;
-    let endpoint = value.check(Endpoint::parse(text))?;
+    let (transport, endpoint) = match raw_endpoint(text) {
+        Some(raw) => value.check(raw)?,
+        None => (Transport::Http, value.check(Endpoint::parse(text))?),
+    };
     if endpoint.path_and_query() != "/" {
         return value.wrong_with(
             "a server is a scheme, a host and a port, without a path",
@@ -91,19 +221,42 @@ fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<Endpoint> 
             Some("set the field in the route: proxy = { to = NAME, headers = { authorization = … } }".into()),
         );
     }
-    let origin = format!("{}://{}", endpoint.scheme(), endpoint.authority());
+    let origin = format!(
+        "{:?} {}://{}",
+        transport,
+        endpoint.scheme(),
+        endpoint.authority()
+    );
     if !known.insert(origin) {
         return value.wrong_with(
             "the server is given twice",
             Some("give it a weight: { url = …, weight = 2 }".into()),
         );
     }
-    Some(endpoint)
+    Some((transport, endpoint))
+}
+
+/// Datagrams of one client belong together.
+pub(super) fn default_balance(transport: Transport) -> Balance {
+    match transport {
+        Transport::Udp => Balance::Maglev,
+        Transport::Http | Transport::Tcp => Balance::default(),
+    }
 }
 
 /// What upstreams and inline targets of routes have in common.
-pub(super) fn options(table: &mut Table<'_>, directory: &Path) -> Option<UpstreamOptions> {
-    let mut options = UpstreamOptions::default();
+pub(super) fn options(
+    table: &mut Table<'_>,
+    directory: &Path,
+    notices: &Notices,
+    transport: Transport,
+) -> Option<UpstreamOptions> {
+    let mut options = UpstreamOptions {
+        balance: default_balance(transport),
+        notices: notices.clone(),
+        zone: table.text("zone"),
+        ..UpstreamOptions::default()
+    };
     let mut is_whole = true;
     if let Some(value) = table.take("balance") {
         let kind = as_text(&value).and_then(|text| value.check(text.parse::<Balance>()));
@@ -152,8 +305,30 @@ pub(super) fn options(table: &mut Table<'_>, directory: &Path) -> Option<Upstrea
         is_whole &= policy.is_some();
         options.retry = policy.unwrap_or_default();
     }
+    if let Some(value) = table.take("resolvers") {
+        let resolvers = value.texts_with(|text| {
+            let parsed = text.parse::<SocketAddr>();
+            parsed
+                .err()
+                .map(|_| format!("`{text}` is not an address with a port, such as 10.0.0.2:53"))
+        });
+        is_whole &= resolvers.is_some();
+        let resolvers = resolvers.unwrap_or_default();
+        options.resolvers = resolvers.iter().filter_map(|it| it.parse().ok()).collect();
+    }
+    options.hedge = table.duration("hedge");
+    if let Some(value) = table.take("concurrency") {
+        let concurrency = concurrency(value);
+        is_whole &= concurrency.is_some();
+        options.concurrency = concurrency;
+    }
+    if let Some(value) = table.take("breaker") {
+        let breaker = value.table_or_true().map(breaker);
+        is_whole &= breaker.is_some();
+        options.breaker = breaker;
+    }
     if let Some(value) = table.take("health") {
-        let check = value.table_or_true().and_then(health);
+        let check = value.table_or_true().and_then(|it| health(it, transport));
         is_whole &= check.is_some();
         options.health = check;
     }
@@ -179,6 +354,7 @@ fn timeouts(table: &mut Table<'_>, timeouts: &mut Timeouts) {
             *timeout = given;
         }
     }
+    timeouts.total = table.duration("timeout");
 }
 
 fn pool(table: &mut Table<'_>, pool: &mut PoolOptions) {
@@ -245,9 +421,52 @@ fn retry(value: Value<'_>) -> Option<RetryPolicy> {
     Some(policy)
 }
 
-fn health(mut table: Table<'_>) -> Option<HealthCheck> {
+fn health(mut table: Table<'_>, transport: Transport) -> Option<HealthCheck> {
     let mut check = HealthCheck::default();
+    let kinds_hint = || Some("health = { kind = \"tcp\" }".to_owned());
+    match transport {
+        Transport::Http => {}
+        Transport::Tcp => check.kind = HealthKind::Tcp,
+        Transport::Udp if table.has("kind") => {}
+        Transport::Udp => table.wrong(
+            "no datagram is sent to check a server; `kind = \"tcp\"` opens a connection to the same port",
+            kinds_hint(),
+        ),
+    }
     let mut is_whole = true;
+    let service = table.text("service");
+    if let Some(value) = table.take("kind") {
+        let kind = match as_text(&value) {
+            Some("http" | "grpc") if transport != Transport::Http => {
+                value.wrong_with("is \"tcp\" for servers of tcp:// and udp://", kinds_hint())
+            }
+            Some("http") => Some(HealthKind::Http),
+            Some("tcp") => Some(HealthKind::Tcp),
+            Some("grpc") => Some(HealthKind::Grpc(service.clone().unwrap_or_default())),
+            Some(_) => value.wrong("is \"http\", \"tcp\" or \"grpc\""),
+            None => None,
+        };
+        is_whole &= kind.is_some();
+        check.kind = kind.unwrap_or(check.kind);
+    }
+    let is_too_long = service.as_ref().is_some_and(|name| name.len() > 127);
+    if is_too_long || (service.is_some() && !matches!(check.kind, HealthKind::Grpc(_)) && is_whole)
+    {
+        let hint = Some("health = { kind = \"grpc\", service = \"shop.Cart\" }".to_owned());
+        table.wrong(
+            "`service` names a service of gRPC, in up to 127 bytes",
+            hint,
+        );
+        is_whole = false;
+    }
+    if check.kind != HealthKind::Http {
+        for key in ["path", "status"] {
+            if table.has(key) {
+                table.wrong(format!("only checks over HTTP have `{key}`"), None);
+                is_whole = false;
+            }
+        }
+    }
     if let Some(value) = table.take("path") {
         let path = as_text(&value).and_then(|path| {
             let is_path = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
@@ -297,4 +516,81 @@ fn ejection(mut table: Table<'_>) -> Ejection {
     }
     table.finish();
     ejection
+}
+
+/// A number of requests, or a table with `requests` or `adaptive`.
+fn concurrency(value: Value<'_>) -> Option<ConcurrencyPlan> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut plan = ConcurrencyPlan {
+        limit: Limit::Adaptive(Bounds::default()),
+        queue: 100,
+        wait: Duration::from_secs(1),
+    };
+    if !value.is_table() {
+        let count = value.to_toml().as_integer();
+        let count = count.and_then(|count| u32::try_from(count).ok());
+        let Some(count) = count.filter(|count| *count > 0) else {
+            return value
+                .wrong("is a number of requests, or a table with `requests` or `adaptive = true`");
+        };
+        plan.limit = Limit::Fixed(count);
+        return Some(plan);
+    }
+    let mut table = value.table()?;
+    let requests = table.count("requests", 1..=1_000_000);
+    let is_adaptive = table.boolean("adaptive").unwrap_or(false);
+    let mut bounds = Bounds::default();
+    for (key, bound) in [("min", &mut bounds.least), ("max", &mut bounds.most)] {
+        if let Some(count) = table.count(key, 1..=1_000_000) {
+            *bound = number(count);
+        }
+    }
+    if let Some(queue) = table.count("queue", 0..=1_000_000) {
+        plan.queue = queue;
+    }
+    if let Some(wait) = table.duration("wait") {
+        plan.wait = wait;
+    }
+    let has_bounds = table.was_given("min") || table.was_given("max");
+    let is_whole = match requests {
+        Some(_) if is_adaptive || has_bounds => {
+            let hint = "give `requests`, or `adaptive = true` with `min` and `max`";
+            table.wrong("a limit is fixed or adaptive", Some(hint.to_owned()));
+            false
+        }
+        None if !is_adaptive && !table.was_given("requests") => {
+            table.missing("requests", "such as requests = 100, or adaptive = true");
+            false
+        }
+        _ if bounds.least > bounds.most => {
+            table.wrong("`min` is above `max`", None);
+            false
+        }
+        _ => true,
+    };
+    table.finish();
+    plan.limit = requests.map_or(Limit::Adaptive(bounds), |it| Limit::Fixed(number(it)));
+    is_whole.then_some(plan)
+}
+
+fn breaker(mut table: Table<'_>) -> BreakerPlan {
+    let mut plan = BreakerPlan::default();
+    if let Some(percent) = table.count("failures", 1..=100) {
+        plan.failures = percent as f64 / 100.0;
+    }
+    for (key, number) in [
+        ("requests", &mut plan.requests),
+        ("probes", &mut plan.probes),
+    ] {
+        if let Some(given) = table.count(key, 1..=100_000) {
+            *number = u32::try_from(given).unwrap_or(1);
+        }
+    }
+    for (key, time) in [("window", &mut plan.window), ("open", &mut plan.open)] {
+        if let Some(given) = table.duration(key) {
+            *time = given.max(Duration::from_millis(10));
+        }
+    }
+    table.finish();
+    plan
 }

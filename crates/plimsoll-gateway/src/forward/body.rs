@@ -5,16 +5,22 @@ use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::Exchange;
-use plimsoll_model::Failure;
+use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
 use plimsoll_server::{BodyError, RequestBody, StreamError};
+use plimsoll_wire::SystemClock;
+use smallvec::SmallVec;
 use tokio::time::Sleep;
 
-use crate::upstream::ServerUse;
+use super::grpc;
+use super::mirror::CopySender;
+use crate::deadline::{Deadline, Deadlines};
+use crate::traces::ActiveSpan;
+use crate::upstream::{Permit, ServerUse};
 
 /// The content of a request, for as many attempts as are made before anything of it is read; clones are the same content.
 #[derive(Debug, Clone)]
@@ -28,17 +34,40 @@ pub(super) enum Upload {
 pub(super) struct Shared {
     body: RefCell<RequestBody>,
     is_touched: Cell<bool>,
+    /// Bytes that may still come.
+    left: Cell<u64>,
+    is_too_long: Cell<bool>,
+    /// Where a copy of it goes, until its end.
+    copy: RefCell<Option<CopySender>>,
 }
 
 impl Upload {
-    pub(super) fn new(body: RequestBody) -> Self {
+    /// - `limit`: bytes that it may have.
+    /// - `copy`: takes all of it too.
+    pub(super) fn new(body: RequestBody, limit: Option<u64>, copy: Option<CopySender>) -> Self {
         if body.is_end_stream() {
             return Self::Empty;
         }
         Self::Stream(Rc::new(Shared {
             body: RefCell::new(body),
             is_touched: Cell::new(false),
+            left: Cell::new(limit.unwrap_or(u64::MAX)),
+            is_too_long: Cell::new(false),
+            copy: RefCell::new(copy),
         }))
+    }
+
+    /// Whether it was longer than its limit.
+    pub(super) fn is_too_long(&self) -> bool {
+        match self {
+            Self::Empty => false,
+            Self::Stream(shared) => shared.is_too_long.get(),
+        }
+    }
+
+    /// Whether there is none.
+    pub(super) const fn is_empty(&self) -> bool {
+        matches!(self, Self::Empty)
     }
 
     /// Whether something of it was read, so that it cannot be sent again.
@@ -62,9 +91,17 @@ impl Body for Upload {
             return Poll::Ready(None);
         };
         let polled = Pin::new(&mut *shared.body.borrow_mut()).poll_frame(context);
-        if polled.is_ready() {
-            shared.is_touched.set(true);
+        match &polled {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(Ok(frame))) => {
+                if !shared.take(frame) {
+                    return Poll::Ready(Some(Err(BodyError::Refused)));
+                }
+            }
+            Poll::Ready(None) => shared.end_copy(),
+            Poll::Ready(Some(Err(_))) => drop(shared.copy.take()),
         }
+        shared.is_touched.set(true);
         polled
     }
 
@@ -83,33 +120,82 @@ impl Body for Upload {
     }
 }
 
+impl Shared {
+    /// Counts and copies a frame; whether it is within the limit.
+    fn take(&self, frame: &Frame<Bytes>) -> bool {
+        let Some(data) = frame.data_ref() else {
+            return true;
+        };
+        let Some(left) = self.left.get().checked_sub(data.len() as u64) else {
+            self.is_touched.set(true);
+            self.is_too_long.set(true);
+            self.copy.take();
+            return false;
+        };
+        self.left.set(left);
+        if let Some(copy) = &*self.copy.borrow() {
+            copy.push(data);
+        }
+        // A body of known length may not be polled once more.
+        if self.body.borrow().is_end_stream() {
+            self.end_copy();
+        }
+        true
+    }
+
+    fn end_copy(&self) {
+        if let Some(copy) = self.copy.take() {
+            copy.end();
+        }
+    }
+}
+
 /// Content that is taken at once, if it is there, to leave with its head.
 const READY_BYTES: usize = 64 * 1024;
+
+/// A request counts as in flight as long as these exist.
+pub(super) type InFlight = (ServerUse, Option<Permit>, Option<ActiveSpan>);
 
 /// The content of a response. Dropping it cancels the exchange.
 pub(super) struct Download {
     exchange: Exchange<Upload>,
     /// Frames that were there with the head.
-    first: Vec<Frame<Bytes>>,
+    first: SmallVec<[Frame<Bytes>; 1]>,
     /// Nothing follows those.
     is_done: bool,
     /// Counts as in flight until the end.
-    _server: ServerUse,
-    idle: Duration,
-    /// Set only while the server is silent.
-    timer: Option<Pin<Box<Sleep>>>,
+    _in_flight: InFlight,
+    idle: Rc<Deadlines>,
+    /// Bytes that may still come.
+    left: u64,
+    /// The deadline of a call of gRPC.
+    call_ends: Option<Pin<Box<Sleep>>>,
+    /// Begun only while the server is silent.
+    silence: Option<Deadline>,
 }
 
 impl Download {
-    pub(super) fn new(exchange: Exchange<Upload>, server: ServerUse, idle: Duration) -> Self {
+    pub(super) fn new(
+        exchange: Exchange<Upload>,
+        in_flight: InFlight,
+        idle: &Rc<Deadlines>,
+        limit: Option<u64>,
+    ) -> Self {
         Self {
             exchange,
-            first: Vec::new(),
+            first: SmallVec::new(),
             is_done: false,
-            _server: server,
-            idle,
-            timer: None,
+            _in_flight: in_flight,
+            idle: Rc::clone(idle),
+            left: limit.unwrap_or(u64::MAX),
+            call_ends: None,
+            silence: None,
         }
+    }
+
+    /// Ends the response of a call of gRPC with a status once its time is over.
+    pub(super) fn end_at(&mut self, call_ends: Option<Instant>) {
+        self.call_ends = call_ends.map(|end| Box::pin(tokio::time::sleep_until(end.into())));
     }
 
     /// The content, if all of it is there; otherwise it is to be streamed.
@@ -124,6 +210,9 @@ impl Download {
                 Poll::Pending => return Ok(None),
                 Poll::Ready(Some(Ok(frame))) => {
                     bytes += frame.data_ref().map_or(0, Bytes::len);
+                    if !self.count(&frame) {
+                        return Err(too_long());
+                    }
                     self.first.push(frame);
                 }
                 Poll::Ready(Some(Err(incomplete))) => return Err(incomplete.failure),
@@ -134,6 +223,14 @@ impl Download {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the frame is within the limit.
+    fn count(&mut self, frame: &Frame<Bytes>) -> bool {
+        let length = frame.data_ref().map_or(0, Bytes::len) as u64;
+        let left = self.left.checked_sub(length);
+        self.left = left.unwrap_or_default();
+        left.is_some()
     }
 
     /// All frames as one piece; `None` if there are trailers.
@@ -156,11 +253,17 @@ impl Download {
         Some(whole.freeze())
     }
 
+    /// Whether the time of the call is over.
+    fn is_late(&mut self, context: &mut Context<'_>) -> bool {
+        let call_ends = self.call_ends.as_mut();
+        call_ends.is_some_and(|end| end.as_mut().poll(context).is_ready())
+    }
+
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let timer = self
-            .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
-        timer.as_mut().poll(context)
+        let silence = self
+            .silence
+            .get_or_insert_with(|| self.idle.begin(SystemClock.now()));
+        silence.poll_over(context)
     }
 }
 
@@ -181,7 +284,10 @@ impl Body for Download {
         }
         match download.exchange.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                download.timer = None;
+                download.silence = None;
+                if !download.count(&frame) {
+                    return Poll::Ready(Some(Err(Box::new(too_long()))));
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(incomplete))) => {
@@ -190,6 +296,10 @@ impl Body for Download {
             Poll::Ready(None) => {
                 download.is_done = true;
                 Poll::Ready(None)
+            }
+            Poll::Pending if download.is_late(context) => {
+                download.is_done = true;
+                Poll::Ready(Some(Ok(Frame::trailers(grpc::late_trailers()))))
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
@@ -224,4 +334,10 @@ impl Body for Download {
             SizeHint::with_exact(left + ready as u64)
         })
     }
+}
+
+fn too_long() -> Failure {
+    Failure::new(Phase::Receive, FailureKind::TooLarge)
+        .on(Side::Theirs)
+        .because("the response is longer than its limit".to_owned())
 }

@@ -21,6 +21,7 @@ pub(super) fn response(failure: &Failure) -> Response {
             StatusCode::GATEWAY_TIMEOUT,
             "the upstream server did not respond in time\n",
         ),
+        (_, FailureKind::TooLarge) => response_too_large(),
         _ if failure.phase < Phase::Send => Response::text(
             StatusCode::BAD_GATEWAY,
             "the upstream server cannot be reached\n",
@@ -40,6 +41,20 @@ pub(super) fn bad_request() -> Response {
     Response::text(StatusCode::BAD_REQUEST, "the request cannot be forwarded\n")
 }
 
+pub(super) fn too_large() -> Response {
+    Response::text(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "the request is longer than its limit\n",
+    )
+}
+
+pub(super) fn response_too_large() -> Response {
+    Response::text(
+        StatusCode::BAD_GATEWAY,
+        "the response of the upstream server is longer than its limit\n",
+    )
+}
+
 pub(super) fn no_server() -> Response {
     Response::text(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -47,7 +62,14 @@ pub(super) fn no_server() -> Response {
     )
 }
 
-fn overloaded() -> Response {
+pub(super) fn broken() -> Response {
+    Response::text(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the upstream servers failed too often\n",
+    )
+}
+
+pub(super) fn overloaded() -> Response {
     Response::text(
         StatusCode::SERVICE_UNAVAILABLE,
         "too many requests wait for the upstream servers\n",

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use http::header::{HeaderName, HeaderValue};
 use plimsoll_client::forward::FieldSource;
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
 
 use super::tunnel::Handshake;
-use super::{ForwardPlan, Forwarded};
+use super::{ForwardPlan, Forwarded, Forwarding};
 
 /// The name of this gateway in `Via`.
 const PSEUDONYM: &str = "plimsoll";
@@ -16,13 +17,21 @@ const PSEUDONYM: &str = "plimsoll";
 /// The fields of a request as they are forwarded. Those of the connection are left out by the exchange.
 pub(super) struct Outgoing<'a> {
     plan: &'a ForwardPlan,
+    /// Fields that the service which authorized the request has set.
+    identity: &'a [(HeaderName, HeaderValue)],
     request: &'a Request<'a>,
     handshake: Option<&'a Handshake>,
     /// The server speaks HTTP/1.
     is_http1: bool,
     is_trusted: bool,
-    added: Vec<(&'static str, String)>,
+    /// Values of the fields that the gateway adds, behind one another.
+    text: &'a mut String,
+    added: [(&'static str, usize); MOST_ADDED],
+    count: usize,
 }
+
+/// `x-forwarded-for`, `-proto` and `-host`, `forwarded`, `via`.
+const MOST_ADDED: usize = 5;
 
 /// Fields that name the client and its request, which only a trusted proxy may set.
 const OF_PROXIES: [&str; 6] = [
@@ -35,21 +44,27 @@ const OF_PROXIES: [&str; 6] = [
 ];
 
 impl<'a> Outgoing<'a> {
+    /// - `text`: memory for what is added, kept from one request to the next.
     pub(super) fn new(
-        plan: &'a ForwardPlan,
+        forwarding: &'a Forwarding,
         request: &'a Request<'a>,
         handshake: Option<&'a Handshake>,
         protocol: Protocol,
+        text: &'a mut String,
     ) -> Self {
+        let plan = &*forwarding.forwarder.plan;
         let peer = request.peer.ip().to_canonical();
-        let is_trusted = plan.trusted.iter().any(|network| network.contains(&peer));
+        text.clear();
         let mut outgoing = Self {
             plan,
+            identity: &forwarding.identity,
             request,
             handshake,
             is_http1: protocol == Protocol::Http1,
-            is_trusted,
-            added: Vec::with_capacity(4),
+            is_trusted: plan.trusted.iter().any(|network| network.contains(&peer)),
+            text,
+            added: [("", 0); MOST_ADDED],
+            count: 0,
         };
         if matches!(plan.forwarded, Forwarded::X | Forwarded::Both) {
             outgoing.add_x_forwarded(peer);
@@ -63,82 +78,106 @@ impl<'a> Outgoing<'a> {
             Version::Http2 => "2",
             Version::Http3 => "3",
         };
-        let via = format!("{version} {PSEUDONYM}");
-        outgoing.add("via", outgoing.behind("via", &via));
+        outgoing.join("via");
+        outgoing.text.push_str(version);
+        outgoing.text.push(' ');
+        outgoing.text.push_str(PSEUDONYM);
+        outgoing.added_as("via");
         outgoing
     }
 
-    fn add(&mut self, name: &'static str, value: String) {
-        self.added.push((name, value));
+    /// What was appended since the last one is the value of this field.
+    fn added_as(&mut self, name: &'static str) {
+        debug_assert!(self.count < MOST_ADDED, "there is room for each of them");
+        if let Some(slot) = self.added.get_mut(self.count) {
+            *slot = (name, self.text.len());
+            self.count += 1;
+        }
+    }
+
+    fn added(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let mut start = 0;
+        self.added[..self.count].iter().map(move |&(name, end)| {
+            let value = self.text.get(start..end).unwrap_or_default();
+            start = end;
+            (name, value)
+        })
     }
 
     fn add_x_forwarded(&mut self, peer: IpAddr) {
-        let proto = match self.request.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        };
-        let peer = peer.to_string();
-        let peer = if self.is_trusted {
-            self.behind("x-forwarded-for", &peer)
-        } else {
-            peer
-        };
-        self.add("x-forwarded-for", peer);
-        // Of several proxies the first one knows what the client asked for.
+        if self.is_trusted {
+            self.join("x-forwarded-for");
+        }
+        write!(self.text, "{peer}").ok();
+        self.added_as("x-forwarded-for");
+        // Of several proxies the first one has seen the client's own request.
         let is_known = |name| self.is_trusted && self.request.header(name).is_some();
         let (knows_proto, knows_host) =
             (is_known("x-forwarded-proto"), is_known("x-forwarded-host"));
         if !knows_proto {
-            self.add("x-forwarded-proto", proto.to_owned());
+            self.text.push_str(match self.request.scheme {
+                Scheme::Http => "http",
+                Scheme::Https => "https",
+            });
+            self.added_as("x-forwarded-proto");
         }
         if !knows_host && !self.request.authority.is_empty() {
-            self.add("x-forwarded-host", self.request.authority.to_owned());
+            self.text.push_str(self.request.authority);
+            self.added_as("x-forwarded-host");
         }
     }
 
     /// RFC 7239, section 4.
     fn add_forwarded(&mut self, peer: IpAddr) {
-        let mut element = match peer {
-            IpAddr::V4(address) => format!("for={address}"),
-            IpAddr::V6(address) => format!("for=\"[{address}]\""),
-        };
+        if self.is_trusted {
+            self.join("forwarded");
+        }
+        match peer {
+            IpAddr::V4(address) => write!(self.text, "for={address}"),
+            IpAddr::V6(address) => write!(self.text, "for=\"[{address}]\""),
+        }
+        .ok();
         let authority = self.request.authority;
         if !authority.is_empty() {
-            write!(element, ";host=\"{authority}\"").ok();
+            write!(self.text, ";host=\"{authority}\"").ok();
         }
-        element.push_str(match self.request.scheme {
+        self.text.push_str(match self.request.scheme {
             Scheme::Http => ";proto=http",
             Scheme::Https => ";proto=https",
         });
-        let element = if self.is_trusted {
-            self.behind("forwarded", &element)
-        } else {
-            element
-        };
-        self.add("forwarded", element);
+        self.added_as("forwarded");
     }
 
-    /// `last` behind the values that the request has.
-    fn behind(&self, name: &str, last: &str) -> String {
-        let mut joined = String::new();
+    /// Appends the values that the request has, each with a comma behind.
+    fn join(&mut self, name: &str) {
         for (known, value) in self.request.headers() {
             if known.eq_ignore_ascii_case(name)
                 && let Ok(value) = std::str::from_utf8(value)
             {
-                joined.push_str(value);
-                joined.push_str(", ");
+                self.text.push_str(value);
+                self.text.push_str(", ");
             }
         }
-        joined + last
     }
 
     fn is_replaced(&self, name: &str) -> bool {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
-        self.added.iter().any(|(added, _)| is(added))
+        self.added[..self.count].iter().any(|(added, _)| is(added))
             || (!self.is_trusted && OF_PROXIES.into_iter().any(is))
             || self.plan.set.iter().any(|(set, _)| is(set.as_str()))
             || self.plan.removed.iter().any(|removed| is(removed.as_str()))
+            || self.is_identity(name)
             || (self.handshake.is_some() && is("sec-websocket-key"))
+    }
+}
+
+impl Outgoing<'_> {
+    /// Whether only the service that authorizes requests may set the field.
+    fn is_identity(&self, name: &str) -> bool {
+        let copied = self.plan.authorize.iter().flat_map(|it| &it.copied);
+        copied
+            .into_iter()
+            .any(|it| name.eq_ignore_ascii_case(it.as_str()))
     }
 }
 
@@ -150,12 +189,15 @@ impl FieldSource for Outgoing<'_> {
             }
         }
         let is_set = |name: &str| self.plan.set.iter().any(|(set, _)| set.as_str() == name);
-        for (name, value) in &self.added {
+        for (name, value) in self.added() {
             if !is_set(name) {
                 visit(name.as_bytes(), value.as_bytes());
             }
         }
         for (name, value) in &self.plan.set {
+            visit(name.as_str().as_bytes(), value.as_bytes());
+        }
+        for (name, value) in self.identity {
             visit(name.as_str().as_bytes(), value.as_bytes());
         }
         // Over HTTP/2 and HTTP/3 there is no key (RFC 8441, section 5).

@@ -16,7 +16,7 @@ use plimsoll_wire::ws::Key;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Local;
-use crate::upstream::ServerUse;
+use super::body::InFlight;
 
 /// How long neither side may send anything. An hour, as haproxy's documentation suggests for tunnels.
 const IDLE: Duration = Duration::from_hours(1);
@@ -80,16 +80,16 @@ impl Handshake {
 }
 
 /// Copies bytes both ways until both sides have ended, or one fails, or both are silent for too long.
-pub(super) fn tunnel(upgraded: Upgraded, server: ServerUse) -> TakeOver {
+pub(super) fn tunnel(upgraded: Upgraded, in_flight: InFlight) -> TakeOver {
     Box::new(move |client, _drain| {
         let copied: Local<()> = Box::pin(async move {
-            let _in_flight = server;
+            let _in_flight = in_flight;
             let activity = Rc::new(Cell::new(false));
             let mut client = Watched::new(client, &activity);
             let mut upstream = Watched::new(upgraded, &activity);
             let copying = tokio::io::copy_bidirectional(&mut client, &mut upstream);
             tokio::select! {
-                // Either end may break off; there is nobody left to report it to.
+                // Either end may break off; there is no place left to report it.
                 _ = copying => {}
                 () = silence(&activity) => {}
             }

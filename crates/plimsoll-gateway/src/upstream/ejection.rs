@@ -14,7 +14,7 @@ pub(crate) struct Ejection {
 }
 
 impl Default for Ejection {
-    /// As Envoy has it, but for the share: with two or three servers a tenth is none.
+    /// As Envoy has it, but for the share: with two or three servers a tenth is less than one.
     fn default() -> Self {
         Self {
             failures: 5,

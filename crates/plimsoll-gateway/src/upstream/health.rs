@@ -1,17 +1,17 @@
-//! Active health: each server is asked for a page at an interval.
+//! Active health: a page of each server is requested at an interval.
 
-use std::rc::Rc;
-use std::sync::Arc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::Empty;
+use http_body_util::{Empty, Full};
 use plimsoll_client::forward::Head;
+use plimsoll_client::{Connector, grpc};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
-use super::{Server, UpstreamStatus};
+use super::Server;
 
 /// How servers are checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,19 @@ pub(crate) struct HealthCheck {
     pub(crate) unhealthy: u32,
     /// The status that is expected; 200 to 399 unless given.
     pub(crate) status: Option<StatusCode>,
+    pub(crate) kind: HealthKind,
+}
+
+/// What is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum HealthKind {
+    /// The response to a GET.
+    #[default]
+    Http,
+    /// That a connection can be opened, with its handshake of TLS.
+    Tcp,
+    /// What the health service says of this service; of the server as a whole if it is empty.
+    Grpc(String),
 }
 
 impl Default for HealthCheck {
@@ -37,6 +50,7 @@ impl Default for HealthCheck {
             healthy: 2,
             unhealthy: 3,
             status: None,
+            kind: HealthKind::Http,
         }
     }
 }
@@ -77,13 +91,8 @@ impl Verdict {
     }
 }
 
-/// Checks a server without end.
-pub(super) async fn watch(
-    check: &HealthCheck,
-    server: &Rc<Server>,
-    status: &Arc<UpstreamStatus>,
-    number: usize,
-) {
+/// Checks a server as long as it belongs to its upstream.
+pub(super) async fn watch(check: HealthCheck, connector: Rc<Connector>, server: Weak<Server>) {
     let mut verdict = Verdict::new();
     // Checks of several servers should not come at the same moment.
     let offset = check.interval.mul_f64(fastrand::f64());
@@ -92,37 +101,91 @@ pub(super) async fn watch(
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let is_fine = tokio::time::timeout(check.timeout, is_fine(check, server))
-            .await
-            .unwrap_or(false);
-        let is_healthy = verdict.note(is_fine, check);
-        status.set_healthy(number, is_healthy, SystemClock.now());
+        let Some(server) = server.upgrade().filter(|it| !it.state().is_removed()) else {
+            return;
+        };
+        let is_fine = is_fine(&check, &connector, &server);
+        let is_fine = tokio::time::timeout(check.timeout, is_fine).await;
+        let is_healthy = verdict.note(is_fine.unwrap_or(false), &check);
+        server.state().set_healthy(is_healthy, SystemClock.now());
     }
 }
 
-async fn is_fine(check: &HealthCheck, server: &Rc<Server>) -> bool {
-    let Ok(lease) = server.destination().acquire().await else {
-        return false;
-    };
-    let fields = [("user-agent", "plimsoll-health")];
-    let head = Head::new("GET", &check.path, &fields);
-    let Ok(mut exchange) = lease.begin(&head, Empty::<Bytes>::new()) else {
-        return false;
-    };
-    let Ok(head) = exchange.final_head().await else {
-        return false;
-    };
-    // Read to the end, so that the connection can be used again.
-    while let Some(frame) = exchange.frame().await {
-        if frame.is_err() {
-            return false;
+async fn is_fine(check: &HealthCheck, connector: &Connector, server: &Rc<Server>) -> bool {
+    match &check.kind {
+        HealthKind::Http => responds(check, server).await.unwrap_or(false),
+        HealthKind::Tcp => {
+            let endpoint = server.destination().endpoint();
+            connector.connect(endpoint, &SystemClock).await.is_ok()
         }
-    }
-    match check.status {
-        Some(wanted) => head.status == wanted,
-        None => head.status.is_success() || head.status.is_redirection(),
+        HealthKind::Grpc(service) => serves(service, server).await.unwrap_or(false),
     }
 }
+
+/// Whether a GET has the status that is expected.
+async fn responds(check: &HealthCheck, server: &Rc<Server>) -> Option<bool> {
+    let lease = server.destination().acquire().await.ok()?;
+    let fields = [("user-agent", "plimsoll-health")];
+    let head = Head::new("GET", &check.path, &fields);
+    let mut exchange = lease.begin(&head, Empty::<Bytes>::new()).ok()?;
+    let head = exchange.final_head().await.ok()?;
+    // Read to the end, so that the connection can be used again.
+    while let Some(frame) = exchange.frame().await {
+        frame.ok()?;
+    }
+    Some(match check.status {
+        Some(wanted) => head.status == wanted,
+        None => head.status.is_success() || head.status.is_redirection(),
+    })
+}
+
+/// Whether the health service of gRPC says that a service is serving.
+///
+/// Source: "GRPC Health Checking Protocol", `grpc.health.v1.Health/Check`.
+async fn serves(service: &str, server: &Rc<Server>) -> Option<bool> {
+    const SERVING: [u8; 2] = [0x08, 1];
+    let lease = server.destination().acquire().await.ok()?;
+    let fields = [
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("user-agent", "plimsoll-health"),
+    ];
+    let head = Head::new("POST", "/grpc.health.v1.Health/Check", &fields);
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        // Field 1, a text: names are shorter than 128 bytes, so the length is one byte.
+        message.extend([0x0a, u8::try_from(service.len()).ok()?]);
+        message.extend_from_slice(service.as_bytes());
+    }
+    let content = grpc::frame(&[message]).ok()?;
+    let content = Full::new(Bytes::from(content));
+    let mut exchange = lease.begin(&head, content).ok()?;
+    let head = exchange.final_head().await.ok()?;
+    let mut received = Vec::new();
+    let mut status = head.fields.field("grpc-status").map(<[u8]>::to_vec);
+    while let Some(frame) = exchange.frame().await {
+        let frame = frame.ok()?;
+        match frame.into_data() {
+            Ok(data) if received.len() + data.len() <= MOST_MESSAGE => {
+                received.extend_from_slice(&data);
+            }
+            Ok(_) => return None,
+            Err(frame) => {
+                let trailers = frame.into_trailers().ok()?;
+                status = trailers.get("grpc-status").map(|it| it.as_bytes().to_vec());
+            }
+        }
+    }
+    let messages = grpc::messages(&received).ok()?;
+    Some(
+        head.status == StatusCode::OK
+            && status.as_deref() == Some(b"0")
+            && messages == [&SERVING[..]],
+    )
+}
+
+/// Bytes of a response of the health service.
+const MOST_MESSAGE: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! What requests have in common that should reach the same server.
 
-use std::borrow::Cow;
 use std::str::FromStr;
 
 use http::HeaderName;
 use plimsoll_server::Request;
+
+use crate::balance::hash;
 
 /// Where the key of a request comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,18 +44,21 @@ impl FromStr for KeySource {
 }
 
 impl KeySource {
-    /// The key of a request; empty if it has none.
-    pub(crate) fn of<'a>(&self, request: &Request<'a>) -> Cow<'a, [u8]> {
-        match self {
-            Self::None => Cow::Borrowed(b""),
-            Self::Source => match request.peer.ip() {
-                std::net::IpAddr::V4(address) => Cow::Owned(address.octets().to_vec()),
-                std::net::IpAddr::V6(address) => Cow::Owned(address.octets().to_vec()),
-            },
-            Self::Path => Cow::Borrowed(request.path.as_bytes()),
-            Self::Header(name) => Cow::Borrowed(request.header(name.as_str()).unwrap_or_default()),
-            Self::Cookie(name) => Cow::Borrowed(cookie(request, name).unwrap_or("").as_bytes()),
-        }
+    /// The hash of a request's key; 0 if it has none.
+    pub(crate) fn of(&self, request: &Request<'_>) -> u64 {
+        let key = match self {
+            Self::None => return 0,
+            Self::Source => {
+                return match request.peer.ip() {
+                    std::net::IpAddr::V4(address) => hash(&address.octets()),
+                    std::net::IpAddr::V6(address) => hash(&address.octets()),
+                };
+            }
+            Self::Path => request.path.as_bytes(),
+            Self::Header(name) => request.header(name.as_str()).unwrap_or_default(),
+            Self::Cookie(name) => cookie(request, name).unwrap_or("").as_bytes(),
+        };
+        if key.is_empty() { 0 } else { hash(key) }
     }
 }
 

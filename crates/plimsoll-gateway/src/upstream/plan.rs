@@ -1,5 +1,7 @@
 //! Upstreams as configured.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +9,10 @@ use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_client::{
     ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, QuicError, QuicOptions,
 };
+use plimsoll_server::Notices;
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
 
-use super::{Ejection, HealthCheck, KeySource, RetryPolicy};
+use super::{BreakerPlan, ConcurrencyPlan, Ejection, HealthCheck, KeySource, RetryPolicy};
 use crate::balance::Balance;
 
 /// An upstream, immutable.
@@ -22,19 +25,63 @@ pub(crate) struct UpstreamPlan {
     identity: String,
 }
 
+/// What is sent to a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Requests.
+    #[default]
+    Http,
+    /// The bytes of connections.
+    Tcp,
+    /// Datagrams, those of QUIC too.
+    Udp,
+}
+
+impl Transport {
+    /// What the URL of a server begins with; `None` for HTTP, which has two.
+    pub(crate) const fn scheme(self) -> Option<&'static str> {
+        match self {
+            Self::Http => None,
+            Self::Tcp => Some("tcp"),
+            Self::Udp => Some("udp"),
+        }
+    }
+}
+
 /// One server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerPlan {
     pub(crate) endpoint: Endpoint,
+    pub(crate) transport: Transport,
     /// 0 drains it.
     pub(crate) weight: u32,
+    pub(crate) zone: Option<String>,
+}
+
+/// Where the servers of an upstream come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Discovery {
+    /// The configuration.
+    #[default]
+    Fixed,
+    /// The addresses of the names in the configuration.
+    Dns,
+    /// A file that is read again when it changes.
+    File(PathBuf),
 }
 
 impl ServerPlan {
-    /// Scheme, host and port.
+    /// Scheme, host and port, with the address if it is one of several.
     pub(crate) fn name(&self) -> String {
         let endpoint = &self.endpoint;
-        format!("{}://{}", endpoint.scheme(), endpoint.authority())
+        let name = match self.transport.scheme() {
+            None => format!("{}://{}", endpoint.scheme(), endpoint.authority()),
+            Some(scheme) => format!("{scheme}://{}", endpoint.authority_with_port()),
+        };
+        match endpoint.pinned() {
+            None => name,
+            Some(address) => format!("{name} ({address})"),
+        }
     }
 }
 
@@ -47,6 +94,8 @@ pub(crate) struct Timeouts {
     pub(crate) response: Duration,
     /// Between two pieces of the response. 60 s, as nginx has it.
     pub(crate) idle: Duration,
+    /// From the arrival of a request to the head of its response, over all attempts.
+    pub(crate) total: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -55,6 +104,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(5),
             response: Duration::from_mins(1),
             idle: Duration::from_mins(1),
+            total: None,
         }
     }
 }
@@ -70,7 +120,18 @@ pub(crate) struct UpstreamOptions {
     pub(crate) timeouts: Timeouts,
     pub(crate) trust: Trust,
     pub(crate) identity: Option<IdentityFiles>,
+    pub(crate) discovery: Discovery,
+    /// Receives what is wrong with a file of servers.
+    pub(crate) notices: Notices,
+    /// Name servers in place of the system's.
+    pub(crate) resolvers: Vec<SocketAddr>,
+    /// The gateway's own: servers in it are preferred.
+    pub(crate) zone: Option<String>,
     pub(crate) retry: RetryPolicy,
+    /// How long a response is waited for before another server gets the request too.
+    pub(crate) hedge: Option<Duration>,
+    pub(crate) concurrency: Option<ConcurrencyPlan>,
+    pub(crate) breaker: Option<BreakerPlan>,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) ejection: Option<Ejection>,
     /// How long a server that becomes available takes to get its whole share; zero gives it at once.
@@ -88,6 +149,10 @@ pub(crate) enum UpstreamError {
     NoKey(Balance),
     #[error("every weight is 0, so no server gets a request")]
     NoWeight,
+    #[error("servers of http://, tcp:// and udp:// are mixed; define an upstream for each kind")]
+    Mixed,
+    #[error("`by` is \"source\" for servers of tcp:// and udp://, which see no requests")]
+    NoRequests,
     #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
@@ -110,6 +175,24 @@ impl UpstreamPlan {
         }
         if servers.iter().all(|server| server.weight == 0) {
             return Err(UpstreamError::NoWeight);
+        }
+        let transport = servers[0].transport;
+        if servers.iter().any(|server| server.transport != transport) {
+            return Err(UpstreamError::Mixed);
+        }
+        if transport != Transport::Http {
+            match options.key {
+                KeySource::None => options.key = KeySource::Source,
+                KeySource::Source => {}
+                KeySource::Path | KeySource::Header(_) | KeySource::Cookie(_) => {
+                    return Err(UpstreamError::NoRequests);
+                }
+            }
+        }
+        // Datagrams lead to an address, so names are looked up before there are any.
+        let has_names = servers.iter().any(|it| it.endpoint.address().is_none());
+        if transport == Transport::Udp && has_names && options.discovery == Discovery::Fixed {
+            options.discovery = Discovery::Dns;
         }
         if options.balance.is_keyed() && options.key == KeySource::None {
             return Err(UpstreamError::NoKey(options.balance));
@@ -146,11 +229,16 @@ impl UpstreamPlan {
             tls,
             quic,
             timeout: Some(options.timeouts.connect),
+            name_servers: options.resolvers.clone(),
             ..ConnectOptions::default()
         })?;
         // Connections to a server that closes them sooner would fail; it is checked before use, but later is cheaper.
         options.pool.idle = options.pool.idle.min(options.pool.connections);
-        let identity = format!("{name} {servers:?} {options:?}");
+        // What a file says now is state: it changes without another configuration.
+        let identity = match &options.discovery {
+            Discovery::File(_) => format!("{name} {options:?}"),
+            Discovery::Fixed | Discovery::Dns => format!("{name} {servers:?} {options:?}"),
+        };
         Ok(Self {
             name: name.to_owned(),
             servers,
@@ -158,6 +246,14 @@ impl UpstreamPlan {
             connect: Arc::new(connect),
             identity,
         })
+    }
+
+    /// What is sent to its servers.
+    pub(crate) fn transport(&self) -> Transport {
+        self.servers
+            .first()
+            .map(|it| it.transport)
+            .unwrap_or_default()
     }
 
     /// How connections are opened.

@@ -7,37 +7,57 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::forward::Destination;
 
-use super::status::Counts;
+use super::status::{Counts, ServerState};
 use crate::balance::hash;
 
 /// One server.
 pub(crate) struct Server {
     destination: Rc<Destination>,
-    number: usize,
+    /// What all workers know of it.
+    state: Arc<ServerState>,
     active: Cell<u32>,
     latency: Cell<Latency>,
     cookie: String,
+    is_local: bool,
     /// Those of this worker.
-    counts: Arc<[Counts]>,
+    counts: Arc<Counts>,
 }
 
 impl Server {
-    pub(super) fn new(destination: Rc<Destination>, counts: Arc<[Counts]>, number: usize) -> Self {
-        let endpoint = destination.endpoint();
-        let name = format!("{}://{}", endpoint.scheme(), endpoint.authority());
+    /// - `is_local`: it is in the gateway's zone.
+    pub(super) fn new(
+        destination: Rc<Destination>,
+        state: Arc<ServerState>,
+        is_local: bool,
+    ) -> Self {
         Self {
-            cookie: format!("{:016x}", hash(name.as_bytes())),
+            cookie: format!("{:016x}", hash(state.name().as_bytes())),
             destination,
-            number,
             active: Cell::new(0),
             latency: Cell::new(Latency::default()),
-            counts,
+            is_local,
+            counts: state.worker(),
+            state,
         }
     }
 
-    /// Its place in the upstream.
-    pub(crate) const fn number(&self) -> usize {
-        self.number
+    /// No other server of the upstream has or had it.
+    pub(crate) fn id(&self) -> usize {
+        self.state.id()
+    }
+
+    /// Scheme, host and port, with the address if it is one of several.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.state.name()
+    }
+
+    pub(super) fn state(&self) -> &ServerState {
+        &self.state
+    }
+
+    /// Whether it is in the gateway's zone.
+    pub(super) const fn is_local(&self) -> bool {
+        self.is_local
     }
 
     /// Where requests go.
@@ -61,16 +81,22 @@ impl Server {
     pub(super) fn sweep(&self) {
         self.destination.sweep();
         let open = self.destination.status().open;
-        self.counts().note_connections(open);
-    }
-
-    fn counts(&self) -> &Counts {
-        &self.counts[self.number]
+        self.counts.note_connections(open);
     }
 
     fn set_active(&self, active: u32) {
         self.active.set(active);
-        self.counts().set_active(active);
+        self.counts.set_active(active);
+    }
+
+    /// A flow leads to it, until [`leave`](Self::leave).
+    pub(crate) fn enter(&self) {
+        self.set_active(self.active.get() + 1);
+    }
+
+    /// One of its flows has ended.
+    pub(crate) fn leave(&self) {
+        self.set_active(self.active.get().saturating_sub(1));
     }
 
     /// A request is sent to it, until the returned value is dropped.
@@ -101,12 +127,20 @@ impl ServerUse {
         let mut latency = server.latency.get();
         latency.observe(took, now);
         server.latency.set(latency);
-        server.counts().count_response(status, took);
+        server.counts.count_response(status, took);
+    }
+
+    /// A connection to it is open; for those that are not HTTP.
+    pub(crate) fn connected(&self, now: Instant) {
+        let server = &self.server;
+        let mut latency = server.latency.get();
+        latency.observe(now.saturating_duration_since(self.begun), now);
+        server.latency.set(latency);
     }
 
     /// There was no response.
     pub(crate) fn failed(&self) {
-        self.server.counts().count_failure();
+        self.server.counts.count_failure();
     }
 }
 

@@ -1,13 +1,14 @@
 //! What all workers know of the servers of an upstream: health and counts.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::breaker::Breaker;
 use super::ejection::{Ejection, Record};
-use super::plan::UpstreamPlan;
+use super::plan::{ServerPlan, UpstreamPlan};
 
 /// The upper bounds of latency buckets, in microseconds.
 pub(crate) const BOUNDS: [u64; 12] = [
@@ -19,26 +20,92 @@ pub(crate) const BOUNDS: [u64; 12] = [
 #[derive(Debug)]
 pub(crate) struct UpstreamStatus {
     pub(crate) name: String,
-    servers: Vec<Shared>,
-    /// Those of each worker, one per server.
-    counts: Mutex<Vec<Arc<[Counts]>>>,
     start: Instant,
-    retries: AtomicU64,
-    refused_retries: AtomicU64,
+    roster: Mutex<Arc<Roster>>,
+    /// That of the roster, for workers to see that it is another.
+    version: AtomicU64,
+    ids: AtomicUsize,
+    /// By [`Event`].
+    events: [AtomicU64; Event::ALL.len()],
+    breaker: Option<Mutex<Breaker>>,
 }
 
-/// One server.
+/// The servers of an upstream at one time.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    pub(super) version: u64,
+    pub(super) servers: Vec<(ServerPlan, Arc<ServerState>)>,
+}
+
+/// What is counted of an upstream beside its servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    Retry,
+    RefusedRetry,
+    Hedge,
+    /// A copied request was given up.
+    DroppedCopy,
+    /// Too many requests were in flight.
+    Limited,
+    /// The circuit breaker opened.
+    Opened,
+    /// A request found it open.
+    Broken,
+}
+
+impl Event {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Retry,
+        Self::RefusedRetry,
+        Self::Hedge,
+        Self::DroppedCopy,
+        Self::Limited,
+        Self::Opened,
+        Self::Broken,
+    ];
+
+    /// The name of its metric, and what that says.
+    pub(crate) const fn metric(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Retry => ("retries_total", "Retries"),
+            Self::RefusedRetry => ("retries_refused_total", "Retries that the budget refused"),
+            Self::Hedge => (
+                "hedges_total",
+                "Second attempts while the first was still waited for",
+            ),
+            Self::DroppedCopy => ("copies_dropped_total", "Copied requests that were given up"),
+            Self::Limited => ("limited_total", "Requests beyond the limit on concurrency"),
+            Self::Opened => (
+                "breaker_opened_total",
+                "How often the circuit breaker opened",
+            ),
+            Self::Broken => (
+                "breaker_refused_total",
+                "Requests that an open circuit breaker refused",
+            ),
+        }
+    }
+}
+
+/// What all workers know of one server.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Shared {
-    name: String,
+pub(crate) struct ServerState {
+    /// No other server of the upstream has or had it.
+    id: usize,
+    name: Arc<str>,
+    start: Instant,
     weight: AtomicU32,
     /// The verdict of active checks; true without any.
     is_healthy: AtomicBool,
     /// Milliseconds since `start`: until when it is ejected, and since when it is available.
     ejected_until: AtomicU64,
     available_since: AtomicU64,
+    /// It belongs to the upstream no more.
+    is_removed: AtomicBool,
     record: Mutex<Record>,
+    /// Those of each worker.
+    counts: Mutex<Vec<Arc<Counts>>>,
 }
 
 /// What one worker counts of one server; it alone writes them, so that workers share no cache line.
@@ -102,22 +169,154 @@ pub(crate) struct ServerStatus {
 
 impl UpstreamStatus {
     pub(crate) fn new(plan: &UpstreamPlan, now: Instant) -> Self {
-        let servers = plan.servers.iter().map(|server| Shared {
-            name: server.name(),
-            weight: AtomicU32::new(server.weight),
+        let status = Self {
+            name: plan.name.clone(),
+            start: now,
+            roster: Mutex::new(Arc::new(Roster {
+                version: 0,
+                servers: Vec::new(),
+            })),
+            version: AtomicU64::new(0),
+            ids: AtomicUsize::new(0),
+            events: Default::default(),
+            breaker: plan
+                .options
+                .breaker
+                .clone()
+                .map(|it| Mutex::new(Breaker::new(it))),
+        };
+        status.set_servers(&plan.servers);
+        status
+    }
+
+    /// The servers now.
+    pub(super) fn roster(&self) -> Arc<Roster> {
+        Arc::clone(&lock(&self.roster))
+    }
+
+    /// Changes with the servers.
+    #[inline]
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// Has these servers from now on; those that stay keep their state, and a weight that was set at run time unless the
+    /// configured one changes. Returns whether anything changed.
+    pub(super) fn set_servers(&self, servers: &[ServerPlan]) -> bool {
+        let mut roster = lock(&self.roster);
+        let known = &roster.servers;
+        let is_same = known.len() == servers.len()
+            && known
+                .iter()
+                .zip(servers)
+                .all(|((plan, _), new)| plan == new);
+        if is_same {
+            return false;
+        }
+        let find = |new: &ServerPlan| {
+            let name = new.name();
+            known.iter().find(|(_, state)| *state.name == *name)
+        };
+        let kept = servers.iter().map(|new| {
+            let Some((old, state)) = find(new) else {
+                return (new.clone(), Arc::new(self.state(new)));
+            };
+            if old.weight != new.weight {
+                state.weight.store(new.weight, Ordering::Relaxed);
+            }
+            (new.clone(), Arc::clone(state))
+        });
+        let kept: Vec<_> = kept.collect();
+        for (_, state) in known {
+            let stays = kept.iter().any(|(_, it)| Arc::ptr_eq(it, state));
+            state.is_removed.store(!stays, Ordering::Relaxed);
+        }
+        let version = roster.version + 1;
+        *roster = Arc::new(Roster {
+            version,
+            servers: kept,
+        });
+        self.version.store(version, Ordering::Relaxed);
+        true
+    }
+
+    fn state(&self, plan: &ServerPlan) -> ServerState {
+        ServerState {
+            id: self.ids.fetch_add(1, Ordering::Relaxed),
+            name: Arc::from(plan.name()),
+            start: self.start,
+            weight: AtomicU32::new(plan.weight),
             is_healthy: AtomicBool::new(true),
             ejected_until: AtomicU64::new(0),
             available_since: AtomicU64::new(0),
+            is_removed: AtomicBool::new(false),
             record: Mutex::default(),
-        });
-        Self {
-            name: plan.name.clone(),
-            servers: servers.collect(),
             counts: Mutex::default(),
-            start: now,
-            retries: AtomicU64::new(0),
-            refused_retries: AtomicU64::new(0),
         }
+    }
+
+    /// Sets the weight of a server at run time; 0 drains it. False if there is no such server.
+    pub(crate) fn set_weight(&self, server: &str, weight: u32) -> bool {
+        let roster = self.roster();
+        let found = roster.servers.iter().find(|(_, it)| &*it.name == server);
+        if let Some((_, found)) = found {
+            found.weight.store(weight, Ordering::Relaxed);
+        }
+        found.is_some()
+    }
+
+    pub(crate) fn count(&self, event: Event) {
+        self.events[event as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counted(&self, event: Event) -> u64 {
+        self.events[event as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether the circuit breaker lets a request through.
+    pub(super) fn permit(&self, now: Instant) -> bool {
+        let is_permitted = self.breaker.as_ref().is_none_or(|it| lock(it).permit(now));
+        if !is_permitted {
+            self.count(Event::Broken);
+        }
+        is_permitted
+    }
+
+    /// Notes how a request ended for the circuit breaker.
+    pub(super) fn note(&self, is_failure: bool, now: Instant) {
+        if let Some(breaker) = &self.breaker
+            && lock(breaker).note(is_failure, now)
+        {
+            self.count(Event::Opened);
+        }
+    }
+
+    /// The state of the circuit breaker, if there is one.
+    pub(crate) fn breaker(&self, now: Instant) -> Option<&'static str> {
+        self.breaker.as_ref().map(|it| lock(it).name(now))
+    }
+
+    /// Every server as it is now.
+    pub(crate) fn servers(&self, now: Instant) -> Vec<ServerStatus> {
+        let roster = self.roster();
+        let servers = roster.servers.iter();
+        servers.map(|(_, state)| state.status(now)).collect()
+    }
+}
+
+impl ServerState {
+    /// No other server of the upstream has or had it.
+    pub(super) const fn id(&self) -> usize {
+        self.id
+    }
+
+    pub(super) const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether it belongs to the upstream no more.
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
     }
 
     fn millis(&self, now: Instant) -> u64 {
@@ -126,16 +325,15 @@ impl UpstreamStatus {
     }
 
     /// The weight that was set at run time, or else in the configuration.
-    pub(super) fn configured_weight(&self, server: usize) -> u32 {
-        self.servers[server].weight.load(Ordering::Relaxed)
+    pub(super) fn configured_weight(&self) -> u32 {
+        self.weight.load(Ordering::Relaxed)
     }
 
     /// The effective weight: 0 while it is not available, less than its own while it starts slowly.
-    pub(super) fn weight(&self, server: usize, now: Instant, slow_start: Duration) -> f64 {
-        let shared = &self.servers[server];
-        let weight = f64::from(shared.weight.load(Ordering::Relaxed));
-        let ejected_until = shared.ejected_until.load(Ordering::Relaxed);
-        if !shared.is_healthy.load(Ordering::Relaxed) {
+    pub(super) fn weight(&self, now: Instant, slow_start: Duration) -> f64 {
+        let weight = f64::from(self.weight.load(Ordering::Relaxed));
+        let ejected_until = self.ejected_until.load(Ordering::Relaxed);
+        if !self.is_healthy.load(Ordering::Relaxed) {
             return 0.0;
         }
         if ejected_until == 0 && slow_start.is_zero() {
@@ -148,7 +346,7 @@ impl UpstreamStatus {
         if slow_start.is_zero() {
             return weight;
         }
-        let since = shared
+        let since = self
             .available_since
             .load(Ordering::Relaxed)
             .max(ejected_until);
@@ -160,118 +358,77 @@ impl UpstreamStatus {
         weight * share.clamp(0.1, 1.0)
     }
 
-    /// The share of servers that are available, of those with a weight.
-    pub(super) fn healthy_share(&self, now: Instant) -> f64 {
-        let weighted = (0..self.servers.len()).filter(|it| self.configured_weight(*it) > 0);
-        let (mut all, mut healthy) = (0_u32, 0_u32);
-        for server in weighted {
-            all += 1;
-            healthy += u32::from(self.weight(server, now, Duration::ZERO) > 0.0);
-        }
-        f64::from(healthy) / f64::from(all.max(1))
-    }
-
     /// The verdict of active checks.
-    pub(super) fn set_healthy(&self, server: usize, is_healthy: bool, now: Instant) {
-        let shared = &self.servers[server];
-        let was_healthy = shared.is_healthy.swap(is_healthy, Ordering::Relaxed);
+    pub(super) fn set_healthy(&self, is_healthy: bool, now: Instant) {
+        let was_healthy = self.is_healthy.swap(is_healthy, Ordering::Relaxed);
         if is_healthy && !was_healthy {
             let now = self.millis(now).max(1);
-            shared.available_since.store(now, Ordering::Relaxed);
+            self.available_since.store(now, Ordering::Relaxed);
         }
+    }
+
+    /// Whether passive health leaves it out.
+    pub(super) fn is_ejected(&self, now: Instant) -> bool {
+        self.ejected_until.load(Ordering::Relaxed) > self.millis(now)
     }
 
     /// Notes how an exchange ended.
+    ///
+    /// - `ejected`: the share of servers that would be ejected if this one were too.
     pub(super) fn observe(
         &self,
-        server: usize,
         is_failure: bool,
+        ejected: impl FnOnce() -> f64,
         ejection: &Ejection,
         now: Instant,
     ) {
-        let shared = &self.servers[server];
-        let mut record = lock(&shared.record);
+        let mut record = lock(&self.record);
         if !is_failure {
             record.note(false, false, ejection);
             return;
         }
-        let millis = self.millis(now);
-        let ejected = self.servers.iter();
-        let ejected = ejected.filter(|it| it.ejected_until.load(Ordering::Relaxed) > millis);
-        let after = (ejected.count() + 1) as f64 / self.servers.len() as f64;
-        if let Some(time) = record.note(true, after <= ejection.most, ejection) {
+        if let Some(time) = record.note(true, ejected() <= ejection.most, ejection) {
             let until = self.millis(now + time).max(1);
-            shared.ejected_until.store(until, Ordering::Relaxed);
+            self.ejected_until.store(until, Ordering::Relaxed);
         }
-    }
-
-    /// Sets the weight of a server at run time; 0 drains it. False if there is no such server.
-    pub(crate) fn set_weight(&self, server: &str, weight: u32) -> bool {
-        let found = self.servers.iter().find(|it| it.name == server);
-        if let Some(found) = found {
-            found.weight.store(weight, Ordering::Relaxed);
-        }
-        found.is_some()
     }
 
     /// The counts of one more worker.
-    pub(super) fn worker(&self) -> Arc<[Counts]> {
-        let counts: Arc<[Counts]> = self.servers.iter().map(|_| Counts::default()).collect();
+    pub(super) fn worker(&self) -> Arc<Counts> {
+        let counts = Arc::<Counts>::default();
         lock(&self.counts).push(Arc::clone(&counts));
         counts
     }
 
-    pub(super) fn count_retry(&self, is_granted: bool) {
-        let counter = if is_granted {
-            &self.retries
-        } else {
-            &self.refused_retries
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Retries made, and retries that the budget refused.
-    pub(crate) fn retries(&self) -> (u64, u64) {
-        (
-            self.retries.load(Ordering::Relaxed),
-            self.refused_retries.load(Ordering::Relaxed),
-        )
-    }
-
-    /// Every server as it is now.
-    pub(crate) fn servers(&self, now: Instant) -> Vec<ServerStatus> {
-        let millis = self.millis(now);
+    fn status(&self, now: Instant) -> ServerStatus {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let workers = lock(&self.counts);
-        let servers = self.servers.iter().enumerate().map(|(number, shared)| {
-            let sum = |read: &dyn Fn(&Counts) -> u64| -> u64 {
-                workers.iter().map(|counts| read(&counts[number])).sum()
-            };
-            let weight = shared.weight.load(Ordering::Relaxed);
-            let state = if weight == 0 {
-                "drained"
-            } else if !shared.is_healthy.load(Ordering::Relaxed) {
-                "unhealthy"
-            } else if load(&shared.ejected_until) > millis {
-                "ejected"
-            } else {
-                "healthy"
-            };
-            ServerStatus {
-                server: shared.name.clone(),
-                weight,
-                state,
-                active: sum(&|it| it.active.load(Ordering::Relaxed).into()),
-                connections: sum(&|it| it.connections.load(Ordering::Relaxed).into()),
-                responses: std::array::from_fn(|class| sum(&|it| load(&it.responses[class + 1]))),
-                failures: sum(&|it| load(&it.failures)),
-                latencies: (0..=BOUNDS.len())
-                    .map(|bucket| sum(&|it| load(&it.latencies[bucket])))
-                    .collect(),
-                latency_us_sum: sum(&|it| load(&it.latency_us)),
-            }
-        });
-        servers.collect()
+        let sum = |read: &dyn Fn(&Counts) -> u64| -> u64 {
+            workers.iter().map(|counts| read(counts)).sum()
+        };
+        let weight = self.configured_weight();
+        let state = if weight == 0 {
+            "drained"
+        } else if !self.is_healthy.load(Ordering::Relaxed) {
+            "unhealthy"
+        } else if self.is_ejected(now) {
+            "ejected"
+        } else {
+            "healthy"
+        };
+        ServerStatus {
+            server: self.name.to_string(),
+            weight,
+            state,
+            active: sum(&|it| it.active.load(Ordering::Relaxed).into()),
+            connections: sum(&|it| it.connections.load(Ordering::Relaxed).into()),
+            responses: std::array::from_fn(|class| sum(&|it| load(&it.responses[class + 1]))),
+            failures: sum(&|it| load(&it.failures)),
+            latencies: (0..=BOUNDS.len())
+                .map(|bucket| sum(&|it| load(&it.latencies[bucket])))
+                .collect(),
+            latency_us_sum: sum(&|it| load(&it.latency_us)),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ fn a_request_that_may_have_been_processed_is_not_sent_twice() {
 }
 
 #[test]
-fn statuses_are_retried_where_that_is_asked_for() {
+fn statuses_are_retried_where_that_is_requested() {
     let down = Origin::scripted(Script::serve(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
     ));

@@ -148,7 +148,7 @@ pub(crate) fn open_websocket(
 }
 
 /// Runs a future that spawns local tasks.
-fn run_local<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run_local<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())

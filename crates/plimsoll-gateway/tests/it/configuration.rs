@@ -19,10 +19,39 @@ proxy = { to = "api", forwarded = "all", trust = ["10.0.0.0/99"], headers = { ho
 path = "/c"
 proxy = "http://user:secret@10.0.0.1/"
 
+[[route]]
+path = "/d"
+proxy = { to = "http://10.0.0.1", rewrite = { from = "(", to = "../x" }, error_pages = { 200 = { body = "x" }, 502 = { file = "missing.html" } }, split = { api = 60, keyed = 60, gone = 1 }, mirror = "gone", fault = {}, auth = { copy = "content-length" } }
+
+[[route]]
+path = "/e"
+proxy = { to = "http://10.0.0.1", cache = true, auth = { to = "http://10.0.0.2" } }
+
+[[route]]
+path = "/f"
+proxy = { to = "http://10.0.0.1", cache = true, split = { "http://10.0.0.9" = 10 } }
+
 [upstream.api]
 servers = ["http://10.0.0.1:80", { url = "http://10.0.0.1", weight = 2 }, "http://10.0.0.2/path"]
 balance = "fastest"
 retry = { on = ["sometimes"] }
+
+[upstream.limits]
+servers = "http://10.0.0.1"
+concurrency = { requests = 1, adaptive = true }
+
+[upstream.file]
+file = "missing.toml"
+
+[upstream.both]
+file = "missing.toml"
+servers = "http://10.0.0.1"
+resolvers = "10.0.0.2"
+health = { kind = "tcp", path = "/", service = "a" }
+
+[upstream.zero]
+servers = "http://10.0.0.1"
+concurrency = 0
 
 [upstream.empty]
 servers = []
@@ -38,17 +67,36 @@ balance = "maglev"
         .collect();
     let shown = shown.join("\n");
     for part in [
-        "route[1].proxy: there is no upstream `shop` Some(\"there are api, empty, keyed\")",
+        "route[1].proxy: there is no upstream `shop` Some(\"there are api, both, empty, file, keyed, limits, zero\")",
         "route[2].proxy.forwarded: is \"x\", \"rfc7239\", \"both\" or \"none\"",
         "`10.0.0.0/99` is not a network",
         "route[2].proxy.headers.host: is set by the gateway",
         "route[2].proxy.stripp: unknown key Some(\"did you mean `strip`?\")",
         "route[3].proxy: has a user",
+        "route[5].proxy.cache: responses would be sent from the cache without authorization",
+        "route[6].proxy.cache: the cache would mix responses",
+        "route[4].proxy.rewrite.from: is not a regular expression: unclosed group",
+        "route[4].proxy.rewrite.to: begins with a slash",
+        "route[4].proxy.error_pages.200: `200` is not a status from 400 to 599",
+        "route[4].proxy.error_pages.502.file: cannot read missing.html",
+        "route[4].proxy.split.gone: there is no upstream `gone`",
+        "route[4].proxy.split.keyed: is with those before it more than 100 percent",
+        "route[4].proxy.mirror: there is no upstream `gone`",
+        "route[4].proxy.fault: `delay` is missing",
+        "route[4].proxy.auth: `to` is missing",
+        "route[4].proxy.auth.copy: `content-length` is not a field that can be copied",
         "upstream.api.servers[2].url: the server is given twice",
         "upstream.api.servers[3]: a server is a scheme, a host and a port",
         "upstream.api.balance: `fastest` is not a balancer",
         "upstream.api.retry.on: `sometimes` is not",
         "upstream.empty: there is no server",
+        "upstream.file.file: missing.toml:1: cannot read it",
+        "upstream.both.file: `servers` are given too",
+        "upstream.both.resolvers: `10.0.0.2` is not an address with a port",
+        "upstream.both.health: only checks over HTTP have `path`",
+        "upstream.both.health: `service` names a service of gRPC",
+        "upstream.zero.concurrency: is a number of requests",
+        "upstream.limits.concurrency: a limit is fixed or adaptive",
         "upstream.keyed: `balance = \"maglev\"` chooses by a key",
     ] {
         assert!(shown.contains(part), "{part}\n---\n{shown}");
@@ -67,6 +115,7 @@ protocol = "http1"
 connect_timeout = "1s"
 response_timeout = "1s"
 idle_timeout = "1s"
+timeout = "1s"
 connections = 1
 queue = 0
 keep = 1
@@ -74,7 +123,13 @@ keep_for = "1s"
 lifetime = "1m"
 tls = { insecure = true }
 retry = { retries = 2, on = ["connect", "reset", "timeout", "5xx", "503"], budget = 10 }
-health = { path = "/", interval = "1s", timeout = "1s", healthy = 1, unhealthy = 1, status = 200 }
+dns = true
+resolvers = ["10.0.0.2:53"]
+zone = "a"
+hedge = "50ms"
+concurrency = { requests = 5, queue = 1, wait = "1s" }
+breaker = { failures = 10, requests = 5, window = "1s", open = "1s", probes = 1 }
+health = { kind = "http", path = "/", interval = "1s", timeout = "1s", healthy = 1, unhealthy = 1, status = 200 }
 eject = { failures = 1, time = "1s", most = 50 }
 slow_start = "10s"
 panic_threshold = 50
@@ -86,18 +141,36 @@ panic_threshold = 50
 address = "127.0.0.1:0"
 [[route]]
 prefix = "/a"
-proxy = {{ to = "all", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }} }}
+proxy = {{ to = "all", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", copy = ["x-user"] }} }}
+[[route]]
+prefix = "/c"
+proxy = {{ to = "all", rewrite = [{{ from = "a", to = "/b" }}], mirror = "least", cache = true }}
+[[route]]
+prefix = "/d"
+proxy = {{ to = "all", cache = false }}
+[[route]]
+prefix = "/e"
+proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_while_revalidate = "1s", stale_if_error = "1s" }} }}
 [[route]]
 prefix = "/b"
 proxy = {{ to = "https://10.0.0.9", {inline} }}
 [upstream.all]
-servers = ["http://10.0.0.1", {{ url = "http://10.0.0.2:8080", weight = 3 }}]
+servers = ["http://10.0.0.1", {{ url = "http://10.0.0.2:8080", weight = 3, zone = "a" }}]
 {upstream}
 [upstream.least]
 servers = "http://10.0.0.1"
 retry = false
 health = true
 eject = true
+breaker = true
+concurrency = {{ adaptive = true, min = 1, max = 9 }}
+[traces]
+otlp = "http://127.0.0.1:4318/v1/traces"
+service = "edge"
+[upstream.fixed]
+servers = "http://10.0.0.1"
+concurrency = 9
+health = {{ kind = "grpc", service = "a.B" }}
 "#
     );
     let plan = compiled(&text);

@@ -2,18 +2,46 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod allocations;
+
 mod balancing;
+
+mod cache;
 
 mod client;
 
 mod configuration;
 
+mod discovery;
+
 mod forwarding;
+
+mod grpc;
+
+mod hostile;
 
 mod life;
 
+mod log;
+
 mod pairs;
+
+mod protection;
+
+mod quic;
+
+mod rules;
 
 mod server;
 
+mod tcp;
+
+mod traces;
+
+mod udp;
+
 mod websocket;
+
+/// Counts what a forwarded request allocates.
+#[global_allocator]
+static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;

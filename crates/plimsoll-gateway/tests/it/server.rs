@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_server::config::{Compiler, ConfigProblem, ServerPlan};
-use plimsoll_server::{Counters, Engine};
+use plimsoll_server::{AccessLog, Counters, Engine};
 
 /// An engine with listeners on free ports.
 pub(crate) struct Served {
     engine: Engine,
     compiler: Compiler,
+    log: Option<AccessLog>,
     /// One for each listener, `[admin]` last.
     pub(crate) addresses: Vec<SocketAddr>,
 }
@@ -18,7 +19,10 @@ pub(crate) struct Served {
 fn compiler() -> Compiler {
     let mut compiler = Compiler::new(Path::new(""), &Arc::<Counters>::default());
     compiler.actions.push(plimsoll_gateway::PROXY);
+    compiler.actions.push(crate::allocations::COUNT);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);
+    compiler.sections.push(plimsoll_gateway::TRACES);
+    compiler.listens.extend(plimsoll_gateway::LISTENS);
     compiler
 }
 
@@ -41,8 +45,14 @@ impl Served {
         Self {
             engine,
             compiler,
+            log: plan.log.map(|log| log.log),
             addresses,
         }
+    }
+
+    /// The access log of the configuration, which waits to be written.
+    pub(crate) fn log(&self) -> Option<AccessLog> {
+        self.log.clone()
     }
 
     /// Serves these routes on one listener in the clear.

@@ -64,7 +64,7 @@ fn version_2_is_bounded_beside_our_own_group() {
 }
 
 #[test]
-fn version_2_tells_what_is_not_handed_down() {
+fn version_2_reports_what_is_not_handed_down() {
     let root = tree(&[
         ("proc/self/cgroup", "0::/\n"),
         ("sys/fs/cgroup/cgroup.controllers", "pids\n"),

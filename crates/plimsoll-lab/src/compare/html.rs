@@ -100,12 +100,12 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
     write_marks(&mut page, &warnings(sweep));
     page.push_str("</header>\n<section class=\"plots\">\n");
     let rows = sweep.rows();
-    let asked = |row: &SweepRow| Some(f64::from(row.rate));
+    let target_rate = |row: &SweepRow| Some(f64::from(row.rate));
     let rps = |row: &SweepRow| row.rps;
     let plots: [(&str, Value, Value, Write); 5] = [
         (
-            "Achieved by asked for, per second",
-            asked,
+            "Achieved by target rate, per second",
+            target_rate,
             rps,
             short_number,
         ),
@@ -156,7 +156,7 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
     }
     page.push_str(
         "</section>\n<section class=\"n\"><h2>Rates</h2><div class=\"wide\"><table><tr>\
-         <th>asked for</th><th>operand</th><th>ok/s</th><th>mean</th><th>p99</th><th>peak RSS</th>\
+         <th>target rate</th><th>operand</th><th>ok/s</th><th>mean</th><th>p99</th><th>peak RSS</th>\
          <th>CPU µs</th><th>kept</th></tr>",
     );
     for row in &rows {

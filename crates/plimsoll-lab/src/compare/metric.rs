@@ -11,11 +11,11 @@ pub enum Metric {
     CpuUsPerRequest,
     /// Complete responses per second.
     RequestsPerSecond,
-    /// Mean latency in microseconds, as the tool tells it.
+    /// Mean latency in microseconds, as the tool reports it.
     MeanUs,
-    /// Median latency in microseconds, as the tool tells it.
+    /// Median latency in microseconds, as the tool reports it.
     P50Us,
-    /// 99th percentile of the latency in microseconds, as the tool tells it.
+    /// 99th percentile of the latency in microseconds, as the tool reports it.
     P99Us,
     /// Largest resident memory of the operand's process tree, in bytes.
     PeakRssBytes,

@@ -19,9 +19,9 @@ pub struct Comparison {
     pub metric: Metric,
     /// Measured trials of each operand.
     pub trials: u32,
-    /// Length of a trial as asked for, in seconds.
+    /// Configured length of a trial, in seconds.
     pub seconds: u32,
-    /// Connections as asked for.
+    /// Configured connections.
     pub connections: u32,
     /// Whether the operands are servers.
     pub operands_are_servers: bool,

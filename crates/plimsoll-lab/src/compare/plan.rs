@@ -6,7 +6,7 @@ use super::metric::Metric;
 use super::template::{Template, TemplateError, Values};
 use crate::statistics::Bootstrap;
 
-/// What was asked for.
+/// The plan.
 #[derive(Debug, Clone)]
 pub struct CompareOptions {
     /// The one under judgement first; at least two.
@@ -107,7 +107,7 @@ pub struct ComparePlan {
 }
 
 impl ComparePlan {
-    /// Most operands, trials and seconds are not limited: whoever asks for hours waits for hours.
+    /// Operands, trials and seconds are not limited: hours of trials take hours.
     pub fn new(options: CompareOptions) -> Result<Self, PlanError> {
         let least = if options.rate.is_some() { 1 } else { 2 };
         if options.operands.len() < least {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_said() {
+    fn what_cannot_be_compared_is_reported() {
         assert!(error(options(&["a"])).contains("at least two"));
         let none = CompareOptions {
             trials: 0,

@@ -59,17 +59,17 @@ pub enum CompareError {
         cause: TrialError,
     },
     /// An operand does not have the figure that the verdict is about.
-    #[error("{label} tells no {metric}; choose another with --metric")]
+    #[error("{label} reports no {metric}; choose another with --metric")]
     NoFigure {
         /// The operand's label.
         label: String,
-        /// What was asked for.
+        /// The missing figure.
         metric: Metric,
     },
     /// The figures that the verdict is about have no ratio.
     #[error("{metric} cannot be compared")]
     NoRatio {
-        /// What was asked for.
+        /// The missing figure.
         metric: Metric,
         /// Why.
         #[source]
@@ -89,7 +89,7 @@ pub enum CompareError {
     /// A plan for one of several rates cannot be used.
     #[error(transparent)]
     Plan(super::plan::PlanError),
-    /// The user asked to stop; every process has been ended.
+    /// The user stopped it; every process has been ended.
     #[error("interrupted")]
     Interrupted,
 }
@@ -106,7 +106,7 @@ impl From<ServerError> for CompareError {
 /// Runs `plan`, telling `observe` how it goes.
 ///
 /// Blocks until the end; whatever it started has ended when it returns, also after an error or once
-/// `interrupt` was asked.
+/// `interrupt` was set.
 pub fn compare(
     plan: &ComparePlan,
     interrupt: &Interrupt,
@@ -329,8 +329,8 @@ fn prepare(words: &[String]) -> Result<(), RunError> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default().trim();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().last().unwrap_or_default().trim();
     let reason = match last {
         "" => output.status.to_string(),
         last => format!("{}: {last}", output.status),
@@ -342,7 +342,7 @@ fn checked_url(values: &Values, text: &str) -> url::Url {
     parse_url(&values.fill(text)).expect("was checked when the plan was made")
 }
 
-/// The port that was asked for, or one that was free a moment ago.
+/// The configured port, or one that was free a moment ago.
 fn port(plan: &ComparePlan) -> io::Result<u16> {
     match plan.options.port {
         Some(port) => Ok(port),

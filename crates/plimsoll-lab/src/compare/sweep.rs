@@ -15,20 +15,20 @@ use crate::wording::{without_figures, write_machine, write_wrapped};
 /// Name and major version of the document.
 pub const SWEEP_SCHEMA: &str = "plimsoll.compare.rates/1";
 
-/// Achieved less than this share of what was asked for: the rate was not kept.
+/// Achieved less than this share of the target rate: the rate was not kept.
 const KEPT: f64 = 0.98;
 
 /// The comparisons at each rate, ascending.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// Rates asked for and what came of them.
+    /// Target rates and what came of them.
     pub comparisons: Vec<(u32, Comparison)>,
 }
 
 /// The medians of one operand at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepRow {
-    /// Requests per second asked for.
+    /// Target rate, in requests per second.
     pub rate: u32,
     /// Index of the operand.
     pub operand: usize,
@@ -157,7 +157,7 @@ fn write_all(out: &mut String, sweep: &Sweep) -> fmt::Result {
     writeln!(
         out,
         "{:>9}  {:<14}{:>10}{:>11}{:>10}{:>10}{:>12}",
-        "asked/s", "", "ok/s", "mean", "p99", "peak RSS", "CPU µs/req"
+        "target/s", "", "ok/s", "mean", "p99", "peak RSS", "CPU µs/req"
     )?;
     for row in sweep.rows() {
         let cell = |metric, value: Option<f64>| {
@@ -192,7 +192,7 @@ pub(super) fn warnings(sweep: &Sweep) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for (_, comparison) in &sweep.comparisons {
         for warning in &comparison.conditions.warnings {
-            // The same thing with another figure is said once.
+            // The same problem with another figure is reported once.
             let is_new = |known: &String| without_figures(known) != without_figures(warning);
             if warnings.iter().all(is_new) && !warning.contains("no interval covers") {
                 warnings.push(warning.clone());

@@ -34,11 +34,11 @@ pub struct Trial {
     pub failed: u64,
     /// Complete responses per second: the tool's figure, else `ok` over `length`.
     pub requests_per_second: f64,
-    /// Mean latency in microseconds, if the tool tells.
+    /// Mean latency in microseconds, if the tool reports it.
     pub mean_us: Option<f64>,
-    /// Median latency in microseconds, if the tool tells.
+    /// Median latency in microseconds, if the tool reports it.
     pub p50_us: Option<f64>,
-    /// 99th percentile of the latency in microseconds, if the tool tells.
+    /// 99th percentile of the latency in microseconds, if the tool reports it.
     pub p99_us: Option<f64>,
     /// Processor time of the operand's process tree.
     pub cpu: CpuTime,
@@ -90,7 +90,7 @@ pub enum TrialError {
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
-    /// Its output tells no count.
+    /// Its output has no count.
     #[error("cannot count the requests of `{command}`")]
     Count {
         /// The command line.
@@ -129,11 +129,11 @@ pub enum TrialError {
     Wait {
         /// The command line.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         cause: io::Error,
     },
-    /// The user asked to stop.
+    /// The user stopped it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -222,7 +222,7 @@ impl Generator<'_> {
         /// How long an interrupt may go unnoticed.
         const STEP: Duration = Duration::from_millis(50);
 
-        // One that has ended already, and a platform that cannot tell, have no samples.
+        // One that has ended already, and a platform without /proc, have no samples.
         let mut tree = command.tree().ok();
         let mut largest = None;
         loop {
@@ -236,7 +236,7 @@ impl Generator<'_> {
                     });
                 }
             }
-            if interrupt.is_asked() {
+            if interrupt.is_set() {
                 return Err(TrialError::Interrupted);
             }
             if SystemClock.now().saturating_duration_since(began) > self.limit {
@@ -251,23 +251,23 @@ impl Generator<'_> {
     }
 
     fn tally(&self, output: &str, counted: Option<(u64, u64)>) -> Result<Tally, TrialError> {
-        let told = counts::read(output);
+        let reported = counts::read(output);
         let Some((before, after)) = counted else {
-            return told.map_err(|cause| TrialError::Count {
+            return reported.map_err(|cause| TrialError::Count {
                 command: self.command(),
                 cause,
             });
         };
-        // The server counts; what else the tool tells is still of use.
-        let told = told.ok();
+        // The server counts; what else the tool reports is still of use.
+        let reported = reported.ok();
         Ok(Tally {
             source: "server",
             ok: stub_status::between(before, after),
-            failed: told.as_ref().map_or(0, |tally| tally.failed),
+            failed: reported.as_ref().map_or(0, |tally| tally.failed),
             requests_per_second: None,
-            mean_us: told.as_ref().and_then(|tally| tally.mean_us),
-            p50_us: told.as_ref().and_then(|tally| tally.p50_us),
-            p99_us: told.as_ref().and_then(|tally| tally.p99_us),
+            mean_us: reported.as_ref().and_then(|tally| tally.mean_us),
+            p50_us: reported.as_ref().and_then(|tally| tally.p50_us),
+            p99_us: reported.as_ref().and_then(|tally| tally.p99_us),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The end-of-test summary of k6, versions 1 and 2.
 //!
-//! k6 counts a status from 400 on among its failed requests and does not tell it from a broken
+//! k6 counts a status from 400 on among its failed requests and does not distinguish it from a broken
 //! connection, so all of them count as failed here. The 99th percentile is there only if
 //! `--summary-trend-stats` names it.
 

@@ -1,6 +1,6 @@
 //! The page of nginx's `stub_status` module, for tools whose output is unknown.
 
-/// Number of requests that nginx has taken in, the one that asked included.
+/// Number of requests that nginx has taken in, the one for this figure included.
 ///
 /// The page's third line has three numbers: accepted, handled, requests (nginx documentation,
 /// `ngx_http_stub_status_module`). `None` if `page` is not such a page.

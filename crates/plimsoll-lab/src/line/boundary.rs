@@ -17,7 +17,7 @@ pub struct Boundary {
     /// The estimate, in arrivals per second.
     pub rate: f64,
     /// The boundary is not below this rate, at [`Boundary::LEVEL`]; absent if the windows cannot
-    /// tell so much.
+    /// show so much.
     pub low: Option<f64>,
     /// It is not above this rate, at the same level.
     pub high: Option<f64>,
@@ -34,7 +34,7 @@ impl Boundary {
     /// The estimate is where the share of windows that hold, made to fall by pooling adjacent
     /// violators, crosses one half, linear between two rates. The bounds are exact and assume
     /// nothing but that a higher rate holds no more often: were the boundary at or below a rate, at
-    /// most half of its windows would hold, so a sign test tells. Rates are tested from the outermost
+    /// most half of its windows would hold, so a sign test decides. Rates are tested from the outermost
     /// inwards until one does not reject, which keeps the level whatever their number.
     ///
     /// Source: Ayer, Brunk, Ewing, Reid and Silverman, "An Empirical Distribution Function for
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_windows_cannot_tell_has_no_bound() {
+    fn what_windows_cannot_show_has_no_bound() {
         let few = tried(&[(98.0, 3, 3), (100.0, 0, 3)]);
         let boundary = Boundary::between(&few).unwrap();
         assert_eq!((boundary.low, boundary.high), (None, None));

@@ -123,7 +123,7 @@ pub(super) fn rows(line: &Line) -> Vec<Row> {
                 median(&values)
             };
             Row {
-                rate: windows[0].asked.rate,
+                rate: windows[0].planned.rate,
                 held: windows.iter().filter(|window| window.seen.held).count(),
                 windows: windows.len(),
                 throughput: middle(|window| Some(window.throughput)),

@@ -132,7 +132,7 @@ fn over_rate(
     (!lines.is_empty()).then(|| Plot {
         title: title.to_owned(),
         x: Axis::Time(short_number),
-        across: "requests per second asked for",
+        across: "target rate, requests per second",
         y: Axis::Linear(write),
         lines,
         shaded: interval(line),
@@ -156,7 +156,7 @@ fn throughput(line: &Line) -> Option<Plot> {
         "Responses per second by rate",
         short_number,
         &[
-            ("asked for", |row| Some(row.rate)),
+            ("target rate", |row| Some(row.rate)),
             ("ok/s", |row| row.throughput),
         ],
     )
@@ -189,7 +189,7 @@ fn held(line: &Line) -> Plot {
             .windows
             .iter()
             .filter(|window| window.seen.held == held)
-            .map(|window| (window.asked.rate, worst(line, window)))
+            .map(|window| (window.planned.rate, worst(line, window)))
             .collect(),
         is_dots: true,
     };
@@ -201,7 +201,7 @@ fn held(line: &Line) -> Plot {
     Plot {
         title: "Windows: the worst objective as a multiple of its limit".to_owned(),
         x: Axis::Time(short_number),
-        across: "requests per second asked for",
+        across: "target rate, requests per second",
         y: Axis::Logarithmic(short_number),
         lines: vec![limit, dots("held", true), dots("broke", false)],
         shaded: interval(line),

@@ -158,10 +158,10 @@ impl<'a> Document<'a> {
 impl<'a> Row<'a> {
     fn new(line: &'a Line, window: &Window) -> Self {
         Self {
-            purpose: window.asked.purpose.name(),
+            purpose: window.planned.purpose.name(),
             began_us: window.began.as_micros(),
-            rate_per_second: window.asked.rate,
-            connections: window.asked.connections,
+            rate_per_second: window.planned.rate,
+            connections: window.planned.connections,
             held: window.seen.held,
             kept_rate: window.kept_rate,
             queue_grew: window.queue_grew,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         let error = |text| parse_objective(text).unwrap_err().to_string();
         assert!(error("p99").starts_with("`p99` is not an objective: "));
         assert!(error("p99<50ms over 5s").contains("judged as a whole"));

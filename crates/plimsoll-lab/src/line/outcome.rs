@@ -7,7 +7,7 @@ use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counte
 use super::growth::grows;
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
-use super::search::{Asked, Ended, Found, Purpose, Seen};
+use super::search::{Ended, Found, Purpose, Seen, WindowPlan};
 use super::usl::{Usl, fit_usl};
 use crate::wording::without_figures;
 
@@ -48,7 +48,7 @@ pub struct Line {
     pub found: Found,
     /// Where more load began to cost more waiting than it brought, if that lay within what was tried.
     pub knee: Option<f64>,
-    /// The Universal Scalability Law over concurrency, if the windows tell it.
+    /// The Universal Scalability Law over concurrency, if the windows suffice for it.
     pub usl: Option<Usl>,
     /// How the target's processes were found, if they were observed.
     pub target: Option<String>,
@@ -61,8 +61,8 @@ pub struct Line {
 /// One window of load at a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// What was asked for.
-    pub asked: Asked,
+    /// The planned window.
+    pub planned: WindowPlan,
     /// When it began, since the search did.
     pub began: Duration,
     /// What it came to.
@@ -107,7 +107,7 @@ pub struct Window {
 impl Window {
     /// What `run` says, judged by `objectives`.
     pub(super) fn of(
-        asked: Asked,
+        planned: WindowPlan,
         began: Duration,
         run: &RunSummary,
         objectives: &[Threshold],
@@ -135,11 +135,11 @@ impl Window {
         let throughput = run.requests_per_second();
         let busy = run.latency.from_started.mean();
         // Answers of the grace period count in the mean, but there are never more than places.
-        let places = (asked.connections * run.load.streams) as f64;
+        let places = (planned.connections * run.load.streams) as f64;
         let in_flight = busy.map(|mean| (throughput * mean.as_secs_f64()).min(places));
         let tried = counts.started + counts.dropped;
         Self {
-            asked,
+            planned,
             began,
             seen: Seen {
                 held,
@@ -203,7 +203,7 @@ impl Line {
             .iter()
             .filter_map(|window| {
                 Some(Operating {
-                    rate: window.asked.rate,
+                    rate: window.planned.rate,
                     throughput: window.throughput,
                     mean_us: window.mean_us?,
                 })
@@ -251,7 +251,7 @@ impl Line {
                  were left out"
             ));
         }
-        // Those that only a window can tell; with other figures they are the same.
+        // Those that only a window can show; with other figures they are the same.
         for warning in self.windows.iter().flat_map(|window| &window.warnings) {
             let is_same = |known: &String| without_figures(known) == without_figures(warning);
             if !self
@@ -284,16 +284,16 @@ impl Line {
     /// The windows by rate, ascending.
     pub fn by_rate(&self) -> Vec<Vec<&Window>> {
         let mut windows: Vec<&Window> = self.windows.iter().collect();
-        windows.sort_by(|a, b| a.asked.rate.total_cmp(&b.asked.rate));
+        windows.sort_by(|a, b| a.planned.rate.total_cmp(&b.planned.rate));
         windows
-            .chunk_by(|a, b| a.asked.rate.total_cmp(&b.asked.rate).is_eq())
+            .chunk_by(|a, b| a.planned.rate.total_cmp(&b.planned.rate).is_eq())
             .map(<[&Window]>::to_vec)
             .collect()
     }
 
     /// Whether `window` counts for the estimate.
     pub fn counts(window: &Window) -> bool {
-        window.asked.purpose == Purpose::Round
+        window.planned.purpose == Purpose::Round
             && (window.seen.held || !window.seen.generator_limited)
     }
 }

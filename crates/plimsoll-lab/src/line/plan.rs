@@ -6,7 +6,7 @@ use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{OnFull, Pacing, RunPlan, Spacing, StopRule};
 use plimsoll_model::{Rate, Threshold};
 
-use super::search::{Asked, Purpose, SearchPlan};
+use super::search::{Purpose, SearchPlan, WindowPlan};
 use plimsoll_load::schedule::RateProfile;
 
 /// A search, ready to start.
@@ -31,9 +31,9 @@ pub struct LinePlan {
 }
 
 impl LinePlan {
-    /// The run that makes the window `asked` for, the `number`-th one.
-    pub(super) fn run_of(&self, asked: Asked, number: usize) -> RunPlan {
-        let rate = Rate::new(asked.rate).expect("the search asks for positive rates");
+    /// The run that makes the window `planned`, the `number`-th one.
+    pub(super) fn run_of(&self, planned: WindowPlan, number: usize) -> RunPlan {
+        let rate = Rate::new(planned.rate).expect("the search asks for positive rates");
         RunPlan {
             pacing: Pacing::Open {
                 profile: RateProfile::constant(rate),
@@ -42,11 +42,11 @@ impl LinePlan {
                 jitter: Duration::ZERO,
                 on_full: OnFull::Queue,
             },
-            connections: asked.connections,
-            workers: self.run.workers.min(asked.connections),
+            connections: planned.connections,
+            workers: self.run.workers.min(planned.connections),
             stop: StopRule {
                 requests: None,
-                duration: Some(match asked.purpose {
+                duration: Some(match planned.purpose {
                     Purpose::Confirm => self.confirm,
                     Purpose::Bracket | Purpose::Bisect | Purpose::Round | Purpose::Below => {
                         self.window

@@ -10,7 +10,7 @@ use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};
 use super::plan::LinePlan;
-use super::search::{Asked, Found, search};
+use super::search::{Found, WindowPlan, search};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum LineError {
     /// A window could not be made.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The user asked to stop before a window was over.
+    /// The user stopped it before a window was over.
     #[error("interrupted before the first window was over")]
     Interrupted,
 }
@@ -31,7 +31,7 @@ pub enum Event<'a> {
         /// From 1.
         number: usize,
         /// What it is.
-        asked: Asked,
+        planned: WindowPlan,
     },
     /// It is over.
     Ended(&'a Window),
@@ -52,9 +52,9 @@ pub fn line(
     let before = Before::observe(clock.wall());
     let start = clock.now();
     let mut windows: Vec<Window> = Vec::new();
-    let found = search(&plan.search, &mut |asked| {
+    let found = search(&plan.search, &mut |planned| {
         let number = windows.len() + 1;
-        on_event(&Event::Begins { number, asked });
+        on_event(&Event::Begins { number, planned });
         let began = clock.now().saturating_duration_since(start);
         let observation = Observation {
             target,
@@ -65,11 +65,11 @@ pub fn line(
             interrupt: Arc::clone(interrupt),
             on_tick: &mut |_| {},
         };
-        let summary = run(&plan.run_of(asked, number), observation, &mut watch)?;
-        if interrupt.is_asked() {
+        let summary = run(&plan.run_of(planned, number), observation, &mut watch)?;
+        if interrupt.is_set() {
             return Err(LineError::Interrupted);
         }
-        let window = Window::of(asked, began, &summary, &plan.objectives);
+        let window = Window::of(planned, began, &summary, &plan.objectives);
         on_event(&Event::Ended(&window));
         let seen = window.seen;
         windows.push(window);
@@ -79,7 +79,7 @@ pub fn line(
         Err(LineError::Interrupted) if !windows.is_empty() => {
             let made: Vec<_> = windows
                 .iter()
-                .map(|window| (window.asked, window.seen.held))
+                .map(|window| (window.planned, window.seen.held))
                 .collect();
             Found::so_far(&made)
         }

@@ -1,13 +1,13 @@
 //! The search for the load line: which rates are tried, and what follows from what they came to.
 //!
-//! Pure: windows are asked for by a function that the caller hands in, and chance comes from a seed.
+//! Pure: windows are measured by a function that the caller hands in, and chance comes from a seed.
 //!
 //! 1. *Rise*: the rate doubles until windows break.
 //! 2. *Bisection* between the last rate that held and the first that broke.
 //! 3. *Rounds*: a handful of rates about the boundary, each once a round, in random order, so that
 //!    what drifts meets them alike. Only these windows enter the estimate: those before were chosen
 //!    by what they came to. Between them are windows at rates well below, which give the curve, and
-//!    which tell if the service breaks at less load than it carries; then the search begins anew
+//!    which show if the service breaks at less load than it carries; then the search begins anew
 //!    below that rate.
 //! 4. *Confirmation*: a long window at the answer, which has to hold; the answer is lowered until one
 //!    does.
@@ -37,7 +37,7 @@ pub struct SearchPlan {
 
 /// A window of load to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct WindowPlan {
     /// Arrivals per second.
     pub rate: f64,
     /// Connections.
@@ -102,7 +102,7 @@ pub enum Ended {
         /// That rate.
         lowest: f64,
     },
-    /// The user asked to stop before it was done.
+    /// The user stopped it before it was done.
     Interrupted,
 }
 
@@ -127,20 +127,20 @@ impl Found {
     /// What a search that was broken off has shown.
     ///
     /// - `windows`: each window that was made, and whether it held.
-    pub fn so_far(windows: &[(Asked, bool)]) -> Self {
+    pub fn so_far(windows: &[(WindowPlan, bool)]) -> Self {
         let broken = windows.iter().filter(|(_, held)| !held);
         let broken = broken
-            .map(|(asked, _)| asked.rate)
+            .map(|(planned, _)| planned.rate)
             .fold(f64::INFINITY, f64::min);
         let held = windows
             .iter()
-            .filter(|(asked, held)| *held && asked.rate < broken);
+            .filter(|(planned, held)| *held && planned.rate < broken);
         Self {
             ended: Ended::Interrupted,
-            held_up_to: held.map(|(asked, _)| asked.rate).reduce(f64::max),
+            held_up_to: held.map(|(planned, _)| planned.rate).reduce(f64::max),
             confirmed: None,
             gaps: Vec::new(),
-            connections: windows.last().map_or(0, |(asked, _)| asked.connections),
+            connections: windows.last().map_or(0, |(planned, _)| planned.connections),
             connections_full: false,
         }
     }
@@ -166,10 +166,10 @@ const LOWEST: f64 = 1.0 / 256.0;
 
 /// Searches the line of whatever `measure` puts load on.
 ///
-/// - `measure`: makes a window and tells what it came to; its error ends the search.
+/// - `measure`: makes a window and returns what it came to; its error ends the search.
 pub fn search<E>(
     plan: &SearchPlan,
-    measure: &mut dyn FnMut(Asked) -> Result<Seen, E>,
+    measure: &mut dyn FnMut(WindowPlan) -> Result<Seen, E>,
 ) -> Result<Found, E> {
     let mut searcher = Searcher {
         plan,
@@ -227,7 +227,7 @@ pub fn search<E>(
 
 struct Searcher<'a, E> {
     plan: &'a SearchPlan,
-    measure: &'a mut dyn FnMut(Asked) -> Result<Seen, E>,
+    measure: &'a mut dyn FnMut(WindowPlan) -> Result<Seen, E>,
     random: fastrand::Rng,
     connections: usize,
     /// Every rate that was decided on, and whether it held.
@@ -294,7 +294,7 @@ impl Open {
 impl<E> Searcher<'_, E> {
     /// Doubles the rate until it does not hold.
     ///
-    /// - `low`: a rate that holds, whatever was said of it before.
+    /// - `low`: a rate that holds, whatever was seen of it before.
     fn rise(&mut self, mut rate: f64, mut low: Option<f64>) -> Result<Bracket, E> {
         if let Some(low) = low {
             self.seen.retain(|(rate, held)| *held || *rate > low);
@@ -412,7 +412,7 @@ impl<E> Searcher<'_, E> {
                 tally.push(tried);
             }
         }
-        // Windows that tell of the generator are not counted; where few are left, it is the limit.
+        // Windows in which the generator was the limit are not counted; where few are left, it is the limit.
         let limited = tally
             .iter()
             .find(|tried| tried.windows * 2 < self.plan.rounds);
@@ -567,7 +567,7 @@ impl<E> Searcher<'_, E> {
     }
 
     fn window(&mut self, rate: f64, purpose: Purpose) -> Result<Seen, E> {
-        let seen = (self.measure)(Asked {
+        let seen = (self.measure)(WindowPlan {
             rate,
             connections: self.connections,
             purpose,

@@ -71,7 +71,7 @@ mod tests {
     fn a_service_that_takes_its_time_is_not() {
         let constant = [(1, 3474.0), (8, 3407.0), (32, 3852.0)];
         assert!(!is_harness_bound(&points(&constant, true)));
-        // Too few connections to tell.
+        // Too few connections to decide.
         assert!(!is_harness_bound(&points(
             &[(8, 800.0), (16, 1600.0)],
             true

@@ -92,12 +92,12 @@ fn judged(page: &mut String, matrix: &Matrix, figure: Figure) {
                 page.push_str(&judged_cell(result, figure, ahead));
             }
             if matrix.targets.len() > 1 {
-                let told = winner.map_or_else(String::new, |winner| {
+                let text = winner.map_or_else(String::new, |winner| {
                     let name = escaped(&matrix.targets[winner.target].0);
                     let clear = if winner.is_clear { "" } else { ", not clear" };
                     format!("{name}{clear}")
                 });
-                write!(page, "<td>{told}</td>").expect(IN_MEMORY);
+                write!(page, "<td>{text}</td>").expect(IN_MEMORY);
             }
             page.push_str("</tr>");
         }

@@ -87,7 +87,7 @@ impl Figure {
         Self::UpstreamCpuUsPerRequest,
     ];
 
-    /// Those by which targets are told apart.
+    /// The figures that targets are compared by.
     pub const JUDGED: [Self; 4] = [
         Self::CpuUsPerRequest,
         Self::RequestsPerSecond,
@@ -221,7 +221,7 @@ impl CellResult {
             .collect()
     }
 
-    /// A closed load that tells whether the harness was measured.
+    /// A closed load that shows whether the harness was measured.
     fn point(&self) -> Option<Point> {
         let idle = self
             .measured()
@@ -385,7 +385,7 @@ impl Matrix {
     ///
     /// Cells whose figures are not the target's take part in the cost per request and in memory only.
     pub fn winner(&self, size: usize, load: usize, figure: Figure) -> Option<Winner> {
-        // An open loop has the rate that was asked for.
+        // An open loop has the target rate.
         if figure == Figure::RequestsPerSecond && self.loads[load].rate.is_some() {
             return None;
         }

@@ -1,23 +1,19 @@
-//! The file of a matrix, compiled: every mistake is told with its place.
+//! The file of a matrix, compiled: every mistake is reported with its place.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
+use plimsoll_model::document::{ConfigProblem, Document, Table, as_text};
 use plimsoll_model::{Rate, parse_duration, parse_rate};
 use plimsoll_wire::cores;
-use url::Url;
 
 use crate::cgroup::Allowance;
+use crate::plans::{Names, Placeholders, TargetPlan, fill, fixed, split, target};
 
 const WARM_UP: Duration = Duration::from_secs(5);
 const WINDOW: Duration = Duration::from_secs(15);
 const REPEATS: usize = 3;
 const SEED: usize = 1979;
-
-/// Longest name of a target, load or size.
-const LONGEST_NAME: usize = 40;
 
 /// What is to be measured.
 #[derive(Debug, Clone)]
@@ -44,30 +40,6 @@ pub struct MatrixPlan {
     pub loads: Vec<LoadPlan>,
     /// Within which bounds; at least one.
     pub sizes: Vec<SizePlan>,
-}
-
-/// One target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetPlan {
-    /// Its name in tables and file names.
-    pub name: String,
-    /// Where requests go; `{port}` stands in it.
-    pub url: String,
-    /// The process that answers.
-    pub process: ProcessPlan,
-    /// What is started before it, in this order.
-    pub upstreams: Vec<ProcessPlan>,
-}
-
-/// A process of a target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessPlan {
-    /// Of an upstream, for `{NAME.port}`; of the target itself its name.
-    pub name: String,
-    /// The command and its arguments with their placeholders.
-    pub words: Vec<String>,
-    /// It is up once this URL answers.
-    pub ready: String,
 }
 
 /// One load.
@@ -166,10 +138,7 @@ pub fn compile(
 ) -> Result<MatrixPlan, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);
     let mut root = document.root();
-    let fixed = [
-        ("dir".to_owned(), shown(directory)),
-        ("plimsoll".to_owned(), plimsoll.to_owned()),
-    ];
+    let fixed = fixed(directory, plimsoll);
     let name = root.text("name");
     let seed = root.count("seed", 0..=usize::MAX);
     let repeats = root.count("repeats", 1..=1000);
@@ -193,7 +162,11 @@ pub fn compile(
     }
     let targets: Vec<_> = targets
         .into_iter()
-        .filter_map(|table| target(table, &fixed, &mut names))
+        .filter_map(|mut table| {
+            let target = target(&mut table, &fixed, &mut names);
+            table.finish();
+            target.map(|(target, _)| target)
+        })
         .collect();
     let mut names = Names::default();
     let loads = root.tables("load");
@@ -233,13 +206,6 @@ pub fn compile(
     })
 }
 
-fn shown(directory: &Path) -> String {
-    match directory.to_string_lossy() {
-        empty if empty.is_empty() => ".".to_owned(),
-        path => path.into_owned(),
-    }
-}
-
 fn cores_of(table: &mut Table<'_>, key: &'static str) -> Vec<usize> {
     let cores = table.take(key).and_then(|value| {
         let text = as_text(&value)?;
@@ -251,150 +217,6 @@ fn cores_of(table: &mut Table<'_>, key: &'static str) -> Vec<usize> {
         }
     });
     cores.unwrap_or_default()
-}
-
-/// Names that make the names of files, each given once.
-#[derive(Default)]
-struct Names(HashSet<String>);
-
-impl Names {
-    fn take(&mut self, table: &mut Table<'_>) -> Option<String> {
-        let Some(value) = table.take("name") else {
-            table.missing("name", "such as name = \"small\"");
-            return None;
-        };
-        let name = as_text(&value)?.to_owned();
-        let is_plain = |c: char| c.is_alphanumeric() || " ._=+-".contains(c);
-        let length = name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length)
-            || !name.chars().all(is_plain)
-            || name.starts_with(['.', ' '])
-            || name.ends_with(' ')
-        {
-            return value.wrong(format!(
-                "must be 1 to {LONGEST_NAME} letters, digits, blanks or any of . _ = + -"
-            ));
-        }
-        if !self.0.insert(file_name(&name)) {
-            return value.wrong(format!("`{name}` is taken already"));
-        }
-        Some(name)
-    }
-}
-
-/// `name` as part of the name of a file.
-pub(super) fn file_name(name: &str) -> String {
-    name.replace(' ', "-")
-}
-
-type Placeholders = [(String, String)];
-
-/// `text` with each `{name}` replaced.
-pub(super) fn fill(text: &str, values: &Placeholders) -> String {
-    values.iter().fold(text.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), value)
-    })
-}
-
-fn target(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option<TargetPlan> {
-    let name = names.take(&mut table);
-    let mut upstream_names = Names::default();
-    let tables = table.tables("upstream");
-    let mut ports = vec![("port".to_owned(), "1".to_owned())];
-    let mut upstreams = Vec::new();
-    for mut table in tables {
-        let name = upstream_names.take(&mut table);
-        ports.extend(
-            name.iter()
-                .map(|name| (format!("{name}.port"), "1".to_owned())),
-        );
-        let words = command(&mut table, fixed);
-        need(&mut table, "ready");
-        let ready = url(&mut table, "ready", &ports, fixed);
-        table.finish();
-        upstreams.push((|| {
-            Some(ProcessPlan {
-                name: name?,
-                words: words?,
-                ready: ready?,
-            })
-        })());
-    }
-    let words = command(&mut table, fixed);
-    need(&mut table, "url");
-    let goes_to = url(&mut table, "url", &ports, fixed);
-    let ready = url(&mut table, "ready", &ports, fixed).or_else(|| goes_to.clone());
-    table.finish();
-    let name = name?;
-    Some(TargetPlan {
-        url: goes_to?,
-        process: ProcessPlan {
-            name: name.clone(),
-            words: words?,
-            ready: ready?,
-        },
-        upstreams: upstreams.into_iter().collect::<Option<_>>()?,
-        name,
-    })
-}
-
-/// The words of `command`, with what does not change from trial to trial filled in.
-fn command(table: &mut Table<'_>, fixed: &Placeholders) -> Option<Vec<String>> {
-    let Some(value) = table.take("command") else {
-        table.missing("command", "such as command = \"./server --port {port}\"");
-        return None;
-    };
-    split(&value, fixed)
-}
-
-fn split(value: &Value<'_>, fixed: &Placeholders) -> Option<Vec<String>> {
-    let text = as_text(value)?;
-    let words = shlex::split(text).filter(|words| !words.is_empty());
-    match words {
-        Some(words) => Some(words.iter().map(|word| fill(word, fixed)).collect()),
-        None => value.wrong("is empty, or has a quote that is not closed"),
-    }
-}
-
-/// Notes that a URL is missing, if it is.
-fn need(table: &mut Table<'_>, key: &'static str) {
-    if !table.has(key) {
-        table.missing(
-            key,
-            &format!("such as {key} = \"http://127.0.0.1:{{port}}/\""),
-        );
-    }
-}
-
-/// A URL in which ports may stand.
-fn url(
-    table: &mut Table<'_>,
-    key: &'static str,
-    ports: &Placeholders,
-    fixed: &Placeholders,
-) -> Option<String> {
-    let value = table.take(key)?;
-    let text = fill(as_text(&value)?, fixed);
-    let filled = fill(&text, ports);
-    if filled.contains(['{', '}']) {
-        let known: Vec<String> = ports
-            .iter()
-            .map(|(name, _)| format!("{{{name}}}"))
-            .collect();
-        return value.wrong(format!(
-            "`{text}` has a placeholder that is not known; there are {}",
-            known.join(", ")
-        ));
-    }
-    match parse_url(&filled) {
-        Some(_) => Some(text),
-        None => value.wrong(format!("`{text}` is not an http or https URL")),
-    }
-}
-
-pub(super) fn parse_url(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
 fn load(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option<LoadPlan> {

@@ -54,7 +54,7 @@ pub enum MatrixError {
     /// The folder failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The user asked to stop; finished trials are kept.
+    /// The user stopped it; finished trials are kept.
     #[error("interrupted; run the same command again to go on")]
     Interrupted,
 }
@@ -62,7 +62,7 @@ pub enum MatrixError {
 /// Runs what is not yet finished of `plan`, telling `observe` how it goes.
 ///
 /// Blocks until the end; whatever it started has ended when it returns, also after an error or once
-/// `interrupt` was asked.
+/// `interrupt` was set.
 pub fn run(
     plan: &MatrixPlan,
     options: &RunOptions,
@@ -101,7 +101,7 @@ pub fn run(
             trials.push(trial);
             continue;
         }
-        if interrupt.is_asked() {
+        if interrupt.is_set() {
             return Err(MatrixError::Interrupted);
         }
         observe(&Event::Begins {
@@ -168,24 +168,24 @@ fn cannot(plan: &MatrixPlan, cell: Cell, machine: &Conditions, groups: &Held) ->
         .unwrap_or(f64::INFINITY)
         .min(machine.cores as f64);
     if let Some(cpus) = size.cpus.filter(|cpus| *cpus > cores) {
-        return Some(format!("{cpus} cores asked for, {cores} here"));
+        return Some(format!("{cpus} cores wanted, {cores} here"));
     }
     let memory = [machine.memory_bytes, machine.limits.memory_bytes]
         .into_iter()
         .flatten()
         .min();
-    if let (Some(asked), Some(memory)) = (size.memory_bytes, memory)
-        && asked > memory
+    if let (Some(wanted), Some(memory)) = (size.memory_bytes, memory)
+        && wanted > memory
     {
         return Some(format!(
-            "{} of memory asked for, {} here",
-            ByteSize(asked),
+            "{} of memory wanted, {} here",
+            ByteSize(wanted),
             ByteSize(memory)
         ));
     }
     if let Some(ports) = machine.local_ports.filter(|ports| *ports < connections) {
         return Some(format!(
-            "{connections} connections asked for, {ports} local ports here"
+            "{connections} connections wanted, {ports} local ports here"
         ));
     }
     if !size.is_limited() {

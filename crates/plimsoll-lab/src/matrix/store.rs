@@ -8,8 +8,10 @@ use plimsoll_model::masked_text;
 use serde::{Deserialize, Serialize};
 
 use super::order::Turn;
-use super::plan::{MatrixPlan, file_name};
+use super::plan::MatrixPlan;
 use super::trial::{Finale, Outcome, Trial};
+use crate::plans::file_name;
+use crate::whole_file;
 
 const PLAN: &str = "plan.json";
 const TRIALS: &str = "trials";
@@ -47,7 +49,7 @@ pub enum StoreError {
     Write {
         /// What was to be written.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         cause: io::Error,
     },
@@ -68,16 +70,14 @@ impl Store {
             window_us: micros(plan.window),
         };
         let path = folder.join(PLAN);
-        if let Ok(found) = fs::read(&path) {
-            let found: Option<Kept> = serde_json::from_slice(&found).ok();
-            if found.as_ref() != Some(&ours) {
-                return Err(StoreError::Another {
-                    folder: folder.display().to_string(),
-                });
-            }
-        } else {
-            let json = serde_json::to_vec_pretty(&ours).expect("plain values");
-            write(&path, &json)?;
+        let is_ours = whole_file::holds(&path, &ours).map_err(|cause| StoreError::Write {
+            path: path.display().to_string(),
+            cause,
+        })?;
+        if !is_ours {
+            return Err(StoreError::Another {
+                folder: folder.display().to_string(),
+            });
         }
         Ok(Self {
             folder: folder.to_owned(),
@@ -129,15 +129,9 @@ impl Store {
     }
 }
 
-/// All of a file, or none of it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let partial = path.with_extension("partial");
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&partial, bytes))
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(|cause| StoreError::Write {
-            path: path.display().to_string(),
-            cause,
-        })
+    whole_file::write(path, bytes).map_err(|cause| StoreError::Write {
+        path: path.display().to_string(),
+        cause,
+    })
 }

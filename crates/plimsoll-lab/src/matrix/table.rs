@@ -122,12 +122,12 @@ pub(super) fn size(size: &SizePlan) -> String {
     if bounds.is_empty() {
         return format!("{}: no limits", size.name);
     }
-    let whom = match size.limited {
+    let limited = match size.limited {
         Limited::Target => "for the target",
         Limited::Generator => "for the generator",
         Limited::Both => "for target and generator together",
     };
-    format!("{}: {} {whom}", size.name, bounds.join(" and "))
+    format!("{}: {} {limited}", size.name, bounds.join(" and "))
 }
 
 /// `c8: 8 connections, closed loop`.
@@ -142,15 +142,15 @@ pub(super) fn load(load: &LoadPlan, connections: u32) -> String {
 
 /// `CPU per request nginx; req/s nginx, not clear of plimsoll`.
 pub(super) fn winners(matrix: &Matrix, size: usize, load: usize) -> String {
-    let told: Vec<String> = Figure::JUDGED
+    let winners: Vec<String> = Figure::JUDGED
         .into_iter()
         .filter_map(|figure| matrix.winner(size, load, figure))
-        .map(|winner| told(matrix, winner))
+        .map(|winner| winner_text(matrix, winner))
         .collect();
-    told.join("; ")
+    winners.join("; ")
 }
 
-fn told(matrix: &Matrix, winner: Winner) -> String {
+fn winner_text(matrix: &Matrix, winner: Winner) -> String {
     let name = |target: usize| &matrix.targets[target].0;
     let clear = if winner.is_clear {
         String::new()

@@ -1,10 +1,8 @@
 //! One trial: a target is started, loaded once and ended.
 
-use std::io;
-use std::net::TcpListener;
-
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
+use plimsoll_model::document::with_causes;
 use plimsoll_wire::SystemClock;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +14,9 @@ pub use self::figures::Figures;
 use self::generator::Generator;
 use self::sides::Sides;
 use super::order::Turn;
-use super::plan::{Limited, LoadPlan, Loader, MatrixPlan, SizePlan, TargetPlan, fill};
+use super::plan::{Limited, LoadPlan, Loader, MatrixPlan, SizePlan};
 use crate::cgroup::{Group, Groups};
+use crate::plans::{TargetPlan, fill, free_ports};
 use crate::server::ServerError;
 
 /// One trial and what it came to.
@@ -64,7 +63,7 @@ pub(super) struct Finale {
     pub(super) output: String,
 }
 
-/// The user asked to stop.
+/// The user stopped it.
 #[derive(Debug)]
 pub(super) struct Interrupted;
 
@@ -119,7 +118,8 @@ impl Bench<'_> {
             only if only == limited => group.as_ref(),
             _ => None,
         };
-        let ports = ports(target)?;
+        let ports = free_ports(&target.upstreams)
+            .map_err(|error| TrialError::Failed(format!("cannot find a free port: {error}")))?;
         let mut sides = Sides {
             size,
             machine_cores: self.machine_cores,
@@ -166,7 +166,7 @@ impl Bench<'_> {
         let Some(groups) = self.groups.filter(|_| size.is_limited()) else {
             return Ok(None);
         };
-        // Nobody else has this name: the process is ours and has one trial at a time.
+        // The name is unique: the process is ours and has one trial at a time.
         let name = format!("plimsoll-lab-{}", std::process::id());
         let made = groups.make(&name, size.allowance());
         made.map(Some)
@@ -186,25 +186,4 @@ impl From<ServerError> for TrialError {
             error => Self::Failed(with_causes(&error)),
         }
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    plimsoll_model::document::with_causes(error)
-}
-
-/// A free port for the target and for each upstream, by the names of their placeholders.
-fn ports(target: &TargetPlan) -> Result<Vec<(String, String)>, TrialError> {
-    let none = |error: io::Error| TrialError::Failed(format!("cannot find a free port: {error}"));
-    let upstreams = target.upstreams.iter();
-    let names = upstreams.map(|upstream| format!("{}.port", upstream.name));
-    // All are held until the last one is found, so that none is found twice.
-    let mut held = Vec::new();
-    let mut ports = Vec::new();
-    for name in names.chain(["port".to_owned()]) {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(none)?;
-        let port = listener.local_addr().map_err(none)?.port();
-        ports.push((name, port.to_string()));
-        held.push(listener);
-    }
-    Ok(ports)
 }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_the_limit_is_told_by_name() {
+    fn who_was_the_limit_is_reported_by_name() {
         let target = usage("target", 0.4, 0.2, 2.0);
         for (generator, expected) in [
             // One busy thread is the limit, whatever other cores are idle.

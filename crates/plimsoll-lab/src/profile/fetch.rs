@@ -12,7 +12,7 @@ use url::Url;
 
 use super::Profile;
 use super::pprof::{DecodeError, decode};
-use crate::probe::{self, Asked, ProbeError};
+use crate::probe::{self, ProbeError, ProbeRequest};
 
 /// Most that is read of an answer, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -26,41 +26,41 @@ pub enum FetchError {
     /// It did not answer as it should.
     #[error("no profile from {url}")]
     Answer {
-        /// What was asked for.
+        /// The request.
         url: String,
         /// What came instead.
         #[source]
         cause: ProbeError,
     },
-    /// What it answered is none.
+    /// It answered without a profile.
     #[error("no profile from {url}")]
     Content {
-        /// What was asked for.
+        /// The request.
         url: String,
         /// What is wrong with it.
         #[source]
         cause: DecodeError,
     },
-    /// The user asked to stop.
+    /// The user stopped it.
     #[error("interrupted before the server had answered")]
     Interrupted,
 }
 
-/// A server that takes profiles of itself, and how it is asked.
+/// A server that takes profiles of itself, and how one is requested.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// Where it is.
     pub url: Url,
     /// Fields of the request, such as `authorization`.
     pub fields: Vec<(String, String)>,
-    /// Whom to believe over `https`, which is not asked without.
+    /// The trusted certificates, which `https` needs.
     pub tls: Option<Arc<ClientConfig>>,
 }
 
 /// Asks for a profile of so many whole seconds, and waits for it.
 ///
 /// A URL without a path stands for `/debug/pprof/profile` of its host; one with `seconds` in its query is
-/// asked as it is.
+/// requested as it is.
 pub fn fetch(
     server: &Server,
     duration: Duration,
@@ -70,14 +70,14 @@ pub fn fetch(
     const STEP: Duration = Duration::from_millis(50);
 
     let server = Server {
-        url: asked(&server.url, duration),
+        url: profile_url(&server.url, duration),
         ..server.clone()
     };
     let shown = masked_text(server.url.as_str()).into_owned();
     let (sender, answer) = sync_channel(1);
-    // It ends with its own timeout if nobody waits for it any more.
+    // It ends with its own timeout if no caller waits for it any more.
     thread::spawn(move || {
-        let content = probe::content(&Asked {
+        let content = probe::content(&ProbeRequest {
             url: &server.url,
             fields: &server.fields,
             tls: server.tls,
@@ -92,7 +92,7 @@ pub fn fetch(
                 return decode(&content).map_err(|cause| FetchError::Content { url: shown, cause });
             }
             Ok(Err(cause)) => return Err(FetchError::Answer { url: shown, cause }),
-            Err(RecvTimeoutError::Timeout) if interrupt.is_asked() => {
+            Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
                 return Err(FetchError::Interrupted);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -101,17 +101,19 @@ pub fn fetch(
     }
 }
 
-fn asked(url: &Url, duration: Duration) -> Url {
-    let mut asked = url.clone();
-    if matches!(asked.path(), "" | "/") {
-        asked.set_path("/debug/pprof/profile");
+fn profile_url(url: &Url, duration: Duration) -> Url {
+    let mut profile_url = url.clone();
+    if matches!(profile_url.path(), "" | "/") {
+        profile_url.set_path("/debug/pprof/profile");
     }
     if !url.query_pairs().any(|(name, _)| name == "seconds") {
         let seconds = (duration + Duration::from_millis(500)).as_secs().max(1);
         let seconds = seconds.to_string();
-        asked.query_pairs_mut().append_pair("seconds", &seconds);
+        profile_url
+            .query_pairs_mut()
+            .append_pair("seconds", &seconds);
     }
-    asked
+    profile_url
 }
 
 #[cfg(test)]
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_of_a_url_is_added() {
-        let asked = |url: &str| asked(&url.parse().unwrap(), Duration::from_secs(5)).to_string();
+        let profile_url =
+            |url: &str| profile_url(&url.parse().unwrap(), Duration::from_secs(5)).to_string();
         for (url, expected) in [
             (
                 "http://h:6060",
@@ -129,7 +132,7 @@ mod tests {
             ("http://h/x?a=b", "http://h/x?a=b&seconds=5"),
             ("http://h/x?seconds=9", "http://h/x?seconds=9"),
         ] {
-            assert_eq!(asked(url), expected);
+            assert_eq!(profile_url(url), expected);
         }
     }
 }

@@ -33,7 +33,7 @@ fn draw(lines: &str, title: &str, colors: Palette) -> io::Result<Vec<u8>> {
     options.colors = colors;
     options.hash = true;
     options.min_width = 0.05;
-    // Names of functions begin with what tells them apart less; but a cut beginning cannot be read at all.
+    // The beginnings of function names distinguish less than their ends; but a cut beginning cannot be read at all.
     options.text_truncate_direction = TextTruncateDirection::Right;
     let mut svg = Vec::new();
     flamegraph::from_lines(&mut options, lines.lines(), &mut svg)?;

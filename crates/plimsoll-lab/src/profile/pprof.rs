@@ -199,7 +199,7 @@ pub enum DecodeError {
     #[error("this is no profile in the format of pprof")]
     Format(#[source] prost::DecodeError),
     /// It is one, of something else.
-    #[error("the profile tells {found}, not samples or processor time")]
+    #[error("the profile holds {found}, not samples or processor time")]
     NotCpu {
         /// The kinds of its values.
         found: String,
@@ -521,13 +521,13 @@ mod tests {
     }
 
     #[test]
-    fn other_profiles_and_other_bytes_are_told() {
+    fn other_profiles_and_other_bytes_are_reported() {
         let mut heap = of_go();
         heap.sample_type = vec![ValueType { kind: 7, unit: 2 }];
         let error = decode(&heap.encode_to_vec()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the profile tells runtime.x in count, not samples or processor time"
+            "the profile holds runtime.x in count, not samples or processor time"
         );
         assert!(decode(b"<!doctype html>").is_err());
         assert!(decode(&[0x1f, 0x8b, 8, 0]).is_err());

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Profile {
     /// How long it was taken.
     pub duration: Duration,
-    /// Samples asked for per second of processor time and thread.
+    /// Samples per second of processor time and thread.
     pub frequency: u64,
     /// Whether functions of the kernel are in it.
     pub has_kernel: bool,
@@ -256,20 +256,20 @@ mod tests {
 
     #[test]
     fn a_function_that_calls_itself_is_counted_once() {
-        let told: Vec<_> = profile()
+        let functions: Vec<_> = profile()
             .functions()
             .into_iter()
             .map(|function| (function.frame.name, function.own, function.total))
             .collect();
         let expected = [("work", 9, 9), ("do_sys_open", 1, 1), ("main", 0, 10)];
         assert_eq!(
-            told,
+            functions,
             expected.map(|(name, own, total)| (name.to_owned(), own, total))
         );
     }
 
     #[test]
-    fn folded_stacks_name_threads_and_tell_the_kernel_apart() {
+    fn folded_stacks_name_threads_and_distinguish_the_kernel() {
         let expected = "a:b;main;work 3\nmain;main;do_sys_open_[k] 1\nmain;main;work;work 6\n";
         assert_eq!(profile().folded(), expected);
         assert_eq!(profile().samples(), 10);

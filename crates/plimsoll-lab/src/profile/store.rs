@@ -5,7 +5,7 @@ use prost::Message;
 /// The method that takes what [`write_raw`] makes.
 pub const METHOD: &str = "parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw";
 
-/// What a series of profiles is called if nobody says otherwise.
+/// The default name of a series of profiles.
 pub const NAME: &str = "process_cpu";
 
 /// The label that names a series.
@@ -13,7 +13,7 @@ const NAME_LABEL: &str = "__name__";
 
 /// A request that hands over one profile.
 ///
-/// - `labels`: what tells its series from others, by name and value; [`NAME`] is added unless
+/// - `labels`: what distinguishes its series from others, by name and value; [`NAME`] is added unless
 ///   `__name__` is among them.
 /// - `pprof`: the profile in the format of pprof, as [`pprof::encode`](super::pprof::encode) makes it.
 pub fn write_raw(labels: &[(String, String)], pprof: Vec<u8>) -> Vec<u8> {

@@ -156,7 +156,7 @@ fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// What a just-in-time compiler tells of its code: `/tmp/perf-PID.map`, lines of `START LENGTH NAME` in
+/// The symbols that a just-in-time compiler writes: `/tmp/perf-PID.map`, lines of `START LENGTH NAME` in
 /// hexadecimal numbers (Linux, tools/perf/Documentation/jit-interface.txt).
 #[derive(Debug, Default)]
 struct Compiled(Vec<(u64, u64, String)>);
@@ -177,7 +177,7 @@ impl Compiled {
         Self(map.lines().filter_map(function).collect())
     }
 
-    /// The last one said to lie there: code is replaced.
+    /// The last one written for it: code is replaced.
     fn name(&self, address: u64) -> Option<&str> {
         let of = |(from, to, _): &&(u64, u64, String)| (*from..*to).contains(&address);
         let (_, _, name) = self.0.iter().rfind(of)?;
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_made_at_run_time_has_the_name_said_last() {
+    fn code_made_at_run_time_has_the_name_given_last() {
         let compiled = Compiled::parse("1000 100 first one\n1000 80 second\nx\n");
         assert_eq!(compiled.name(0x1010), Some("second"));
         assert_eq!(compiled.name(0x1090), Some("first one"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_said_to_be_unknown() {
+    fn what_is_unknown_is_marked_so() {
         let frames = Symbols::default().user(std::process::id(), &[], 0x10);
         assert_eq!(frames[0].name, "[unknown]");
     }

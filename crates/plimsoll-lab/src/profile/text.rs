@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_one_name_are_told_apart() {
+    fn threads_of_one_name_are_distinguished() {
         let text = table(&profile("java", &[("work", 1)]), 10, 80);
         let lines: Vec<&str> = text
             .lines()
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_process_is_told() {
+    fn an_idle_process_is_reported() {
         assert!(table(&Profile::default(), 10, 80).contains("nothing ran"));
     }
 }

@@ -155,7 +155,7 @@ fn coverage_limit_is_that_of_the_whole_range() {
 }
 
 #[test]
-fn what_cannot_be_estimated_is_said() {
+fn what_cannot_be_estimated_is_reported() {
     let estimate = |ours: &[f64], peer: &[f64], bootstrap: &Bootstrap| {
         ratio_of_medians(ours, peer, Pairing::Blocks, bootstrap).unwrap_err()
     };

@@ -5,7 +5,7 @@ use crate::statistics::median;
 /// How steps are looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeOptions {
-    /// How often a series without a step may be said to have one, at most.
+    /// How often a series without a step may be reported to have one, at most.
     pub level: f64,
     /// How many shuffles a step is held against.
     pub shuffles: u32,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn several_steps_are_told_with_their_levels() {
+    fn several_steps_are_reported_with_their_levels() {
         let values = series(&[(100.0, 12), (130.0, 12), (90.0, 12)], 0.01, 3);
         let changes = changes(&values, &ChangeOptions::default());
         let at: Vec<usize> = changes.iter().map(|change| change.at).collect();

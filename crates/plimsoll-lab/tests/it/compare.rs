@@ -49,10 +49,10 @@ fn each_trial_is_prepared_and_a_failure_ends_the_comparison() {
         assert_eq!(prepared.lines().filter(|line| *line == name).count(), 4);
     }
     options.operands[1].prepare = Some(template(["sh", "-c", "echo no cache >&2; exit 3"]));
-    let said = chain(&run(options).unwrap_err());
+    let message = chain(&run(options).unwrap_err());
     assert!(
-        said.contains("--prepare") && said.contains("no cache"),
-        "{said}"
+        message.contains("--prepare") && message.contains("no cache"),
+        "{message}"
     );
 }
 
@@ -275,7 +275,7 @@ fn a_server_that_ends_during_its_trial_is_an_error() {
 }
 
 #[test]
-fn a_counting_page_is_asked_if_the_tool_says_nothing() {
+fn a_counting_page_is_requested_if_the_tool_says_nothing() {
     let page = counting_page();
     let comparison = run(CompareOptions {
         trials: 1,
@@ -354,7 +354,7 @@ fn a_failing_command_shows_the_end_of_its_stderr() {
 }
 
 #[test]
-fn a_figure_that_no_tool_tells_is_named() {
+fn a_figure_that_no_tool_reports_is_named() {
     let error = run(CompareOptions {
         metric: Metric::P99Us,
         ..two_clients(None)
@@ -362,7 +362,7 @@ fn a_figure_that_no_tool_tells_is_named() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "ours tells no p99_us; choose another with --metric"
+        "ours reports no p99_us; choose another with --metric"
     );
 }
 

@@ -223,7 +223,7 @@ fn the_user_may_end_it() {
     let origin = Origin::hello();
     let plan = plan(&origin.url("/"), &["errors<1%"]);
     let interrupt = Arc::new(Interrupt::default());
-    let asked = Arc::clone(&interrupt);
-    let result = line(&plan, None, &interrupt, &mut |_| asked.ask());
+    let stop = Arc::clone(&interrupt);
+    let result = line(&plan, None, &interrupt, &mut |_| stop.ask());
     assert!(matches!(result, Err(LineError::Interrupted)), "{result:?}");
 }

@@ -7,3 +7,5 @@ mod line;
 #[cfg(target_os = "linux")]
 mod profile;
 mod schema;
+
+mod soak;

@@ -17,7 +17,7 @@ fn plan(pid: u32, call_graph: Option<CallGraph>) -> ProfilePlan {
     }
 }
 
-/// A profile of a program with one hot function; none where perf events are forbidden, if that is said.
+/// A profile of a program with one hot function; none where perf events are forbidden, if the error says so.
 fn hot(call_graph: Option<CallGraph>) -> Option<Profile> {
     let process = Process::spawn(&ProcessSpec {
         argv: vec![example("hot_program")],
@@ -60,7 +60,7 @@ fn a_hot_function_is_found_with_its_thread() {
 
 /// Test programs are built without frame pointers, so this is by their unwind tables.
 #[test]
-fn a_stack_is_whole_without_being_asked_for() {
+fn a_stack_is_whole_without_being_requested() {
     let Some(profile) = hot(None) else {
         return;
     };
@@ -76,7 +76,7 @@ fn a_stack_is_whole_without_being_asked_for() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_told() {
+fn a_process_that_is_not_there_is_reported() {
     let error = take(&plan(u32::MAX / 4, None), &Interrupt::default()).unwrap_err();
     assert!(matches!(error, ProfileError::NoProcess(_)), "{error}");
 }

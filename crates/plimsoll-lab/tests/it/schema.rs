@@ -89,6 +89,6 @@ fn rates_are_compared_one_after_the_other() {
     let mut broken = document;
     broken["rows"][0]["rate"] = Value::from("fast");
     assert!(!validator("compare-rates.v1.json").is_valid(&broken));
-    assert!(sweep_to_text(&sweep).contains("asked/s"));
+    assert!(sweep_to_text(&sweep).contains("target/s"));
     assert!(sweep_to_html(&sweep).contains("Peak memory by achieved rate"));
 }

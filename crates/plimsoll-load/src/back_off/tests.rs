@@ -42,7 +42,7 @@ fn the_first_connection_that_is_lost_is_replaced_at_once() {
 }
 
 #[test]
-fn whoever_carries_something_now_and_then_never_rests() {
+fn any_carries_something_now_and_then_never_rests() {
     let now = VirtualClock::new().now();
     let mut back_off = BackOff::new(1);
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Platforms that are not asked.
+//! Platforms whose conditions are not read.
 
 use plimsoll_model::{Limits, LoadAverage};
 

@@ -34,25 +34,31 @@ fn a_quiet_machine_gives_no_warning() {
 }
 
 #[test]
-fn each_doubt_is_told() {
-    let told = |change: fn(&mut Conditions)| {
+fn each_doubt_is_reported() {
+    let warning_of = |change: fn(&mut Conditions)| {
         let mut conditions = quiet();
         change(&mut conditions);
         warnings(&conditions).join("\n")
     };
-    assert!(told(|c| c.pinning.target = vec![1]).starts_with("generator and target share cores"));
-    assert!(told(|c| c.pinning.target.clear()).starts_with("generator and target share cores"));
+    assert!(
+        warning_of(|c| c.pinning.target = vec![1]).starts_with("generator and target share cores")
+    );
+    assert!(
+        warning_of(|c| c.pinning.target.clear()).starts_with("generator and target share cores")
+    );
     assert_eq!(
-        told(|c| {
+        warning_of(|c| {
             c.pinning.target.clear();
             c.co_located = Some(false);
         }),
         ""
     );
-    assert!(told(|c| c.cores = 2).starts_with("only 2 cores for generator and target together"));
-    assert!(told(|c| c.steal_percent = Some(3.25)).starts_with("the hypervisor took 3.2 %"));
+    assert!(
+        warning_of(|c| c.cores = 2).starts_with("only 2 cores for generator and target together")
+    );
+    assert!(warning_of(|c| c.steal_percent = Some(3.25)).starts_with("the hypervisor took 3.2 %"));
     assert_eq!(
-        told(|c| c.load_before.as_mut().unwrap().one = 4.01),
+        warning_of(|c| c.load_before.as_mut().unwrap().one = 4.01),
         "the machine was busy before the run: load average 4.01 on 8 cores"
     );
 }

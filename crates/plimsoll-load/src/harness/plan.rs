@@ -27,6 +27,6 @@ pub struct HarnessPlan {
     pub ramp: Duration,
     /// How long checks under way at the end may still take.
     pub grace: Duration,
-    /// How often the state is told.
+    /// How often the state is reported.
     pub tick: Duration,
 }

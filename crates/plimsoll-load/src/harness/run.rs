@@ -11,7 +11,7 @@ use plimsoll_wire::SystemClock;
 use super::HarnessPlan;
 use super::worker::{Setup, work};
 use crate::Interrupt;
-use crate::progress::{Progress, Told};
+use crate::progress::{Progress, ProgressReport};
 use crate::run::RunError;
 
 /// What the workers of one process found.
@@ -23,9 +23,9 @@ pub struct HarnessOutcome {
     pub elapsed: Duration,
 }
 
-/// Runs the workers of `plan` to their end, or until `interrupt` is asked.
+/// Runs the workers of `plan` to their end, or until `interrupt` is set.
 ///
-/// - `on_tick`: is told the state at every tick; its memory is left to the caller.
+/// - `on_tick`: gets the state at every tick; its memory is left to the caller.
 pub fn run(
     plan: &HarnessPlan,
     interrupt: &Arc<Interrupt>,
@@ -89,14 +89,14 @@ pub fn run(
 }
 
 fn state(progress: &[Arc<Progress>], at: Duration) -> LoadtestTick {
-    let mut told = Told::default();
+    let mut sum = ProgressReport::default();
     for progress in progress {
-        told.merge(&progress.told());
+        sum.merge(&progress.last());
     }
     LoadtestTick {
         at,
-        ok: told.ok,
-        errors: told.errors,
+        ok: sum.ok,
+        errors: sum.errors,
         in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
         memory_bytes: None,
     }

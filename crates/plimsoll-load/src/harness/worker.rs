@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::HarnessPlan;
 use crate::Interrupt;
 use crate::back_off::BackOff;
-use crate::progress::{Progress, Told};
+use crate::progress::{Progress, ProgressReport};
 use crate::run::RunError;
 
 /// How often a thread looks up from its workers.
@@ -45,7 +45,7 @@ struct Common {
     last: Cell<Instant>,
 }
 
-/// Runs the workers of one thread to their end; tells when the last check was done.
+/// Runs the workers of one thread to their end; returns when the last check was done.
 pub(super) fn work(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -98,8 +98,8 @@ async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
             biased;
             _ = beat.tick() => {
                 let now = SystemClock.now();
-                common.tell();
-                if now >= common.end || setup.interrupt.is_asked() {
+                common.report();
+                if now >= common.end || setup.interrupt.is_set() {
                     common.stopped.set(true);
                     stopped_at.get_or_insert(now);
                 }
@@ -116,9 +116,9 @@ async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
             },
         }
     }
-    // Whoever is still under way is aborted by being dropped.
+    // Checks that are still under way are aborted by being dropped.
     drop(workers);
-    common.tell();
+    common.report();
     let mut found = common.found.take();
     let counts = &mut found.counts;
     counts.aborted = counts.started - counts.ok - counts.failed;
@@ -188,12 +188,12 @@ impl Common {
     }
 
     /// Lets others see what was counted until now.
-    fn tell(&self) {
+    fn report(&self) {
         let counts = &self.found.borrow().counts;
-        self.progress.tell(Told {
+        self.progress.report(ProgressReport {
             ok: counts.ok,
             errors: counts.errors(),
-            ..Told::default()
+            ..ProgressReport::default()
         });
     }
 }

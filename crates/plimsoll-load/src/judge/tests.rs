@@ -106,7 +106,7 @@ fn a_stretch_is_judged_once_it_is_full_and_the_worst_is_kept() {
 }
 
 #[test]
-fn a_breach_ends_the_run_only_where_that_was_asked_for_and_not_before_its_time() {
+fn a_breach_ends_the_run_only_where_that_was_requested_and_not_before_its_time() {
     let mut run = Run::new(&["http_req_duration:max<100ms over 1s abort after 3s"]);
     assert!(!run.second(1, 200), "too early");
     assert!(!run.second(1, 200), "too early");

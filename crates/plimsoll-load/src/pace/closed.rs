@@ -62,7 +62,7 @@ impl ClosedPacer {
 
     /// Whether the next exchange may begin at `now`, the present.
     ///
-    /// - `last`: the exchange before, told once.
+    /// - `last`: the exchange before, reported once.
     #[inline]
     pub(crate) fn step(&mut self, now: Instant, last: Option<Finished>) -> Step {
         if let Some(last) = last {

@@ -87,9 +87,9 @@ impl StreamPacer {
 pub(crate) struct ClosedStreams {
     gate: Rc<Gate>,
     places: Vec<ClosedPacer>,
-    /// Places to be asked, with the present as they know it.
+    /// Places to be polled, with the present as they know it.
     ready: VecDeque<(u32, Instant, Option<Finished>)>,
-    /// Places that pause, by when they are to be asked again.
+    /// Places that pause, by when they are to be polled again.
     waiting: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Made when a place first pauses.
     sleep: Option<Pin<Box<Sleep>>>,

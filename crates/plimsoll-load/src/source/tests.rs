@@ -257,7 +257,7 @@ fn what_would_split_a_request_is_refused() {
         "row 2 of users.csv: `b` contains a control character, which header `x-b` must not"
     );
     assert!(compile("/{{b}}", &[("x-a", "{{a}}")], Some("{{b}}"), &feeders).is_ok());
-    for (headers, told) in [
+    for (headers, expected) in [
         (("x", "a\r\nb: c"), "control character"),
         (("x y", "a"), "header name `x y`"),
         (("transfer-encoding", "chunked"), "set from the body"),
@@ -266,7 +266,7 @@ fn what_would_split_a_request_is_refused() {
         let error = compile("/", &[headers], None, &feeders)
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
@@ -347,7 +347,7 @@ fn generators_give_what_they_say() {
 }
 
 #[test]
-fn requests_are_picked_as_asked() {
+fn requests_are_picked_as_requested() {
     let requests: Vec<_> = [("/a", 1), ("/b", 9)]
         .into_iter()
         .map(|(target, weight)| PlannedRequest {

@@ -1,4 +1,4 @@
-//! What comes on a connection of HTTP/2, told to the places that wait for it.
+//! What comes on a connection of HTTP/2, handed to the places that wait for it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,7 +14,6 @@ use plimsoll_wire::h2::hpack::Fields;
 use crate::coalescing::Coalescing;
 use crate::events::{NEVER, Response};
 use crate::pace::Finished;
-use crate::plain::add_phases;
 use crate::plan::RunPlan;
 use crate::streams::place::Place;
 use crate::user::Recorder;
@@ -144,10 +143,10 @@ impl Responses for Taking<'_> {
             return;
         }
         let place = &mut self.places[token as usize];
-        add_phases(&mut place.phases, &completed.phases);
+        place.phases.add(&completed.phases);
         place.bytes_sent += completed.bytes_sent;
         place.bytes_received += completed.bytes_received;
-        // A server that asks who is there is told so in the same exchange.
+        // A server that demands credentials gets them in the same exchange.
         let session = place.session.as_mut();
         if session.is_some_and(|session| session.wants_again()) {
             self.news.again.push(token);
@@ -209,7 +208,7 @@ impl Responses for Taking<'_> {
             self.conclude(token, Response::Failed(incomplete));
             return;
         }
-        add_phases(&mut place.phases, &incomplete.phases);
+        place.phases.add(&incomplete.phases);
         place.bytes_sent += incomplete.bytes_sent;
         place.bytes_received += incomplete.bytes_received;
         let exchange = place.exchange(incomplete.done, self.peer, Err(incomplete.failure));

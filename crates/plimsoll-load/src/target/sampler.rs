@@ -30,7 +30,7 @@ pub struct Samples {
     /// When the last of the target's processes was found to have ended, if they did before the
     /// sampler was stopped.
     pub target_ended: Option<Duration>,
-    /// The largest resident memory of this process, in bytes, where the platform tells.
+    /// The largest resident memory of this process, in bytes, where the platform reports it.
     pub generator_peak_memory_bytes: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Sampler {
 
     /// Takes a last sample and ends.
     pub fn stop(self) -> Samples {
-        // The thread ends when it finds that nobody can ask it any more.
+        // The thread ends when its last requester is gone.
         drop(self.requests);
         self.thread.join().unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl<F: Fn() -> (u64, Moment)> Work<F> {
             match inbox.recv_timeout(wait) {
                 Ok(Request::Now(reply)) => {
                     let sample = self.sample();
-                    // Whoever asked may have gone away.
+                    // The requester may have gone away.
                     reply.send(sample).ok();
                 }
                 Err(RecvTimeoutError::Timeout) => {

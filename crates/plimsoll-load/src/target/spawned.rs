@@ -176,7 +176,7 @@ fn wait(
     let left = || deadline.saturating_duration_since(SystemClock.now());
     let awaited = match &plan.ready {
         Readiness::Announces => {
-            while !left().is_zero() && !interrupt.is_asked() {
+            while !left().is_zero() && !interrupt.is_set() {
                 let url = process.stdout_line(LISTEN.min(left()), announced_url);
                 if url.is_some() {
                     return Ok(url);
@@ -190,7 +190,7 @@ fn wait(
         Readiness::Accepts(addresses) => {
             while process.wait(RETRY.min(left())).is_none()
                 && !left().is_zero()
-                && !interrupt.is_asked()
+                && !interrupt.is_set()
             {
                 // A program that goes into the background ends just when its child begins to serve.
                 if addresses.iter().any(|address| accepts(*address))
@@ -203,7 +203,7 @@ fn wait(
         }
     };
     Err(match process.wait(Duration::ZERO) {
-        _ if interrupt.is_asked() => NotReady::Interrupted {
+        _ if interrupt.is_set() => NotReady::Interrupted {
             program: program.to_owned(),
         },
         Some(status) => NotReady::Exited {

@@ -24,21 +24,21 @@ pub enum AttachError {
     /// There is none of that id, or it has ended and was not yet reaped.
     #[error("there is no process {pid}")]
     NoSuchProcess {
-        /// The id asked for.
+        /// The wanted id.
         pid: u32,
     },
     /// It belongs to somebody else, and this system hides it.
     #[error("not permitted to observe process {pid}: run as its owner or as root")]
     Permission {
-        /// The id asked for.
+        /// The wanted id.
         pid: u32,
     },
     /// Its state could not be read.
     #[error("read the state of process {pid}")]
     Unreadable {
-        /// The id asked for.
+        /// The wanted id.
         pid: u32,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// This platform has no proc file system.
@@ -79,14 +79,14 @@ impl ProcessTree {
     /// - `at`: time since the start of the run, `completed`: exchanges completed by now; both are
     ///   copied into the sample.
     ///
-    /// Descriptors of a process that may not be asked for them count as none.
+    /// Descriptors of a process that may not be read count as none.
     pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
         self.inner.sample(at, completed)
     }
 
     /// What each thread of the processes that run now has spent, by its id.
     ///
-    /// Of a program that serves by a single thread this tells that it is at its limit although cores
+    /// Of a program that serves by a single thread this shows that it is at its limit although cores
     /// are idle.
     pub fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
         self.inner.threads()

@@ -37,7 +37,7 @@ fn a_number_of_requests_is_made_exactly() {
     }
 }
 
-/// The mean latency of a closed loop is connections over rate (Little 1961): it tells of the queue
+/// The mean latency of a closed loop is connections over rate (Little 1961): it shows the queue
 /// that the connections make, and cannot be more than they had time for.
 #[test]
 fn latency_is_the_time_that_connections_were_busy() {

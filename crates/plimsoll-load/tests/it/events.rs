@@ -71,7 +71,7 @@ fn streams_stay_open_until_the_run_is_over() {
     assert_eq!(origin.connections(), 2);
 }
 
-/// Four streams were asked for by one user, each ended by its server after an event with an ID.
+/// Four streams were requested by one user, each ended by its server after an event with an ID.
 #[track_caller]
 fn assert_continued(summary: &RunSummary, heads: &[String]) {
     let events = summary.events.as_ref().unwrap();
@@ -133,7 +133,7 @@ fn a_server_that_asks_to_be_left_alone_is() {
 }
 
 #[test]
-fn streams_without_an_event_are_not_asked_for_without_pause() {
+fn streams_without_an_event_are_not_requested_without_pause() {
     let origin = stream("", None);
     let summary = go(&streams(plan(&origin.url("/"))));
     // At once, then after at least 5, 10, 20, 40, 80, 160, 320 ms.
@@ -211,7 +211,7 @@ fn what_breaks_an_open_stream_is_counted_apart() {
 }
 
 #[test]
-fn what_is_no_stream_is_told_by_its_name() {
+fn what_is_no_stream_is_reported_by_its_name() {
     let origin = Origin::hello();
     let summary = go(&RunPlan {
         stop: requests(2),

@@ -11,7 +11,7 @@ use plimsoll_wire::descriptors;
 use crate::fixture::{connect, failures, go, lasting, millis, plan, requests};
 
 #[test]
-fn a_refused_port_is_told_before_the_run() {
+fn a_refused_port_is_reported_before_the_run() {
     let url = format!("http://{}/", refused_address());
     let error = check_reachable(&plan(&url)).unwrap_err();
     let RunError::Unreachable { endpoint, failure } = &error else {
@@ -166,7 +166,7 @@ fn what_ends_within_the_grace_is_counted() {
 }
 
 #[test]
-fn a_name_without_an_address_is_told_as_such() {
+fn a_name_without_an_address_is_reported_as_such() {
     let server = NameServer::builder().start();
     let plan = RunPlan {
         connect: connect(ConnectOptions {

@@ -1,4 +1,4 @@
-//! A plan with defaults, and a run of it with everything it told.
+//! A plan with defaults, and a run of it with everything it reported.
 
 use std::sync::Arc;
 use std::time::Duration;

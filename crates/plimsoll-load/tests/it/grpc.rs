@@ -65,7 +65,7 @@ fn answered(
     summary
 }
 
-/// The only status that all calls ended with, and what was said to it.
+/// The only status that all calls ended with, and its message.
 fn only_status(summary: &RunSummary) -> (&'static str, Option<&str>) {
     let grpc = summary.grpc.as_ref().unwrap();
     let [counted] = grpc.statuses.as_slice() else {
@@ -97,7 +97,7 @@ fn messages_of_a_stream_are_counted() {
 #[test]
 fn other_statuses_are_errors_by_name() {
     let half = &frame(&[b"answer"]).unwrap()[..7];
-    for (head, content, trailers, name, said) in [
+    for (head, content, trailers, name, message) in [
         (
             GRPC,
             b"".as_slice(),
@@ -119,7 +119,7 @@ fn other_statuses_are_errors_by_name() {
         (GRPC, b"", &[("grpc-status", "bad")], "UNKNOWN", None),
     ] {
         let summary = answered(false, 200, head, content, trailers);
-        assert_eq!(only_status(&summary), (name, said));
+        assert_eq!(only_status(&summary), (name, message));
         assert_eq!(summary.counts.ok, 10);
         assert_eq!(summary.counts.failed_status, 10);
     }
@@ -205,7 +205,7 @@ fn what_is_no_answer_fails_by_name() {
 }
 
 #[test]
-fn calls_are_told_apart_by_their_status() {
+fn calls_are_distinguished_by_their_status() {
     let origin = Http2Origin::builder()
         .answer(|_, number| Http2Answer::Parts {
             status: 200,

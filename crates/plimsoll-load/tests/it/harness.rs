@@ -79,7 +79,7 @@ fn a_worker_keeps_its_connection_or_opens_one_for_each_check() {
 }
 
 #[test]
-fn a_port_that_refuses_is_counted_by_name_and_not_asked_without_pause() {
+fn a_port_that_refuses_is_counted_by_name_and_not_requested_without_pause() {
     let url = format!("http://{}/", refused_address());
     for (is_http2, connections) in [
         (false, LoadtestConnections::Kept),
@@ -115,7 +115,7 @@ fn what_is_under_way_when_the_grace_ends_is_aborted() {
 }
 
 #[test]
-fn an_interrupt_ends_it_and_the_state_is_told_until_then() {
+fn an_interrupt_ends_it_and_the_state_is_reported_until_then() {
     let origin = Origin::hello();
     let mut plan = plan(
         vec![check(&origin.url("/"), false)],

@@ -327,7 +327,7 @@ fn requests_that_were_not_looked_at_are_made_again() {
 }
 
 #[test]
-fn a_server_that_leaves_every_time_is_told_as_such() {
+fn a_server_that_leaves_every_time_is_reported_as_such() {
     let origin = Http2Origin::builder()
         .raw(|_| {
             Some(
@@ -352,7 +352,7 @@ fn a_server_that_leaves_every_time_is_told_as_such() {
 }
 
 #[test]
-fn refused_and_reset_streams_are_told_apart_and_the_connection_goes_on() {
+fn refused_and_reset_streams_are_distinguished_and_the_connection_goes_on() {
     let origin = Http2Origin::builder()
         .answer(|_, number| match number % 5 {
             0 => Http2Answer::Reset(7),
@@ -412,7 +412,7 @@ fn a_silent_stream_times_out_and_the_others_go_on() {
 }
 
 #[test]
-fn a_server_of_http1_is_told_at_once_and_in_a_run() {
+fn a_server_of_http1_is_reported_at_once_and_in_a_run() {
     let origin = Origin::hello();
     let plan = http2(&origin.url("/"));
     let error = check_reachable(&plan).unwrap_err();

@@ -212,8 +212,8 @@ fn requests_are_made_from_templates() {
     assert_eq!(summary.counts.ok, 10);
     for user in ["ann", "bob"] {
         let head = format!("GET https://127.0.0.1/{user}");
-        let asked = origin.heads().into_iter().filter(|asked| *asked == head);
-        assert_eq!(asked.count(), 5, "{:?}", origin.heads());
+        let heads = origin.heads().into_iter().filter(|heads| *heads == head);
+        assert_eq!(heads.count(), 5, "{:?}", origin.heads());
     }
 }
 
@@ -377,7 +377,7 @@ fn what_is_under_way_at_the_end_is_aborted() {
 }
 
 #[test]
-fn the_payload_of_datagrams_is_what_was_asked_for() {
+fn the_payload_of_datagrams_is_what_was_requested() {
     let origin = answering(|_, _| Http3Answer::Content(200, vec![b'a'; 50_000]));
     let quic = QuicOptions {
         udp_payload: Some(1250),
@@ -397,7 +397,7 @@ fn the_payload_of_datagrams_is_what_was_asked_for() {
 }
 
 #[test]
-fn requests_leave_early_only_if_asked_to() {
+fn requests_leave_early_only_if_requested_to() {
     for (early_data, expected) in [(false, 0..=0), (true, 1..=19)] {
         let origin = answering(|_, _| Http3Answer::GoAway);
         let quic = QuicOptions {
@@ -509,7 +509,7 @@ fn a_server_without_http3_says_so() {
 }
 
 #[test]
-fn nobody_there_is_a_timeout() {
+fn no_reader_there_is_a_timeout() {
     let plan = http3(&format!("https://{}/", refused_address()));
     let options = ConnectOptions {
         timeout: Some(millis(200)),

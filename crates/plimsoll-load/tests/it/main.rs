@@ -8,6 +8,8 @@ mod closed;
 
 mod open;
 
+mod scenarios;
+
 mod counts;
 
 mod faults;

@@ -158,7 +158,7 @@ fn arrivals_are_dropped_where_nothing_is_free() {
 }
 
 #[test]
-fn a_silent_origin_leaves_arrivals_missed_and_no_more_connections_than_asked_for() {
+fn a_silent_origin_leaves_arrivals_missed_and_no_more_connections_than_requested() {
     let origin = Origin::silent();
     let summary = go(&RunPlan {
         pacing: open(1_000.0, Spacing::Even, OnFull::Queue),
@@ -177,7 +177,7 @@ fn a_silent_origin_leaves_arrivals_missed_and_no_more_connections_than_asked_for
 }
 
 #[test]
-fn nothing_is_forgotten_when_nobody_waits() {
+fn nothing_is_forgotten_when_no_reader_waits() {
     // Without grace, what is handed out in the last moment has no time to begin.
     for (on_full, connections) in [(OnFull::Queue, 400), (OnFull::Drop, 400), (OnFull::Drop, 3)] {
         let origin = Origin::hello();

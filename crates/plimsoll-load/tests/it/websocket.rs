@@ -92,7 +92,7 @@ fn messages_of_every_length_come_back() {
 }
 
 #[test]
-fn parts_and_surplus_are_told_apart() {
+fn parts_and_surplus_are_distinguished() {
     let origin = WebSocketOrigin::answering(|_| WebSocketAnswer::EchoInParts);
     let summary = go(&websocket(&origin));
     assert_eq!(summary.counts.ok, 10);
@@ -179,7 +179,7 @@ fn handshakes_that_fail_have_names() {
 }
 
 #[test]
-fn a_server_without_websockets_is_told_at_once() {
+fn a_server_without_websockets_is_reported_at_once() {
     let origin = Origin::hello();
     let error = check_reachable(&at(&origin.url("/"), b"x")).unwrap_err();
     let RunError::Unreachable { endpoint, failure } = error else {

@@ -63,7 +63,7 @@ fn failures_of_the_warm_up_are_in_no_figure() {
 #[test]
 fn seconds_of_the_warm_up_are_marked() {
     let origin = Origin::hello();
-    let mut told = Vec::new();
+    let mut ticks = Vec::new();
     let summary = watched(
         &RunPlan {
             pacing: open(100.0, Spacing::Even, OnFull::Queue),
@@ -75,17 +75,17 @@ fn seconds_of_the_warm_up_are_marked() {
         },
         Observation::default(),
         &Arc::default(),
-        &mut |tick| told.push(tick.clone()),
+        &mut |tick| ticks.push(tick.clone()),
     );
-    assert_eq!(told, summary.ticks);
-    let marks: Vec<_> = told.iter().map(|tick| tick.warm_up).collect();
+    assert_eq!(ticks, summary.ticks);
+    let marks: Vec<_> = ticks.iter().map(|tick| tick.warm_up).collect();
     assert_eq!(marks, [true, false, false]);
-    let end = told.last().unwrap().at;
+    let end = ticks.last().unwrap().at;
     assert!(end >= millis(2_490), "{end:?}");
-    assert_eq!(told.iter().map(|tick| tick.ok).sum::<u64>(), 250);
+    assert_eq!(ticks.iter().map(|tick| tick.ok).sum::<u64>(), 250);
 }
 
-/// Interrupts the run as often as `times` says, once `origin` has been asked.
+/// Interrupts the run as often as `times` says, once `origin` has got a request.
 fn interrupted(plan: &RunPlan, origin: &Origin, times: usize) -> plimsoll_model::RunSummary {
     let interrupt = Arc::<Interrupt>::default();
     std::thread::scope(|scope| {
@@ -127,7 +127,7 @@ fn an_interrupt_ends_a_long_run_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_breached_threshold_ends_the_run_and_nobody_interrupted_it() {
+fn a_breached_threshold_ends_the_run_and_no_reader_interrupted_it() {
     let origin = Origin::hello();
     let thresholds = [
         "http_req_duration:min<1ns abort",

@@ -11,7 +11,7 @@ use plimsoll_server::{Request, Response, ResponseBody};
 use serde_json::{Value, json};
 
 use super::document;
-use crate::asked::{Pairs, pairs, values};
+use crate::request::{Pairs, pairs, values};
 
 /// A request.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Call {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct AdminResponse {
     status: StatusCode,
     content: Option<Value>,
     allow: Option<&'static str>,
@@ -53,16 +53,16 @@ impl Call {
     }
 
     /// Its content as text.
-    pub(crate) fn text(&self) -> Result<&str, Said> {
+    pub(crate) fn text(&self) -> Result<&str, AdminResponse> {
         std::str::from_utf8(&self.content)
-            .map_err(|_| Said::error(StatusCode::BAD_REQUEST, "the content is not UTF-8"))
+            .map_err(|_| AdminResponse::error(StatusCode::BAD_REQUEST, "the content is not UTF-8"))
     }
 
     /// Its content as JSON.
-    pub(crate) fn json(&self) -> Result<Value, Said> {
+    pub(crate) fn json(&self) -> Result<Value, AdminResponse> {
         serde_json::from_slice(&self.content).map_err(|error| {
             let text = format!("the content is no JSON: {error}");
-            Said::error(StatusCode::BAD_REQUEST, &text)
+            AdminResponse::error(StatusCode::BAD_REQUEST, &text)
         })
     }
 
@@ -72,31 +72,31 @@ impl Call {
     }
 
     /// The value of a parameter that is a whole number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Said> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, AdminResponse> {
         let Some(text) = self.parameter(name) else {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {
             let text = format!("`{name}` must be a whole number");
-            Said::error(StatusCode::BAD_REQUEST, &text)
+            AdminResponse::error(StatusCode::BAD_REQUEST, &text)
         })
     }
 
     /// The value of a parameter that is true or false.
-    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Said> {
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, AdminResponse> {
         match self.parameter(name) {
             None => Ok(None),
             Some("true" | "") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(_) => {
                 let text = format!("`{name}` must be true or false");
-                Err(Said::error(StatusCode::BAD_REQUEST, &text))
+                Err(AdminResponse::error(StatusCode::BAD_REQUEST, &text))
             }
         }
     }
 }
 
-impl Said {
+impl AdminResponse {
     /// A document of the API.
     pub(crate) fn fields(fields: Value) -> Self {
         Self::json(StatusCode::OK, document(fields))
@@ -194,7 +194,7 @@ impl Said {
     }
 }
 
-/// What was said, whether or not it could be done.
-pub(crate) fn either(said: Result<Said, Said>) -> Said {
-    said.unwrap_or_else(|said| said)
+/// What was response, whether or not it could be done.
+pub(crate) fn either(response: Result<AdminResponse, AdminResponse>) -> AdminResponse {
+    response.unwrap_or_else(|response| response)
 }

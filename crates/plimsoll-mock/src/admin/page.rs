@@ -1,4 +1,4 @@
-//! The page of a mock: what is asked, why it is answered so, and rules to be changed and tried.
+//! The page of a mock: its requests, why each was answered as it was, and rules to change and try.
 //!
 //! One document without anything from elsewhere. It asks the admin API like everybody, so what is secret is not in it.
 
@@ -12,6 +12,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use plimsoll_model::look::STYLE as LOOK;
 use plimsoll_server::{Answer, Request, Response, ResponseBody};
 use sha2::{Digest, Sha256};
 
@@ -29,15 +30,16 @@ struct Page {
 }
 
 static PAGE: LazyLock<Page> = LazyLock::new(|| {
+    let style = format!("{LOOK}{STYLE}");
     let html = HTML
-        .replace("{{STYLE}}", STYLE)
+        .replace("{{STYLE}}", &style)
         .replace("{{SCRIPT}}", SCRIPT);
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     // Only this style and this script (W3C Content Security Policy, level 3).
     let policy = format!(
         "default-src 'none'; connect-src 'self'; style-src {}; script-src {}; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'",
-        hash(STYLE),
+        hash(&style),
         hash(SCRIPT)
     );
     Page {

@@ -8,24 +8,24 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::AdminOfMock;
-use super::call::{Call, Said, either};
+use super::call::{AdminResponse, Call, either};
 use super::rules::shown_findings;
 use crate::condition::Condition;
 use crate::journal::{AnsweredBy, Entry, Journal};
 use crate::nearness::{findings, near_misses};
 use crate::plan::MockPlan;
 
-/// Requests that are listed unless asked otherwise.
+/// Requests that are listed by default.
 const USUAL: u64 = 100;
 
-/// Rules that are told to have come near, unless asked otherwise.
+/// Near misses that are listed by default.
 const NEAR: u64 = 3;
 
-/// Requests whose near misses are told at once.
+/// Unmatched requests whose near misses are listed at once.
 const MOST_UNMATCHED: usize = 20;
 
 impl AdminOfMock {
-    pub(super) fn requests(&self, call: &Call) -> Said {
+    pub(super) fn requests(&self, call: &Call) -> AdminResponse {
         match call.method.as_str() {
             "GET" | "HEAD" => either(self.list_requests(call)),
             "DELETE" => match self.shared.journal() {
@@ -33,10 +33,10 @@ impl AdminOfMock {
                 Some(journal) => {
                     journal.clear();
                     self.forget_hits();
-                    Said::done()
+                    AdminResponse::done()
                 }
             },
-            _ => Said::not_allowed("GET, DELETE"),
+            _ => AdminResponse::not_allowed("GET, DELETE"),
         }
     }
 
@@ -48,7 +48,7 @@ impl AdminOfMock {
         }
     }
 
-    fn list_requests(&self, call: &Call) -> Result<Said, Said> {
+    fn list_requests(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let limit = call.number("limit")?.unwrap_or(USUAL);
         let since = call.number("since")?.unwrap_or(0);
         let unmatched = call.flag("unmatched")?;
@@ -62,7 +62,11 @@ impl AdminOfMock {
     }
 
     /// The last ones that are wanted, the latest first.
-    fn listed(&self, limit: u64, is_wanted: impl Fn(&Entry) -> bool) -> Result<Said, Said> {
+    fn listed(
+        &self,
+        limit: u64,
+        is_wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<AdminResponse, AdminResponse> {
         let journal = self.journal()?;
         let plan = self.shared.plan().1;
         let (entries, dropped) = journal.entries();
@@ -74,16 +78,16 @@ impl AdminOfMock {
                 shown.push(self::shown(entry, &plan));
             }
         }
-        Ok(Said::fields(json!({
+        Ok(AdminResponse::fields(json!({
             "requests": shown,
             "count": count,
             "dropped": dropped,
         })))
     }
 
-    pub(super) fn find_requests(&self, call: &Call) -> Said {
+    pub(super) fn find_requests(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         either(self.wanted(call).and_then(|conditions| {
             let limit = call.number("limit")?.unwrap_or(USUAL);
@@ -91,46 +95,49 @@ impl AdminOfMock {
         }))
     }
 
-    pub(super) fn count_requests(&self, call: &Call) -> Said {
+    pub(super) fn count_requests(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         either(self.wanted(call).and_then(|conditions| {
             let (entries, dropped) = self.journal()?.entries();
             let met = entries.iter().filter(|entry| are_met(&conditions, entry));
             let fields = json!({ "count": met.count(), "dropped": dropped });
-            Ok(Said::fields(fields))
+            Ok(AdminResponse::fields(fields))
         }))
     }
 
     /// The conditions of a call; without any, every request meets them.
-    fn wanted(&self, call: &Call) -> Result<Vec<Condition>, Said> {
+    fn wanted(&self, call: &Call) -> Result<Vec<Condition>, AdminResponse> {
         if call.content.is_empty() {
             return Ok(Vec::new());
         }
         let json = call.json()?;
         let place = self.shared.look(|_, layers| layers.place());
-        place
-            .conditions(&json)
-            .map_err(|problems| Said::problems("the conditions have mistakes", &problems, false))
+        place.conditions(&json).map_err(|problems| {
+            AdminResponse::problems("the conditions have mistakes", &problems, false)
+        })
     }
 
-    pub(super) fn request(&self, call: &Call, number: &str) -> Said {
+    pub(super) fn request(&self, call: &Call, number: &str) -> AdminResponse {
         either(self.one_request(call, number))
     }
 
-    fn one_request(&self, call: &Call, number: &str) -> Result<Said, Said> {
+    fn one_request(&self, call: &Call, number: &str) -> Result<AdminResponse, AdminResponse> {
         let journal = self.journal()?;
         let missing = || {
             let text = format!("there is no request {number}, or not any more");
-            Said::error(StatusCode::NOT_FOUND, &text)
+            AdminResponse::error(StatusCode::NOT_FOUND, &text)
         };
         let parsed = number.parse().map_err(|_| missing())?;
         if call.method == "DELETE" {
-            return journal.remove(parsed).then(Said::done).ok_or_else(missing);
+            return journal
+                .remove(parsed)
+                .then(AdminResponse::done)
+                .ok_or_else(missing);
         }
         if !["GET", "HEAD"].contains(&call.method.as_str()) {
-            return Ok(Said::not_allowed("GET, DELETE"));
+            return Ok(AdminResponse::not_allowed("GET, DELETE"));
         }
         let entry = journal.entry(parsed).ok_or_else(missing)?;
         let plan = self.shared.plan().1;
@@ -148,7 +155,7 @@ impl AdminOfMock {
                 .sets
                 .iter()
                 .find(|set| set.rules().iter().any(|it| Arc::ptr_eq(it, rule)));
-            let findings = set.map(|set| findings(set, rule, &entry.asked()));
+            let findings = set.map(|set| findings(set, rule, &entry.view()));
             shown["conditions"] = findings.map_or(Value::Null, |it| shown_findings(&it));
         }
         if let Some(session) = entry.session() {
@@ -157,17 +164,17 @@ impl AdminOfMock {
         if entry.is_unmatched() {
             shown["near_misses"] = near(&entry, &plan, NEAR);
         }
-        Ok(Said::fields(json!({ "request": shown })))
+        Ok(AdminResponse::fields(json!({ "request": shown })))
     }
 
-    pub(super) fn near_misses(&self, call: &Call) -> Said {
+    pub(super) fn near_misses(&self, call: &Call) -> AdminResponse {
         if !["GET", "HEAD"].contains(&call.method.as_str()) {
-            return Said::not_allowed("GET");
+            return AdminResponse::not_allowed("GET");
         }
         either(self.all_near_misses(call))
     }
 
-    fn all_near_misses(&self, call: &Call) -> Result<Said, Said> {
+    fn all_near_misses(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let limit = call.number("limit")?.unwrap_or(NEAR);
         let (entries, dropped) = self.journal()?.entries();
         let plan = self.shared.plan().1;
@@ -178,38 +185,38 @@ impl AdminOfMock {
             shown
         });
         let requests: Vec<_> = requests.collect();
-        Ok(Said::fields(json!({
+        Ok(AdminResponse::fields(json!({
             "requests": requests,
             "dropped": dropped,
         })))
     }
 
-    pub(super) fn journal(&self) -> Result<&Arc<Journal>, Said> {
+    pub(super) fn journal(&self) -> Result<&Arc<Journal>, AdminResponse> {
         self.shared.journal().ok_or_else(no_journal)
     }
 }
 
-fn no_journal() -> Said {
+fn no_journal() -> AdminResponse {
     let text = "requests are not kept: `journal` of the mock is 0";
-    Said::error(StatusCode::CONFLICT, text)
+    AdminResponse::error(StatusCode::CONFLICT, text)
 }
 
 pub(super) fn are_met(conditions: &[Condition], entry: &Entry) -> bool {
-    let asked = entry.asked();
-    conditions.iter().all(|it| it.is_met_by(&asked))
+    let request = entry.view();
+    conditions.iter().all(|it| it.is_met_by(&request))
 }
 
 /// The rules that came nearest to a request.
 fn near(entry: &Entry, plan: &MockPlan, limit: u64) -> Value {
-    let asked = entry.asked();
+    let request = entry.view();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let misses = near_misses(plan, &asked, limit);
+    let misses = near_misses(plan, &request, limit);
     let shown = misses.iter().map(|miss| {
         json!({
             "rule": miss.rule.key,
             "file": miss.set.file.display().to_string(),
             "distance": (miss.distance * 1000.0).round() / 1000.0,
-            "conditions": shown_findings(&findings(miss.set, miss.rule, &asked)),
+            "conditions": shown_findings(&findings(miss.set, miss.rule, &request)),
         })
     });
     shown.collect()
@@ -251,7 +258,7 @@ fn answered_by(entry: &Entry, plan: &MockPlan) -> Value {
         AnsweredBy::Folder if entry.is_unmatched() => Value::Null,
         AnsweredBy::Folder => {
             let folder = plan.folder.as_ref();
-            let file = folder.and_then(|folder| folder.find(&entry.asked().path));
+            let file = folder.and_then(|folder| folder.find(&entry.view().path));
             json!({ "file": file.map(|file| file.display().to_string()) })
         }
     }

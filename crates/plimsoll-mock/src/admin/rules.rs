@@ -7,43 +7,44 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::AdminOfMock;
-use super::call::{Call, Said, either};
+use super::call::{AdminResponse, Call, either};
 use crate::explain::shown as shown_reply;
 use crate::layers::{ChangeError, Layers, RUN_TIME};
 use crate::nearness::Finding;
 use crate::plan::MockPlan;
 use crate::rules::{Rule, RuleSet};
 
-/// Rules that are listed unless asked otherwise.
+/// Rules that are listed by default.
 const USUAL: u64 = 1000;
 
 impl AdminOfMock {
-    pub(super) fn rules(&self, call: &Call) -> Said {
+    pub(super) fn rules(&self, call: &Call) -> AdminResponse {
         match call.method.as_str() {
             "GET" | "HEAD" => either(self.list_rules(call)),
             "POST" => either(self.add_rules(call)),
-            _ => Said::not_allowed("GET, POST"),
+            _ => AdminResponse::not_allowed("GET, POST"),
         }
     }
 
-    fn list_rules(&self, call: &Call) -> Result<Said, Said> {
+    fn list_rules(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let limit = number(call.number("limit")?.unwrap_or(USUAL));
         let offset = number(call.number("offset")?.unwrap_or(0));
         Ok(self.shared.look(|plan, layers| {
             let rules: Vec<_> = all(plan).skip(offset).take(limit).collect();
             let shown = rules.iter().map(|(set, rule)| shown(set, rule, layers));
-            Said::fields(json!({
+            AdminResponse::fields(json!({
                 "rules": shown.collect::<Vec<_>>(),
                 "count": all(plan).count(),
             }))
         }))
     }
 
-    fn add_rules(&self, call: &Call) -> Result<Said, Said> {
+    fn add_rules(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let place = self.shared.look(|_, layers| layers.place());
-        let wrong =
-            |problems: Vec<_>| Said::problems("the rule has mistakes", &problems, call.is_toml());
+        let wrong = |problems: Vec<_>| {
+            AdminResponse::problems("the rule has mistakes", &problems, call.is_toml())
+        };
         let rules = if call.is_toml() {
             place.rules_of_toml(call.text()?).map_err(wrong)?
         } else {
@@ -53,16 +54,16 @@ impl AdminOfMock {
         let keys = added.map_err(|error| refused(&error))?;
         let first = keys.first().cloned().unwrap_or_default();
         let first = utf8_percent_encode(&first, NON_ALPHANUMERIC).to_string();
-        Ok(Said::fields(json!({ "added": keys })).created(format!("rules/{first}")))
+        Ok(AdminResponse::fields(json!({ "added": keys })).created(format!("rules/{first}")))
     }
 
-    pub(super) fn rule(&self, call: &Call, key: &str) -> Said {
+    pub(super) fn rule(&self, call: &Call, key: &str) -> AdminResponse {
         match call.method.as_str() {
             "GET" | "HEAD" => {
                 self.shared.look(
                     |plan, layers| match all(plan).find(|(_, rule)| rule.key == key) {
                         Some((set, rule)) => {
-                            Said::fields(json!({ "rule": shown(set, rule, layers) }))
+                            AdminResponse::fields(json!({ "rule": shown(set, rule, layers) }))
                         }
                         None => refused(&ChangeError::Unknown(key.to_owned())),
                     },
@@ -70,22 +71,22 @@ impl AdminOfMock {
             }
             "PUT" => either(call.json().map(|json| {
                 let changed = self.shared.change(|layers| layers.change(key, &json));
-                changed.map_or_else(|error| refused(&error), |()| Said::done())
+                changed.map_or_else(|error| refused(&error), |()| AdminResponse::done())
             })),
             "DELETE" => {
                 let removed = self.shared.change(|layers| layers.remove(key));
-                removed.map_or_else(|error| refused(&error), |()| Said::done())
+                removed.map_or_else(|error| refused(&error), |()| AdminResponse::done())
             }
-            _ => Said::not_allowed("GET, PUT, DELETE"),
+            _ => AdminResponse::not_allowed("GET, PUT, DELETE"),
         }
     }
 
-    pub(super) fn reset_rules(&self, call: &Call) -> Said {
+    pub(super) fn reset_rules(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         self.shared.change(Layers::reset);
-        Said::done()
+        AdminResponse::done()
     }
 }
 
@@ -94,13 +95,13 @@ fn all(plan: &MockPlan) -> impl Iterator<Item = (&RuleSet, &Rule)> {
     sets.flat_map(|set| set.rules().iter().map(move |rule| (&**set, &**rule)))
 }
 
-pub(super) fn refused(error: &ChangeError) -> Said {
+pub(super) fn refused(error: &ChangeError) -> AdminResponse {
     let text = error.to_string();
     match error {
-        ChangeError::Unknown(_) => Said::error(StatusCode::NOT_FOUND, &text),
-        ChangeError::Taken(_) => Said::error(StatusCode::CONFLICT, &text),
-        ChangeError::Full => Said::error(StatusCode::INSUFFICIENT_STORAGE, &text),
-        ChangeError::Wrong(problems) => Said::problems(&text, problems, false),
+        ChangeError::Unknown(_) => AdminResponse::error(StatusCode::NOT_FOUND, &text),
+        ChangeError::Taken(_) => AdminResponse::error(StatusCode::CONFLICT, &text),
+        ChangeError::Full => AdminResponse::error(StatusCode::INSUFFICIENT_STORAGE, &text),
+        ChangeError::Wrong(problems) => AdminResponse::problems(&text, problems, false),
     }
 }
 

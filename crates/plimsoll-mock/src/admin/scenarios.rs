@@ -1,4 +1,4 @@
-//! Scenarios: their states, told and set.
+//! Scenarios: reads and sets their states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::AdminOfMock;
-use super::call::{Call, Said, either};
+use super::call::{AdminResponse, Call, either};
 use crate::condition::Condition;
 use crate::plan::MockPlan;
 use crate::states::{STARTED, Session};
@@ -26,7 +26,7 @@ pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
     let mut all = BTreeMap::<String, Known>::new();
     let begun = STARTED.to_owned();
     for rule in plan.sets.iter().flat_map(|set| set.rules()) {
-        let asked = rule
+        let request = rule
             .conditions
             .iter()
             .filter_map(|condition| match condition {
@@ -35,7 +35,7 @@ pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
             });
         let gone = rule.next.iter().map(|(scenario, _, to)| (scenario, to));
         let own = rule.scenario.iter().map(|scenario| (scenario, &begun));
-        for (scenario, state) in asked.chain(gone).chain(own) {
+        for (scenario, state) in request.chain(gone).chain(own) {
             let known = all.entry(scenario.name.clone()).or_insert_with(|| Known {
                 session: scenario.session.clone(),
                 states: BTreeSet::from([STARTED.to_owned()]),
@@ -47,46 +47,53 @@ pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
 }
 
 impl AdminOfMock {
-    pub(super) fn scenarios(&self, call: &Call) -> Said {
+    pub(super) fn scenarios(&self, call: &Call) -> AdminResponse {
         if !["GET", "HEAD"].contains(&call.method.as_str()) {
-            return Said::not_allowed("GET");
+            return AdminResponse::not_allowed("GET");
         }
         let plan = self.shared.plan().1;
         let all = known(&plan);
         let shown = all.iter().map(|(name, known)| shown(name, known, &plan));
-        Said::fields(json!({ "scenarios": shown.collect::<Vec<_>>() }))
+        AdminResponse::fields(json!({ "scenarios": shown.collect::<Vec<_>>() }))
     }
 
-    pub(super) fn reset_scenarios(&self, call: &Call) -> Said {
+    pub(super) fn reset_scenarios(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         self.shared.plan().1.states.reset();
-        Said::done()
+        AdminResponse::done()
     }
 
-    pub(super) fn scenario(&self, call: &Call, name: &str) -> Said {
+    pub(super) fn scenario(&self, call: &Call, name: &str) -> AdminResponse {
         let plan = self.shared.plan().1;
         let all = known(&plan);
         let Some(known) = all.get(name) else {
             let text = format!("no rule is of a scenario `{name}`");
-            return Said::error(StatusCode::NOT_FOUND, &text);
+            return AdminResponse::error(StatusCode::NOT_FOUND, &text);
         };
         match call.method.as_str() {
-            "GET" | "HEAD" => Said::fields(json!({ "scenario": shown(name, known, &plan) })),
+            "GET" | "HEAD" => {
+                AdminResponse::fields(json!({ "scenario": shown(name, known, &plan) }))
+            }
             "PUT" => either(put(call, name, known, &plan)),
             "DELETE" => {
                 plan.states.reset_one(name);
-                Said::done()
+                AdminResponse::done()
             }
-            _ => Said::not_allowed("GET, PUT, DELETE"),
+            _ => AdminResponse::not_allowed("GET, PUT, DELETE"),
         }
     }
 }
 
-fn put(call: &Call, name: &str, known: &Known, plan: &MockPlan) -> Result<Said, Said> {
+fn put(
+    call: &Call,
+    name: &str,
+    known: &Known,
+    plan: &MockPlan,
+) -> Result<AdminResponse, AdminResponse> {
     let json = call.json()?;
-    let wrong = |text: &str| Said::error(StatusCode::UNPROCESSABLE_ENTITY, text);
+    let wrong = |text: &str| AdminResponse::error(StatusCode::UNPROCESSABLE_ENTITY, text);
     let Some(state) = json.get("state").and_then(Value::as_str) else {
         return Err(wrong("`state` is missing: the state that it goes to"));
     };
@@ -103,18 +110,21 @@ fn put(call: &Call, name: &str, known: &Known, plan: &MockPlan) -> Result<Said, 
         (Session::All, None) => "",
         (Session::All, Some(_)) => {
             return Err(wrong(
-                "the scenario does not tell clients apart, so there is no `client`",
+                "the scenario does not distinguish clients, so there is no `client`",
             ));
         }
         (session, None) => {
-            let text = format!("the scenario tells clients apart by {session}: give the `client`");
+            let text =
+                format!("the scenario distinguishes clients by {session}: give the `client`");
             return Err(wrong(&text));
         }
         (_, Some(client)) => client,
     };
     let put = plan.states.put(name, client, state);
-    put.map_err(|error| Said::error(StatusCode::INSUFFICIENT_STORAGE, &error.to_string()))?;
-    Ok(Said::done())
+    put.map_err(|error| {
+        AdminResponse::error(StatusCode::INSUFFICIENT_STORAGE, &error.to_string())
+    })?;
+    Ok(AdminResponse::done())
 }
 
 fn shown(name: &str, known: &Known, plan: &MockPlan) -> Value {

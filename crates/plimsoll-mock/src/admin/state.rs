@@ -4,14 +4,14 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::AdminOfMock;
-use super::call::{Call, Said, either};
-use crate::asked::KeptRequest;
+use super::call::{AdminResponse, Call, either};
 use crate::layers::Layers;
+use crate::request::KeptRequest;
 
 impl AdminOfMock {
-    pub(super) fn status(&self, call: &Call) -> Said {
+    pub(super) fn status(&self, call: &Call) -> AdminResponse {
         if !["GET", "HEAD"].contains(&call.method.as_str()) {
-            return Said::not_allowed("GET");
+            return AdminResponse::not_allowed("GET");
         }
         let plan = self.shared.plan().1;
         let rules: usize = plan.sets.iter().map(|set| set.rules().len()).sum();
@@ -21,7 +21,7 @@ impl AdminOfMock {
         });
         let (sessions, store) = (plan.states.usage(), plan.states.store.usage());
         let files = plan.files.iter().map(|file| file.display().to_string());
-        Said::fields(json!({
+        AdminResponse::fields(json!({
             "files": files.collect::<Vec<_>>(),
             "folder": plan.folder.as_ref().map(|folder| folder.root().display().to_string()),
             "rules": rules,
@@ -32,15 +32,15 @@ impl AdminOfMock {
         }))
     }
 
-    pub(super) fn reset(&self, call: &Call) -> Said {
+    pub(super) fn reset(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         self.reset_everything()
     }
 
     /// Requests, rules, scenarios and collections are as in the beginning.
-    pub(super) fn reset_everything(&self) -> Said {
+    pub(super) fn reset_everything(&self) -> AdminResponse {
         self.shared.change(Layers::reset);
         let plan = self.shared.plan().1;
         plan.states.reset();
@@ -51,9 +51,9 @@ impl AdminOfMock {
         self.reload_collections()
     }
 
-    pub(super) fn collections(&self, call: &Call) -> Said {
+    pub(super) fn collections(&self, call: &Call) -> AdminResponse {
         if !["GET", "HEAD"].contains(&call.method.as_str()) {
-            return Said::not_allowed("GET");
+            return AdminResponse::not_allowed("GET");
         }
         let plan = self.shared.plan().1;
         let shown = plan.collections.iter().map(|collection| {
@@ -66,17 +66,17 @@ impl AdminOfMock {
                 "refused": collection.refused(),
             })
         });
-        Said::fields(json!({ "collections": shown.collect::<Vec<_>>() }))
+        AdminResponse::fields(json!({ "collections": shown.collect::<Vec<_>>() }))
     }
 
-    pub(super) fn reset_collections(&self, call: &Call) -> Said {
+    pub(super) fn reset_collections(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         self.reload_collections()
     }
 
-    fn reload_collections(&self) -> Said {
+    fn reload_collections(&self) -> AdminResponse {
         let plan = self.shared.plan().1;
         let reset = plan.collections.iter().map(|collection| {
             let reset = collection.reset();
@@ -84,29 +84,29 @@ impl AdminOfMock {
         });
         let failed: Vec<_> = reset.filter_map(Result::err).collect();
         if failed.is_empty() {
-            return Said::done();
+            return AdminResponse::done();
         }
         let text = format!("not all is as it was: {}", failed.join("; "));
-        Said::error(StatusCode::INTERNAL_SERVER_ERROR, &text)
+        AdminResponse::error(StatusCode::INTERNAL_SERVER_ERROR, &text)
     }
 
-    /// What would answer a request that nobody has sent.
-    pub(super) fn try_match(&self, call: &Call) -> Said {
+    /// What would answer a described request.
+    pub(super) fn try_match(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
-            return Said::not_allowed("POST");
+            return AdminResponse::not_allowed("POST");
         }
         either(call.json().and_then(|json| {
             let request = request(&json)?;
             let plan = self.shared.plan().1;
-            let explanation = plan.explain(&request.asked());
-            Ok(Said::json(StatusCode::OK, explanation.document()))
+            let explanation = plan.explain(&request.view());
+            Ok(AdminResponse::json(StatusCode::OK, explanation.document()))
         }))
     }
 }
 
 /// `{ method, path, headers, body }`
-fn request(json: &Value) -> Result<KeptRequest, Said> {
-    let wrong = |text: &str| Said::error(StatusCode::UNPROCESSABLE_ENTITY, text);
+fn request(json: &Value) -> Result<KeptRequest, AdminResponse> {
+    let wrong = |text: &str| AdminResponse::error(StatusCode::UNPROCESSABLE_ENTITY, text);
     let text = |name: &str| match json.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),

@@ -26,7 +26,7 @@ pub(super) type Object = Map<String, Value>;
 /// The objects of one file.
 #[derive(Debug)]
 pub(super) struct Database {
-    /// The key that tells objects from each other.
+    /// The key that identifies objects.
     pub(super) id: String,
     pub(super) most_bytes: u64,
     /// Changes that were refused because there was no room.
@@ -53,7 +53,7 @@ pub(super) struct Tables {
 pub(super) enum Table {
     /// An array of them.
     List(Arc<Vec<Arc<Object>>>),
-    /// One, which has no name of its own.
+    /// One, without a name.
     Single(Arc<Object>),
 }
 
@@ -71,7 +71,7 @@ pub enum CollectionError {
     /// It is no JSON, or neither an array nor an object of arrays.
     #[error("must be an array of objects, or an object of such arrays: {0}")]
     Array(String),
-    /// An object without the key that tells it from others, or with another one's.
+    /// An object without its identifying key, or with the value of another one.
     #[error("object {0} of {1} has no `{2}` of its own")]
     Id(usize, String, String),
     /// There is more than the budget.
@@ -143,7 +143,7 @@ impl Database {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for an object of so many bytes in place of one of `before`; fails if there is none.
+    /// Makes room for an object of so many bytes in place of one of `before`; fails if there is no room.
     pub(super) fn reserve(&self, tables: &mut Tables, before: u64, after: u64) -> Result<(), Full> {
         let bytes = (tables.bytes - before).saturating_add(after);
         if after > before && bytes > self.most_bytes {
@@ -265,7 +265,7 @@ impl Serialize for Table {
     }
 }
 
-/// The objects of an array, each of which has a name of its own.
+/// The objects of an array, each with a unique key.
 fn objects(name: &str, id: &str, list: Vec<Value>) -> Result<Vec<Arc<Object>>, CollectionError> {
     if list.len() > MOST_OBJECTS {
         return Err(CollectionError::Objects(name.to_owned()));

@@ -9,8 +9,8 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::Object;
-use crate::asked::{Asked, Pairs, values};
 use crate::condition::json::DottedPath;
+use crate::request::{Pairs, RequestView, values};
 
 /// On a page, unless `_per_page` says otherwise.
 const PER_PAGE: usize = 10;
@@ -56,7 +56,7 @@ pub(super) struct Page {
     pub(super) objects: Vec<Arc<Object>>,
     /// How many objects all pages have.
     pub(super) total: usize,
-    /// Its number and the number of the last one, if pages were asked for.
+    /// Its number and the number of the last one, if the request has pages.
     numbers: Option<(usize, usize)>,
 }
 
@@ -80,9 +80,9 @@ pub(super) fn page_of(all: &[Arc<Object>], parameters: &Pairs) -> Result<Page, S
 
 impl Page {
     /// Where the other pages are (RFC 8288).
-    pub(super) fn link(&self, asked: &Asked<'_>) -> Option<HeaderValue> {
+    pub(super) fn link(&self, request: &RequestView<'_>) -> Option<HeaderValue> {
         let (page, last) = self.numbers?;
-        let others: Vec<String> = asked
+        let others: Vec<String> = request
             .query
             .unwrap_or_default()
             .split('&')
@@ -90,8 +90,8 @@ impl Page {
             .map(|pair| format!("&{pair}"))
             .collect();
         let others = others.concat();
-        let scheme = if asked.is_tls { "https" } else { "http" };
-        let base = format!("{scheme}://{}{}", asked.authority, asked.target_path);
+        let scheme = if request.is_tls { "https" } else { "http" };
+        let base = format!("{scheme}://{}{}", request.authority, request.target_path);
         let pages = [
             ("first", Some(1)),
             ("prev", page.checked_sub(1).filter(|it| *it > 0)),
@@ -277,7 +277,7 @@ fn order(one: &Object, other: &Object, keys: &[(&str, bool)]) -> Ordering {
 /// The numbers of a page and of the last one.
 type PageNumbers = Option<(usize, usize)>;
 
-/// Which objects of so many are asked for, and which page that is.
+/// The range of objects that the request selects, and its page.
 fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers), String> {
     let number = |name: &str| match values(parameters, name).next() {
         None => Ok(None),

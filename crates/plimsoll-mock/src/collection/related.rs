@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::database::{Object, Snapshot, Table};
-use crate::asked::{Pairs, values};
+use crate::request::{Pairs, values};
 
 /// The lists of a file, seen from one of them.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(super) struct Related<'s> {
     pub(super) snapshot: &'s Snapshot,
     /// Of the list that is seen from.
     pub(super) name: &'s str,
-    /// The key that tells objects from each other.
+    /// The key that identifies objects.
     pub(super) id: &'s str,
 }
 

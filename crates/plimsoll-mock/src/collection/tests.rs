@@ -1,5 +1,5 @@
 use super::*;
-use crate::asked::KeptRequest;
+use crate::request::KeptRequest;
 
 const TEXT: &str = r#"[
     { "id": 1, "name": "Ann", "age": 30, "home": { "city": "Cork" } },
@@ -29,9 +29,9 @@ fn collections(
 fn ask(collection: &Collection, method: &str, target: &str, body: &str) -> (u16, Value) {
     let mut request = KeptRequest::made(method, target);
     request.body = Bytes::copy_from_slice(body.as_bytes());
-    let said = collection.answer(&request.asked()).unwrap();
-    let json = serde_json::from_slice(&said.content).unwrap_or_default();
-    (said.status.as_u16(), json)
+    let response = collection.answer(&request.view()).unwrap();
+    let json = serde_json::from_slice(&response.content).unwrap_or_default();
+    (response.status.as_u16(), json)
 }
 
 fn ids(target: &str) -> Vec<u64> {
@@ -109,18 +109,18 @@ fn objects_are_made_changed_and_deleted() {
     assert_eq!(ask(&people, "PUT", "/people", "{}").0, 405);
     assert!(
         people
-            .answer(&KeptRequest::made("GET", "/peoples").asked())
+            .answer(&KeptRequest::made("GET", "/peoples").view())
             .is_none()
     );
     assert!(
         people
-            .answer(&KeptRequest::made("GET", "/people/1/x").asked())
+            .answer(&KeptRequest::made("GET", "/people/1/x").view())
             .is_none()
     );
 }
 
 #[test]
-fn what_holds_no_collection_is_told() {
+fn what_holds_no_collection_is_reported() {
     let new = |text| collections("/all", text, MOST_BYTES).map(|_| ());
     assert!(matches!(new("{}"), Err(CollectionError::Array(_))));
     assert!(matches!(new("[1]"), Err(CollectionError::Array(_))));
@@ -171,9 +171,12 @@ fn parameters_that_make_no_sense_are_refused() {
         "/people?_start=",
         "/people?_sort=age&_order=up",
     ] {
-        let (status, said) = ask(&people(), "GET", target, "");
+        let (status, response) = ask(&people(), "GET", target, "");
         assert_eq!(status, 400, "{target}");
-        assert!(said["error"].as_str().unwrap().starts_with("`_"), "{said}");
+        assert!(
+            response["error"].as_str().unwrap().starts_with("`_"),
+            "{response}"
+        );
     }
 }
 
@@ -181,8 +184,12 @@ fn parameters_that_make_no_sense_are_refused() {
 fn pages_lead_to_each_other() {
     let people = people();
     let request = KeptRequest::made("GET", "/people?_limit=1&_page=2&age_gt=1");
-    let said = people.answer(&request.asked()).unwrap();
-    let link = said.fields.iter().find(|(name, _)| name == "link").unwrap();
+    let response = people.answer(&request.view()).unwrap();
+    let link = response
+        .fields
+        .iter()
+        .find(|(name, _)| name == "link")
+        .unwrap();
     let text = link.1.to_str().unwrap();
     assert_eq!(
         text.split(", ").collect::<Vec<_>>(),
@@ -213,12 +220,12 @@ fn a_file_holds_several_lists_that_belong_together() {
     let ask = |method, target: &str, body| {
         let mut request = KeptRequest::made(method, target);
         request.body = Bytes::copy_from_slice(str::as_bytes(body));
-        let said = all
+        let response = all
             .iter()
-            .find_map(|it| it.answer(&request.asked()))
+            .find_map(|it| it.answer(&request.view()))
             .unwrap();
-        let json: Value = serde_json::from_slice(&said.content).unwrap_or_default();
-        (said.status.as_u16(), json)
+        let json: Value = serde_json::from_slice(&response.content).unwrap_or_default();
+        (response.status.as_u16(), json)
     };
     let texts = |json: &Value| -> Vec<String> {
         let all = json.as_array().unwrap().iter();
@@ -266,11 +273,11 @@ fn what_finds_no_room_is_refused_and_counted() {
     let people = collections("/people", TEXT, 1_000).unwrap().remove(0);
     let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(700));
     assert_eq!(ask(&people, "POST", "/people", &large).0, 201);
-    let (status, said) = ask(&people, "POST", "/people", &large);
+    let (status, response) = ask(&people, "POST", "/people", &large);
     assert_eq!(status, 507);
     assert!(
-        said["error"].as_str().unwrap().contains("max_size"),
-        "{said}"
+        response["error"].as_str().unwrap().contains("max_size"),
+        "{response}"
     );
     assert_eq!(ask(&people, "PUT", "/people/1", &large).0, 507);
     assert_eq!(people.refused(), 2);
@@ -299,11 +306,11 @@ fn a_file_that_is_kept_keeps_its_permissions() {
     };
     let all = Collection::all_of(options, BLOG).unwrap();
     let mut request = KeptRequest::made("DELETE", "/comments/1");
-    let said = all
+    let response = all
         .iter()
-        .find_map(|it| it.answer(&request.asked()))
+        .find_map(|it| it.answer(&request.view()))
         .unwrap();
-    said.written.unwrap().write().unwrap();
+    response.written.unwrap().write().unwrap();
     request.method = "GET".to_owned();
     let text = std::fs::read_to_string(&file).unwrap();
     let kept: Value = serde_json::from_str(&text).unwrap();

@@ -8,7 +8,7 @@ use plimsoll_client::grpc::messages;
 use plimsoll_formats::grpc::Method;
 
 use super::Condition;
-use crate::asked::{Asked, KeptRequest};
+use crate::request::{KeptRequest, RequestView};
 
 /// A test of a call.
 #[derive(Debug, Clone)]
@@ -23,20 +23,20 @@ pub struct CallTest {
 
 impl CallTest {
     /// Whether a request, of the path of the method, meets it; absent if that takes more than its limits.
-    pub(super) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
-        let Some(call) = request(&self.method, asked) else {
+    pub(super) fn judge(&self, request: &RequestView<'_>) -> Option<bool> {
+        let Some(call) = decoded(&self.method, request) else {
             return Some(false);
         };
-        let call = call.asked();
+        let call = call.view();
         super::all(self.conditions.iter().map(|it| it.judge(&call)))
     }
 
     /// What a request has where it looks, for people.
-    pub(super) fn found(&self, asked: &Asked<'_>) -> String {
-        let Some(call) = request(&self.method, asked) else {
+    pub(super) fn found(&self, request: &RequestView<'_>) -> String {
+        let Some(call) = decoded(&self.method, request) else {
             return "no call of it".to_owned();
         };
-        let call = call.asked();
+        let call = call.view();
         let unmet = self.conditions.iter().filter(|it| !it.is_met_by(&call));
         let found: Vec<_> = unmet.map(|it| it.found(&call)).collect();
         if found.is_empty() {
@@ -47,20 +47,20 @@ impl CallTest {
     }
 }
 
-/// A call with its message as JSON in place of its content; nothing if it is none.
-pub(crate) fn request(method: &Method, asked: &Asked<'_>) -> Option<KeptRequest> {
-    let kind = asked.header_text("content-type")?;
+/// A call with its message as JSON in place of its content; nothing if it is not a call.
+pub(crate) fn decoded(method: &Method, request: &RequestView<'_>) -> Option<KeptRequest> {
+    let kind = request.header_text("content-type")?;
     let rest = kind.strip_prefix("application/grpc")?;
     let is_call = rest.is_empty() || rest == "+proto" || rest.starts_with(';');
-    if !is_call || asked.method != "POST" {
+    if !is_call || request.method != "POST" {
         return None;
     }
-    let messages = messages(asked.body).ok()?;
+    let messages = messages(request.body).ok()?;
     let [message] = messages.as_slice() else {
         return None;
     };
     let json = method.request_to_json(message)?;
-    let mut kept = asked.keep();
+    let mut kept = request.keep();
     kept.body = Bytes::from(json);
     Some(kept)
 }

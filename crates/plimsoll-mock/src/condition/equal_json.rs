@@ -1,4 +1,4 @@
-//! Whether content is the same JSON as a given one, as strictly as is asked.
+//! Whether content is the same JSON as a given one, with the configured strictness.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -197,7 +197,7 @@ struct Search<'s> {
     taken: Vec<Option<usize>>,
     /// Those that stand for none.
     free: Vec<usize>,
-    /// The round in which each one was last asked to move.
+    /// The round in which each one was last visited.
     seen: Vec<usize>,
 }
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_as_strictly_as_is_asked() {
+    fn values_are_compared_as_strictly_as_is_requested() {
         for (expected, order, extra, found, is_equal) in [
             (
                 r#"{"a":1,"b":[1,2]}"#,

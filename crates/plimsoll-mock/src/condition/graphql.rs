@@ -11,7 +11,7 @@ use apollo_parser::cst::{
 };
 
 use super::field::FieldTest;
-use crate::asked::{Asked, values};
+use crate::request::{RequestView, values};
 
 /// Longer documents are not looked at.
 const LONGEST: usize = 256 << 10;
@@ -27,7 +27,7 @@ pub enum Kind {
     Query,
     /// It changes.
     Mutation,
-    /// It is told of what happens.
+    /// It is a stream of events.
     Subscription,
 }
 
@@ -59,7 +59,7 @@ pub struct Operation {
 /// A test of an operation; all parts that are given must be met.
 #[derive(Debug, Clone, Default)]
 pub struct OperationTest {
-    /// One of these, unless there is none.
+    /// One of these, if there are any.
     pub kinds: Vec<Kind>,
     /// Its name.
     pub name: Option<FieldTest>,
@@ -107,22 +107,22 @@ impl fmt::Display for Operation {
 }
 
 /// The operation that a request asks for, if it does.
-pub(crate) fn operation(asked: &Asked<'_>) -> Option<Operation> {
-    if asked.body.is_empty() {
-        let query = values(asked.parameters(), "query").next()?;
-        let name = values(asked.parameters(), "operationName").next();
+pub(crate) fn operation(request: &RequestView<'_>) -> Option<Operation> {
+    if request.body.is_empty() {
+        let query = values(request.parameters(), "query").next()?;
+        let name = values(request.parameters(), "operationName").next();
         return parsed(query, name);
     }
-    let kind = asked.header_text("content-type").unwrap_or_default();
-    if kind.to_ascii_lowercase().starts_with("application/graphql") && asked.json().is_none() {
-        return parsed(std::str::from_utf8(asked.body).ok()?, None);
+    let kind = request.header_text("content-type").unwrap_or_default();
+    if kind.to_ascii_lowercase().starts_with("application/graphql") && request.json().is_none() {
+        return parsed(std::str::from_utf8(request.body).ok()?, None);
     }
-    let json = asked.json()?;
+    let json = request.json()?;
     let name = json.get("operationName").and_then(|name| name.as_str());
     parsed(json.get("query")?.as_str()?, name)
 }
 
-/// The operation of a document that is asked for by its name; without one, its only one.
+/// The operation of a document with that name; without a name, its only one.
 fn parsed(text: &str, wanted: Option<&str>) -> Option<Operation> {
     if text.len() > LONGEST {
         return None;
@@ -219,12 +219,12 @@ impl<'d> Collector<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     fn of(body: &str) -> Option<Operation> {
         let mut request = KeptRequest::made("POST", "/graphql");
         request.body = body.as_bytes().to_vec().into();
-        operation(&request.asked())
+        operation(&request.view())
     }
 
     fn document(text: &str) -> Option<Operation> {
@@ -248,15 +248,12 @@ mod tests {
 
         let target = "/graphql?query=subscription%20S%20%7B%20s%20%7D&operationName=S";
         let request = KeptRequest::made("GET", target);
-        assert_eq!(
-            operation(&request.asked()).unwrap().kind,
-            Kind::Subscription
-        );
+        assert_eq!(operation(&request.view()).unwrap().kind, Kind::Subscription);
         let mut request = KeptRequest::made("POST", "/");
         let field = ("content-type".to_owned(), b"application/graphql".to_vec());
         request.fields.push(field);
         request.body = "{ plain }".into();
-        assert_eq!(operation(&request.asked()).unwrap().fields, ["plain"]);
+        assert_eq!(operation(&request.view()).unwrap().fields, ["plain"]);
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn without_dots(text: &str) -> String {
     plain
 }
 
-/// A path cut before each filter that is in no other one; each piece begins at a root of its own.
+/// A path cut before each filter that is not inside another one; each piece begins at a root.
 fn pieces(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();

@@ -86,7 +86,7 @@ pub const OPERATORS: [&str; 25] = [
 ];
 
 impl JsonTest {
-    /// The test of that name; `None` if there is none, an error if the value is no regular expression.
+    /// The test of that name; `None` if there is no such test, an error if the value is not a regular expression.
     pub fn new(operator: &str, value: &str) -> Option<Result<Self, regex::Error>> {
         let text = |operator| {
             // Numbers are equal by value, and objects whatever the order of their keys.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Condition;
 use super::field::FieldTest;
-use crate::asked::{Asked, RequestPart};
+use crate::request::{RequestPart, RequestView};
 
 /// A test of the parts of multipart content.
 #[derive(Debug, Clone)]
@@ -21,8 +21,8 @@ pub struct PartTest {
 
 impl PartTest {
     /// Whether a request meets it; absent if that takes more than its limits.
-    pub(super) fn judge(&self, asked: &Asked<'_>) -> Option<bool> {
-        let parts = match asked.parts() {
+    pub(super) fn judge(&self, request: &RequestView<'_>) -> Option<bool> {
+        let parts = match request.parts() {
             Ok([]) => return Some(false),
             Ok(parts) => parts,
             Err(error) => return (!error.is_limit()).then_some(false),
@@ -43,12 +43,12 @@ impl PartTest {
         if !is_met(&self.name, &part.name) || !is_met(&self.file_name, &part.file_name) {
             return Some(false);
         }
-        super::all(self.conditions.iter().map(|it| it.judge(&part.asked)))
+        super::all(self.conditions.iter().map(|it| it.judge(&part.request)))
     }
 
     /// The parts that a request has, for people.
-    pub(super) fn found(asked: &Asked<'_>) -> String {
-        match asked.parts() {
+    pub(super) fn found(request: &RequestView<'_>) -> String {
+        match request.parts() {
             Err(error) => error.to_string(),
             Ok([]) => "no parts".to_owned(),
             Ok(parts) => {

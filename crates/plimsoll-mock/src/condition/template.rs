@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::field::FieldTest;
-use crate::asked::Asked;
+use crate::request::RequestView;
 use crate::template::Written;
 
 /// A test of what a template comes to for a request.
@@ -28,20 +28,20 @@ pub enum Expected {
 
 impl TemplateTest {
     /// Whether a request meets it.
-    pub(super) fn is_met_by(&self, asked: &Asked<'_>) -> bool {
-        let text = self.written.fill(asked);
+    pub(super) fn is_met_by(&self, request: &RequestView<'_>) -> bool {
+        let text = self.written.fill(request);
         match &self.expected {
             Expected::Test(expected) => expected.is_met_by_any([text.as_str()].into_iter()),
-            Expected::Same(_, other) => text == other.fill(asked),
+            Expected::Same(_, other) => text == other.fill(request),
         }
     }
 
     /// What the template comes to, for people.
-    pub(super) fn found(&self, asked: &Asked<'_>) -> String {
-        let text = format!("{:?}", self.written.fill(asked));
+    pub(super) fn found(&self, request: &RequestView<'_>) -> String {
+        let text = format!("{:?}", self.written.fill(request));
         match &self.expected {
             Expected::Test(_) => text,
-            Expected::Same(_, other) => format!("{text} and {:?}", other.fill(asked)),
+            Expected::Same(_, other) => format!("{text} and {:?}", other.fill(request)),
         }
     }
 }

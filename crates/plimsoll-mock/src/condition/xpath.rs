@@ -54,8 +54,8 @@ pub enum XPathError {
         "has more than {LONGEST_EXPRESSION} characters, or brackets in each other more than {DEEPEST} deep"
     )]
     TooLong,
-    /// A prefix that nothing is said about.
-    #[error("what the prefix `{0}` stands for is not said: give it in `xpath_namespaces`")]
+    /// A prefix without a namespace.
+    #[error("the prefix `{0}` has no namespace: give it in `xpath_namespaces`")]
     Prefix(String),
 }
 
@@ -82,7 +82,7 @@ impl XPath {
             expression,
             namespaces: namespaces.to_vec(),
         };
-        // What is unknown to it is told by evaluating.
+        // What is unknown to it shows in evaluation.
         let empty = Document::parse("<a/>").expect("this is XML");
         RequestBudget::default()
             .evaluate(true, |budget| compiled.evaluated(&empty, budget))

@@ -120,7 +120,7 @@ fn whole(message: String) -> ConfigProblem {
     }
 }
 
-/// Lines and columns are those of a text that nobody wrote, as is the number of the rule.
+/// Lines and columns are those of a generated text, as is the number of the rule.
 fn without_places(problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     let alone = |problem: ConfigProblem| ConfigProblem {
         line: 1,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_by_their_keys() {
+    fn mistakes_are_reported_by_their_keys() {
         let place = Place::alone(None, &States::default());
         let wrong =
             json!({ "when": { "request": { "url_paht": "/a" } }, "respond": { "status": 20 } });
@@ -152,8 +152,8 @@ mod tests {
             "when.request.url_paht: unknown key",
             "respond.status: must be",
         ] {
-            let is_told = shown.iter().any(|it| it.starts_with(expected));
-            assert!(is_told, "no {expected} in {shown:?}");
+            let is_reported = shown.iter().any(|it| it.starts_with(expected));
+            assert!(is_reported, "no {expected} in {shown:?}");
         }
         let rule =
             json!({ "when": { "request": { "url_path": "/a" } }, "respond": { "text": "b" } });

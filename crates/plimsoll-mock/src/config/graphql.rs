@@ -48,8 +48,8 @@ pub(super) fn compile(value: Value<'_>) -> Option<Condition> {
 mod tests {
     use std::path::Path;
 
-    use crate::asked::KeptRequest;
     use crate::config::parse;
+    use crate::request::KeptRequest;
 
     const RULES: &str = r#"
 [[rules]]
@@ -69,7 +69,7 @@ respond.text = "ordered"
         let set = parse(RULES, Path::new(".")).unwrap();
         let mut request = KeptRequest::made("POST", "/");
         request.body = body.as_bytes().to_vec().into();
-        let number = set.find(&request.asked())?;
+        let number = set.find(&request.view())?;
         set.rules()[number].id.clone()
     }
 
@@ -85,7 +85,7 @@ respond.text = "ordered"
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (wrong, expected) in [
             ("graphql = {}", "no condition"),
             ("graphql.operation = \"read\"", "`read` is none of query"),
@@ -96,10 +96,10 @@ respond.text = "ordered"
         ] {
             let rule = format!("[[rules]]\nrespond.text = \"a\"\nwhen.request.{wrong}\n");
             let problems = parse(&rule, Path::new(".")).unwrap_err();
-            let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
             assert!(
-                told.iter().any(|it| it.contains(expected)),
-                "{wrong}: {told:?}"
+                reported.iter().any(|it| it.contains(expected)),
+                "{wrong}: {reported:?}"
             );
         }
     }

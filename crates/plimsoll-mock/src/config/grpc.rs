@@ -47,7 +47,7 @@ pub(super) fn call(value: Value<'_>, context: &Context) -> Option<Vec<Condition>
     if name.is_none() {
         table.missing("method", "such as method = \"shop.Cart/Get\"");
     }
-    // What is left is asked of the message.
+    // The rest are conditions on the message.
     let conditions = when::body(table, context);
     method(&name?, conditions?, context)
 }
@@ -69,7 +69,7 @@ fn method(
     };
     if method.is_client_streaming() {
         return value.wrong(format!(
-            "{name} takes a stream of messages, which no rule can be asked for"
+            "{name} takes a stream of messages, which no rule can be matched against"
         ));
     }
     let path = context.behind_prefix(&format!("/{name}"));

@@ -18,7 +18,7 @@ use crate::states::States;
 /// Where a file wants to be served.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listener {
-    /// In the clear, or over TLS if that has no port of its own; absent if the file does not say.
+    /// In the clear, or over TLS if that has no separate port; absent if the file does not say.
     pub address: Option<(String, u16)>,
     /// With TLS.
     pub tls: Option<TlsListener>,

@@ -3,8 +3,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::asked::KeptRequest;
 use crate::reply::Content;
+use crate::request::KeptRequest;
 
 /// A folder with a root file and one of rules.
 fn folder(root: &str, rules: &str) -> TempDir {
@@ -27,7 +27,7 @@ fn answers(rules: &str, request: &KeptRequest) -> Option<usize> {
     let plan = load_in(&folder)
         .unwrap_or_else(|problems| panic!("{problems:?}"))
         .plan;
-    let (_, rule) = plan.find(&request.asked())?;
+    let (_, rule) = plan.find(&request.view())?;
     Some(rule)
 }
 
@@ -147,9 +147,9 @@ respond = { file_path = "data.csv", csv_records_key = "rows" }
         ("X-Api-Key".to_owned(), Vec::new()),
         ("x-token".to_owned(), b"t".to_vec()),
     ];
-    assert_eq!(plan.find(&request.asked()), Some((0, 1)));
+    assert_eq!(plan.find(&request.view()), Some((0, 1)));
     assert_eq!(
-        plan.find(&KeptRequest::made("GET", "/api/data").asked()),
+        plan.find(&KeptRequest::made("GET", "/api/data").view()),
         Some((0, 2))
     );
 }
@@ -183,7 +183,7 @@ fn only_whole_paths_and_beginnings_are_put_behind_the_prefix() {
 }
 
 #[test]
-fn more_than_the_source_has_can_be_asked() {
+fn more_than_the_source_has_can_be_requested() {
     let rules = r#"
 [[rules]]
 when.request.url_path = "/a"
@@ -282,13 +282,13 @@ scenario = { name = "visits", count = true }
     ] {
         let rules = format!("[[rules]]\nwhen.{wrong}\nrespond.status = 200\n");
         let problems = parse(&rules, Path::new("/nonexistent")).unwrap_err();
-        let told = format!("{problems:?}");
-        assert!(told.contains(expected), "no {expected} in {told}");
+        let reported = format!("{problems:?}");
+        assert!(reported.contains(expected), "no {expected} in {reported}");
     }
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn every_mistake_is_reported_with_its_place() {
     let rules = r#"
 strategy = "fist_match"
 [[rules]]
@@ -315,7 +315,7 @@ respond.headers.date = "today"
 when = {}
 respond.file_path = "../apimock.toml"
 "#;
-    let told = problems(rules);
+    let reported = problems(rules);
     for expected in [
         "rules.toml:2:12: strategy: `fist_match` is no strategy",
         "rules.toml:5:49: rules[1].when.request.url_path.value: is not a regular expression: unclosed group",
@@ -333,8 +333,8 @@ respond.file_path = "../apimock.toml"
         "rules[7].when: no condition",
         "rules[7].respond.file_path:",
     ] {
-        let is_told = told.iter().any(|problem| problem.contains(expected));
-        assert!(is_told, "no `{expected}` in {told:#?}");
+        let is_reported = reported.iter().any(|problem| problem.contains(expected));
+        assert!(is_reported, "no `{expected}` in {reported:#?}");
     }
 }
 
@@ -343,15 +343,15 @@ fn scripts_and_missing_files_are_refused_by_name() {
     let root = "[service]\nrule_sets = [\"none.toml\"]\nmiddlewares = [\"mw.rhai\"]\nfallback_respond_dir = \"none\"\nx = 1\n";
     let folder = folder(root, "");
     let problems = load_in(&folder).map(|_| ()).unwrap_err();
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let told = told.join("\n");
+    let reported: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let reported = reported.join("\n");
     for expected in [
         "there is no file",
         "`mw.rhai` is a script of Rhai",
         "cannot serve",
         "service.x: unknown key",
     ] {
-        assert!(told.contains(expected), "no `{expected}` in {told}");
+        assert!(reported.contains(expected), "no `{expected}` in {reported}");
     }
     let error = open(Path::new("/nonexistent/apimock.toml"))
         .map(|_| ())
@@ -360,7 +360,7 @@ fn scripts_and_missing_files_are_refused_by_name() {
 }
 
 #[test]
-fn mistakes_in_answers_are_told() {
+fn mistakes_in_answers_are_reported() {
     let rules = r#"
 [[rules]]
 when.request.url_path = { op = "pattern", value = "/a{b}" }
@@ -385,7 +385,7 @@ respond = { events = [{ data = "x" }], repeat = true }
 when.request.url_path = "/"
 respond = { events = [{ event = "a\nb" }], bandwidth = "1KiB" }
 "#;
-    let told = problems(rules);
+    let reported = problems(rules);
     for expected in [
         "rules[1].when.request.url_path.value: `a{b}` is neither text nor a place",
         "rules[1].respond.fault: `resett` is no fault",
@@ -405,8 +405,8 @@ respond = { events = [{ event = "a\nb" }], bandwidth = "1KiB" }
         "rules[7].respond.events[1]: `data` is missing",
         "rules[7].respond: `bandwidth` cannot be given beside `events`",
     ] {
-        let is_told = told.iter().any(|problem| problem.contains(expected));
-        assert!(is_told, "no `{expected}` in {told:#?}");
+        let is_reported = reported.iter().any(|problem| problem.contains(expected));
+        assert!(is_reported, "no `{expected}` in {reported:#?}");
     }
 }
 
@@ -434,7 +434,7 @@ fn the_key_of_a_listener_is_not_served_from_its_folder() {
 
 #[test]
 fn hints_name_the_cause_and_what_was_meant() {
-    let told = problems(
+    let reported = problems(
         r#"
 [[rules]]
 when.request.url_path = { op = "startswith", value = "/" }
@@ -444,16 +444,19 @@ when.request.url_path = "/"
 respond.body = "x"
 "#,
     );
-    let told = told.join("\n");
+    let reported = reported.join("\n");
     for expected in ["unknown key", "`startswith` is no operator"] {
-        assert!(told.contains(expected), "no `{expected}` in {told}");
+        assert!(reported.contains(expected), "no `{expected}` in {reported}");
     }
-    assert!(!told.contains("nothing to answer"), "{told}");
-    let told = problems("[[rule]]\nwhen.request.url_path = \"/\"\nrespond.text = \"x\"\n");
-    assert!(told.iter().all(|it| !it.contains("service")), "{told:?}");
+    assert!(!reported.contains("nothing to answer"), "{reported}");
+    let reported = problems("[[rule]]\nwhen.request.url_path = \"/\"\nrespond.text = \"x\"\n");
     assert!(
-        told.iter().any(|it| it.contains("rule: unknown key")),
-        "{told:?}"
+        reported.iter().all(|it| !it.contains("service")),
+        "{reported:?}"
+    );
+    assert!(
+        reported.iter().any(|it| it.contains("rule: unknown key")),
+        "{reported:?}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! `respond.websocket`: what is said over a WebSocket.
+//! `respond.websocket`: the messages of a WebSocket.
 
 use std::time::Duration;
 

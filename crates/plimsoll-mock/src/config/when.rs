@@ -159,7 +159,7 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
     is_whole.then_some(conditions)
 }
 
-/// What is asked of content.
+/// Conditions on the content.
 pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
     let mut conditions = Vec::new();
     let mut is_whole = true;
@@ -303,7 +303,7 @@ fn regex_message(error: &regex::Error) -> String {
     )
 }
 
-/// A method, or several of which one is asked for.
+/// A method, or several of which one has to match.
 fn methods(value: Value<'_>) -> Option<Vec<String>> {
     value.texts_with(|method| {
         let is_method = !method.is_empty()
@@ -397,7 +397,7 @@ pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
     value.check(compiled).map(FieldTest::Text)
 }
 
-/// The same of a table of its own.
+/// The same from a separate table.
 pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
     let mut options = [None, None, None];
     let (value, op) = parts_of(table, &mut |table| {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::SystemTime;
 
-/// There is none.
+/// Uninhabited: dates are compiled out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Truncation(Infallible);
 

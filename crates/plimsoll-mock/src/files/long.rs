@@ -27,7 +27,7 @@ pub(crate) struct LongFile {
 #[derive(Debug)]
 enum State {
     Open(File),
-    /// The first piece, which its type was told by.
+    /// The first piece, from which its type was found.
     Begun(File, Bytes),
     Reading(JoinHandle<io::Result<(File, Bytes)>>),
     Over,

@@ -68,7 +68,7 @@ pub fn made(file: &Path, bytes: Vec<u8>, records: &str) -> Result<Contents, Cont
         kind,
         message,
     };
-    // What a file is, is told by its bytes before its name.
+    // The kind of a file comes from its bytes before its name.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_is_not_is_told() {
+    fn what_a_file_is_not_is_reported() {
         let error = made(Path::new("x/a.csv"), b"a,b\n1\n".to_vec(), "records").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -159,7 +159,7 @@ fn links_are_followed_inside_only() {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_for_lies_inside(target in "[/.%a2eEfF5cC0xs]{0,24}") {
+    fn whatever_is_requested_lies_inside(target in "[/.%a2eEfF5cC0xs]{0,24}") {
         thread_local! {
             static TREE: Tree = Tree::new(&["a.json", "a/index.json", "e/s.csv"]);
         }

@@ -17,7 +17,7 @@ use crate::template::{Chance, Dialect};
 /// What a block of a helper is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Block {
-    /// There is none.
+    /// The helper has no block.
     None,
     /// It stands where the helper holds, what is behind `else` where it does not.
     Condition,
@@ -168,7 +168,7 @@ impl<'reg: 'rc, 'rc> Scene<'_, 'reg, 'rc> {
             .map_err(|error| RenderErrorReason::from(error).into())
     }
 
-    /// Writes what a template comes to; nothing if there is none.
+    /// Writes the result of a template; nothing without one.
     pub(super) fn write(&mut self, template: Option<&'rc Template>) -> HelperResult {
         template.map_or(Ok(()), |it| {
             it.render(self.registry, self.context, self.render, self.output)

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::asked::Asked;
 use crate::data::DataBuckets;
+use crate::request::RequestView;
 use crate::template::{Chance, Dialect};
 
-/// There is none.
+/// Uninhabited: Handlebars is compiled out.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Infallible);
 
@@ -23,7 +23,7 @@ impl Program {
         Err("this build has no templates of Handlebars (feature `mock-import`)".to_owned())
     }
 
-    pub(crate) fn fill(&self, _: &Asked<'_>) -> Result<String, String> {
+    pub(crate) fn fill(&self, _: &RequestView<'_>) -> Result<String, String> {
         match self.0 {}
     }
 }

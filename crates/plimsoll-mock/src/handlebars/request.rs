@@ -4,20 +4,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::asked::{Asked, Pairs, RequestPart};
+use crate::request::{Pairs, RequestPart, RequestView};
 use crate::template::Dialect;
 
 /// The model: `request` of WireMock, and for Mockoon's helpers what they look up.
 ///
 /// - `parameters`: those of the response.
 pub(super) fn model(
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     dialect: Dialect,
     names: &[(String, usize)],
     parameters: &Value,
 ) -> Value {
-    let path = asked.target_path;
-    let segments: Vec<&str> = asked.path.split('/').skip(1).collect();
+    let path = request.target_path;
+    let segments: Vec<&str> = request.path.split('/').skip(1).collect();
     let mut places = Map::new();
     for (number, segment) in segments.iter().enumerate() {
         places.insert(number.to_string(), Value::from(*segment));
@@ -26,73 +26,76 @@ pub(super) fn model(
         let value = segments.get(*number).copied();
         places.insert(name.clone(), Value::from(value));
     }
-    let (host, port) = match asked.authority.rsplit_once(':') {
+    let (host, port) = match request.authority.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().ok()),
-        _ => (asked.authority, None),
+        _ => (request.authority, None),
     };
-    let scheme = if asked.is_tls { "https" } else { "http" };
-    let port: u16 = port.unwrap_or(if asked.is_tls { 443 } else { 80 });
-    let url = match asked.query {
+    let scheme = if request.is_tls { "https" } else { "http" };
+    let port: u16 = port.unwrap_or(if request.is_tls { 443 } else { 80 });
+    let url = match request.query {
         None => path.to_owned(),
         Some(query) => format!("{path}?{query}"),
     };
-    let body = String::from_utf8_lossy(asked.body).into_owned();
-    let headers = asked.headers().into_iter().map(|(name, value)| {
+    let body = String::from_utf8_lossy(request.body).into_owned();
+    let headers = request.headers().into_iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value).into_owned();
         (name.to_ascii_lowercase(), value)
     });
     let headers: Pairs = headers.collect();
-    let mut request = Map::new();
+    let mut model = Map::new();
     let mut put = |name: &str, value: Value| {
-        request.insert(name.to_owned(), value);
+        model.insert(name.to_owned(), value);
     };
     put("url", url.into());
     put("pathText", path.into());
     put("path", Value::Object(places));
     put("pathSegments", segments.into());
-    put("method", asked.method.into());
+    put("method", request.method.into());
     put("host", host.into());
     put("port", port.into());
     put("scheme", scheme.into());
-    put("baseUrl", format!("{scheme}://{}", asked.authority).into());
-    put("clientIp", asked.peer.ip().to_string().into());
+    put(
+        "baseUrl",
+        format!("{scheme}://{}", request.authority).into(),
+    );
+    put("clientIp", request.peer.ip().to_string().into());
     for (name, pairs) in [
-        ("query", asked.parameters()),
+        ("query", request.parameters()),
         ("headers", &headers),
-        ("cookies", asked.cookies()),
-        ("formData", asked.form()),
+        ("cookies", request.cookies()),
+        ("formData", request.form()),
     ] {
         let (lists, last) = by_name(pairs);
         put(name, lists);
         put(&format!("{name}Last"), last);
     }
     if dialect == Dialect::WireMock {
-        put("bodyAsBase64", STANDARD.encode(asked.body).into());
-        let parts = asked.parts().ok();
+        put("bodyAsBase64", STANDARD.encode(request.body).into());
+        let parts = request.parts().ok();
         put("multipart", parts.is_some().into());
         put("parts", parts.map(self::parts).unwrap_or_default());
     } else {
-        put("json", asked.json().cloned().unwrap_or_default());
+        put("json", request.json().cloned().unwrap_or_default());
     }
     put("body", body.into());
-    json!({ "request": request, "parameters": parameters })
+    json!({ "request": model, "parameters": parameters })
 }
 
 /// The parts of multipart content by their names.
 fn parts(parts: &[RequestPart<'_>]) -> Value {
     let parts = parts.iter().filter_map(|part| {
         let name = part.name.clone()?;
-        let headers = part.asked.headers().into_iter().map(|(name, value)| {
+        let headers = part.request.headers().into_iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value);
             (name.to_ascii_lowercase(), Value::from(value))
         });
         let headers: Map<String, Value> = headers.collect();
-        let text = std::str::from_utf8(part.asked.body);
+        let text = std::str::from_utf8(part.request.body);
         let value = json!({
             "name": name,
             "headers": headers,
             "body": text.unwrap_or_default(),
-            "bodyAsBase64": STANDARD.encode(part.asked.body),
+            "bodyAsBase64": STANDARD.encode(part.request.body),
             "binary": text.is_err(),
         });
         Some((name, value))

@@ -1,5 +1,5 @@
 use super::*;
-use crate::asked::KeptRequest;
+use crate::request::KeptRequest;
 
 fn request() -> KeptRequest {
     let mut request = KeptRequest::made("POST", "/things/7/x%20y?q=a&q=b&one=1");
@@ -21,7 +21,7 @@ fn filled(text: &str, dialect: Dialect) -> Result<String, String> {
     data.push("t".to_owned(), String::new(), "plain".to_owned());
     let chance = Chance::new(Some(1));
     let program = Program::new(text, dialect, &chance, &names, &Arc::new(data))?;
-    program.fill(&request().asked())
+    program.fill(&request().view())
 }
 
 #[test]

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, of_number};
 use super::helpers::{Block, Entry, shown};
-use crate::asked::{Pairs, pairs};
 use crate::condition::jayway::JaywayPath;
 use crate::condition::xpath::{self, RequestBudget, XPath};
 use crate::dates::{self, Truncation};
+use crate::request::{Pairs, pairs};
 use crate::template::uuid;
 
 pub(super) const HELPERS: [Entry; 41] = [

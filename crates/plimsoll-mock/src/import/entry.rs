@@ -166,7 +166,7 @@ impl Table {
     }
 
     /// Its values, each with its keys joined by dots.
-    fn each(&self, before: &str, tell: &mut dyn FnMut(&str, &Entry)) {
+    fn each(&self, before: &str, report: &mut dyn FnMut(&str, &Entry)) {
         for (key, value) in &self.0 {
             let mut path = before.to_owned();
             if !before.is_empty() {
@@ -174,8 +174,8 @@ impl Table {
             }
             write_key(&mut path, key);
             match value {
-                Entry::Table(table) if !table.is_empty() => table.each(&path, tell),
-                value => tell(&path, value),
+                Entry::Table(table) if !table.is_empty() => table.each(&path, report),
+                value => report(&path, value),
             }
         }
     }

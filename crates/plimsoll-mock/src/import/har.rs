@@ -14,8 +14,9 @@ impl Importer {
     /// The exchanges of an archive.
     pub(super) fn har(&mut self, path: &Path) -> Result<(), Vec<FileRemark>> {
         let text = self.text_of(path)?;
-        let recording = parse_recording(&text).map_err(|told| {
-            told.into_iter()
+        let recording = parse_recording(&text).map_err(|reported| {
+            reported
+                .into_iter()
                 .map(|it| about(path, it))
                 .collect::<Vec<_>>()
         })?;

@@ -57,10 +57,10 @@ pub fn is_foreign(path: &Path) -> bool {
     })
 }
 
-/// As much of a file tells what it is.
+/// The bytes of a file that decide its kind.
 const BEGINNING: u64 = 4096;
 
-/// The kind of a file or a folder; fails with why it is none.
+/// The kind of a file or a folder; fails with the reason if it has no known kind.
 pub(super) fn of(path: &Path) -> Result<ForeignKind, Remark> {
     if path.is_dir() {
         if path.join("mappings").is_dir() || path.file_name().is_some_and(|it| it == "mappings") {

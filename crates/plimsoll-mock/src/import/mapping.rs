@@ -1,4 +1,4 @@
-//! The document of a WireMock mapping, complete with what WireMock gives it: an id, and what it takes if nothing is said.
+//! The document of a WireMock mapping, complete with what WireMock adds: an id, and its defaults.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -56,7 +56,7 @@ pub(crate) fn random_id() -> String {
 
 /// A UUID that is the same each time for the same mapping (RFC 9562, section 5.8).
 ///
-/// - `number`: of the mapping among all, so that two that are the same are told apart.
+/// - `number`: of the mapping among all, so that two equal ones get different ids.
 pub(crate) fn lasting_id(mapping: &Value, number: usize) -> String {
     let digest = Sha256::digest(format!("{number} {mapping}"));
     let mut bytes = [0; 16];

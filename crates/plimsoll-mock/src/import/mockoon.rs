@@ -16,16 +16,17 @@ use self::endpoint::Endpoint;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection};
-use crate::asked::KeptRequest;
 use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
+use crate::request::KeptRequest;
 use crate::template::{Chance, Dialect, Form, Written};
 
 impl Importer {
     /// The routes of an environment.
     pub(super) fn mockoon(&mut self, path: &Path) -> Result<(), Vec<FileRemark>> {
         let text = self.text_of(path)?;
-        let mut environment = parse_environment(&text).map_err(|told| {
-            told.into_iter()
+        let mut environment = parse_environment(&text).map_err(|reported| {
+            reported
+                .into_iter()
                 .map(|it| about(path, it))
                 .collect::<Vec<_>>()
         })?;
@@ -136,7 +137,7 @@ fn filled(bucket: &DataBucket) -> Result<String, String> {
     let dialect = Dialect::Mockoon;
     let written = Written::foreign(&bucket.value, dialect, Form::Text, &chance, &[], &data);
     let written = written.map_err(|error| error.to_string())?;
-    Ok(written.fill(&KeptRequest::made("GET", "/").asked()))
+    Ok(written.fill(&KeptRequest::made("GET", "/").view()))
 }
 
 /// The rule for what no route answers, behind all others.

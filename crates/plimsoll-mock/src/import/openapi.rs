@@ -15,8 +15,9 @@ impl Importer {
             is_dynamic: false,
             seed: 0,
         };
-        let (openapi, left_out) = OpenApi::new(path, &text, "", options).map_err(|told| {
-            told.into_iter()
+        let (openapi, left_out) = OpenApi::new(path, &text, "", options).map_err(|reported| {
+            reported
+                .into_iter()
                 .map(|it| about(path, it))
                 .collect::<Vec<_>>()
         })?;

@@ -8,7 +8,7 @@ use super::body;
 use super::entry::{Entry, Table};
 use super::redact::{REDACTED, Redaction};
 use super::when::{When, bare_test};
-use crate::asked::{KeptRequest, Pairs};
+use crate::request::{KeptRequest, Pairs};
 
 /// A response that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +44,18 @@ impl FieldValue {
 }
 
 /// Puts content into a reply, its headers, or a file that it names: the reply, its headers, the media type, the bytes,
-/// and the path that they were asked for by.
+/// and the path of their request.
 pub(crate) type WriteContent<'w> =
     dyn FnMut(&mut Table, &mut Table, Option<&str>, &[u8], &str) + 'w;
 
-/// Exchanges by what was asked.
+/// Exchanges by their request.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
     order: Vec<Asking>,
     replies: HashMap<Asking, Vec<RecordedReply>>,
 }
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Asking {
     method: String,
@@ -68,7 +68,7 @@ pub(crate) struct Asking {
 /// What content a request had, as far as rules ask for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum AskedContent {
-    /// None, or nothing that can be asked for.
+    /// None, or one that cannot be compared.
     Any,
     /// JSON, with places where secrets stood.
     Json(String),
@@ -78,7 +78,7 @@ enum AskedContent {
     Text(String),
 }
 
-/// Longer content of requests, in bytes, is not asked for.
+/// Longer content of requests, in bytes, is not compared.
 const LONGEST_ASKED: usize = 16 << 10;
 
 /// What stands in place of a secret of a request, which meets everything.
@@ -108,7 +108,7 @@ impl Exchanges {
         let mut rules = Vec::new();
         for asking in self.order {
             let mut replies = self.replies.remove(&asking).unwrap_or_default();
-            // What was always the same need not be told twice.
+            // A reply that never changed is written once.
             replies.dedup();
             let replies = replies
                 .iter()
@@ -134,7 +134,7 @@ impl Asking {
         request.body = Bytes::copy_from_slice(content);
         let kind = kind.map(|kind| ("content-type".to_owned(), kind.as_bytes().to_vec()));
         request.fields.extend(kind);
-        let asked = request.asked();
+        let request = request.view();
         let shown = |pairs: &Pairs| {
             let mut shown = pairs.clone();
             shown.sort();
@@ -146,22 +146,22 @@ impl Asking {
         };
         Self {
             method: method.to_ascii_uppercase(),
-            parameters: shown(asked.parameters()),
+            parameters: shown(request.parameters()),
             content: if content.is_empty() || content.len() > LONGEST_ASKED {
                 AskedContent::Any
-            } else if asked.json().is_some() {
+            } else if request.json().is_some() {
                 let hidden = redaction.json(content, ANYTHING);
                 let json = hidden.as_deref().unwrap_or(content);
                 AskedContent::Json(String::from_utf8_lossy(json).into_owned())
-            } else if !asked.form().is_empty() {
-                AskedContent::Form(shown(asked.form()))
+            } else if !request.form().is_empty() {
+                AskedContent::Form(shown(request.form()))
             } else {
                 match std::str::from_utf8(content) {
                     Ok(text) => AskedContent::Text(text.to_owned()),
                     Err(_) => AskedContent::Any,
                 }
             },
-            path: asked.path.into_owned(),
+            path: request.path.into_owned(),
         }
     }
 

@@ -36,7 +36,7 @@ impl Redaction {
         if !self.hides(name) {
             return self.url(value);
         }
-        // What a cookie is called, and how long it lasts, is none of its secrets.
+        // The name of a cookie and its lifetime are not secret.
         if name.eq_ignore_ascii_case("set-cookie")
             && let Some((name, rest)) = value.split_once('=')
         {

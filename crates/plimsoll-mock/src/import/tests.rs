@@ -1,6 +1,6 @@
 use super::*;
-use crate::asked::KeptRequest;
 use crate::config::MockFile;
+use crate::request::KeptRequest;
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,13 +19,13 @@ pub(super) fn imported(text: &str) -> Imported {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, text).unwrap();
-    read(&path).unwrap_or_else(|told| panic!("{told:?}"))
+    read(&path).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 /// The status that a request is first answered with by rules; 0 if none answers.
 pub(super) fn answered(imported: &Imported, request: &KeptRequest) -> u16 {
     let file = compiled(imported);
-    let Some((set, rule)) = file.plan.find(&request.asked()) else {
+    let Some((set, rule)) = file.plan.find(&request.view()) else {
         return 0;
     };
     let reply = &file.plan.sets[set].rules()[rule].replies[0];
@@ -34,11 +34,11 @@ pub(super) fn answered(imported: &Imported, request: &KeptRequest) -> u16 {
 
 /// The id of the rule that answers.
 fn answers(file: &MockFile, request: &KeptRequest) -> Option<String> {
-    let (set, rule) = file.plan.find(&request.asked())?;
+    let (set, rule) = file.plan.find(&request.view())?;
     file.plan.sets[set].rules()[rule].id.clone()
 }
 
-fn asked(method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> KeptRequest {
+fn request(method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> KeptRequest {
     let mut request = KeptRequest::made(method, target);
     let fields = fields.iter();
     request.fields = fields
@@ -50,13 +50,13 @@ fn asked(method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Kep
 
 #[test]
 fn a_folder_of_wiremock_becomes_rules() {
-    let imported = read(&example("wiremock")).unwrap_or_else(|told| panic!("{told:?}"));
+    let imported = read(&example("wiremock")).unwrap_or_else(|errors| panic!("{errors:?}"));
     assert_eq!((imported.kind, imported.rules), (ForeignKind::WireMock, 8));
-    let told: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].ends_with(
+    let reported: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].ends_with(
         "mappings/products.json, mappings[6].request.customMatcher: this condition is not known here, so the mapping is left out"
-    ), "{told:?}");
+    ), "{reported:?}");
     let file = compiled(&imported);
     let json = [("accept", "application/json")];
     for (method, target, fields, expected) in [
@@ -71,7 +71,7 @@ fn a_folder_of_wiremock_becomes_rules() {
         ("GET", "/search?q=abC", &json, None),
         ("GET", "/search?q=ab", &[], None),
     ] {
-        let request = asked(method, target, fields, "");
+        let request = request(method, target, fields, "");
         assert_eq!(
             answers(&file, &request).as_deref(),
             expected,
@@ -96,7 +96,7 @@ fn a_folder_of_wiremock_becomes_rules() {
             None,
         ),
     ] {
-        let request = asked("POST", target, fields, body);
+        let request = request("POST", target, fields, body);
         assert_eq!(
             answers(&file, &request).as_deref(),
             expected,
@@ -109,7 +109,7 @@ fn a_folder_of_wiremock_becomes_rules() {
         format!("{head}\r\n\r\nx\r\n--b--")
     };
     for (name, expected) in [("file", Some("upload")), ("files", None)] {
-        let request = asked("POST", "/upload", &form, &part(name));
+        let request = request("POST", "/upload", &form, &part(name));
         assert_eq!(answers(&file, &request).as_deref(), expected, "{name}");
     }
     assert!(file.plan.folder.is_some());
@@ -131,7 +131,7 @@ fn what_is_written_is_what_answers() {
 }
 
 #[test]
-fn what_is_known_by_nobody_is_told() {
+fn what_is_known_by_no_reader_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = |text: &str| {
         let path = folder.path().join("file");
@@ -143,17 +143,24 @@ fn what_is_known_by_nobody_is_told() {
         ("{", "is not JSON"),
         ("text", "is nothing that is known here"),
     ] {
-        let told = read(&file(text)).map(|_| ()).unwrap_err();
-        assert!(told[0].to_string().contains(expected), "{text}: {told:?}");
+        let reported = read(&file(text)).map(|_| ()).unwrap_err();
+        assert!(
+            reported[0].to_string().contains(expected),
+            "{text}: {reported:?}"
+        );
     }
     for text in ["swagger: '2.0'\n", "\"openapi\": 3.0.3\n"] {
         let read = read(&file(text)).unwrap();
         assert_eq!(read.kind, ForeignKind::OpenApi, "{text}");
     }
-    let told = read(folder.path()).map(|_| ()).unwrap_err();
-    assert!(told[0].to_string().contains("without a folder `mappings`"));
+    let reported = read(folder.path()).map(|_| ()).unwrap_err();
+    assert!(
+        reported[0]
+            .to_string()
+            .contains("without a folder `mappings`")
+    );
     assert!(read(Path::new("/nonexistent/x")).is_err());
-    // Opened as if it were a file of rules, it is told as well.
+    // Opened as if it were a file of rules, it is reported as well.
     let problems = config::open(&file("{\"a\": 1}")).map(|_| ()).unwrap_err();
     assert!(problems[0].to_string().contains("is nothing that is known"));
 }
@@ -190,7 +197,7 @@ fn an_archive_becomes_rules_without_its_secrets() {
         ("POST", "/x", 503),
         ("PUT", "/x", 0),
     ] {
-        let request = asked(method, target, &[], "");
+        let request = request(method, target, &[], "");
         assert_eq!(answered(&imported, &request), expected, "{method} {target}");
     }
 }
@@ -201,7 +208,7 @@ fn a_file_of_json_server_becomes_collections() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("db.json");
     fs::write(&path, text).unwrap();
-    let imported = read(&path).unwrap_or_else(|told| panic!("{told:?}"));
+    let imported = read(&path).unwrap_or_else(|errors| panic!("{errors:?}"));
     assert_eq!(
         (imported.kind, imported.rules),
         (ForeignKind::JsonServer, 3)
@@ -217,11 +224,11 @@ fn a_file_of_json_server_becomes_collections() {
         ("/profile", 200),
         ("/posts/2", 404),
     ] {
-        let request = asked("GET", target, &[], "");
+        let request = request("GET", target, &[], "");
         let mut collections = file.plan.collections.iter();
-        let said = collections.find_map(|it| it.answer(&request.asked()));
+        let response = collections.find_map(|it| it.answer(&request.view()));
         assert_eq!(
-            said.map(|said| said.status.as_u16()),
+            response.map(|response| response.status.as_u16()),
             Some(expected),
             "{target}"
         );

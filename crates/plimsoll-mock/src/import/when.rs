@@ -51,7 +51,7 @@ impl When {
         }
     }
 
-    /// The same in a table of its own.
+    /// The same in a separate table.
     pub(crate) fn apart(condition: Self) -> Self {
         Self {
             all: vec![condition],

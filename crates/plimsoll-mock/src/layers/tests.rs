@@ -3,8 +3,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::asked::KeptRequest;
 use crate::config;
+use crate::request::KeptRequest;
 use crate::states::States;
 
 const FILE: &str = r#"
@@ -28,7 +28,7 @@ fn layers() -> Layers {
 fn answering(layers: &Layers, path: &str) -> Option<String> {
     let plan = layers.plan();
     let request = KeptRequest::made("GET", path);
-    let (set, rule) = plan.find(&request.asked())?;
+    let (set, rule) = plan.find(&request.view())?;
     Some(plan.sets[set].rules()[rule].key.clone())
 }
 
@@ -43,7 +43,7 @@ fn added(path: &str) -> Rule {
 }
 
 #[test]
-fn what_was_added_last_is_asked_first_and_a_reset_forgets_it() {
+fn what_was_added_last_is_requested_first_and_a_reset_forgets_it() {
     let mut layers = layers();
     assert_eq!(answering(&layers, "/api/a").as_deref(), Some("first"));
     assert_eq!(answering(&layers, "/api/b").as_deref(), Some("1.2"));

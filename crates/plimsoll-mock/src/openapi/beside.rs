@@ -18,9 +18,9 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
     } else {
         folder
     };
-    let told = |error: std::io::Error| error.to_string();
-    let path = folder.join(name).canonicalize().map_err(told)?;
-    if !path.starts_with(folder.canonicalize().map_err(told)?) {
+    let as_text = |error: std::io::Error| error.to_string();
+    let path = folder.join(name).canonicalize().map_err(as_text)?;
+    if !path.starts_with(folder.canonicalize().map_err(as_text)?) {
         return Err("it is a link that leads out of the folder of the document".to_owned());
     }
     // Opening a pipe would wait for a writer.
@@ -28,9 +28,9 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
         return Err("it is not a file".to_owned());
     }
     let mut content = Vec::new();
-    let file = fs::File::open(path).map_err(told)?;
+    let file = fs::File::open(path).map_err(as_text)?;
     let mut file = file.take(MOST_BYTES + 1);
-    file.read_to_end(&mut content).map_err(told)?;
+    file.read_to_end(&mut content).map_err(as_text)?;
     if content.len() as u64 > MOST_BYTES {
         let limit = MOST_BYTES >> 20;
         return Err(format!("it exceeds the limit of {limit} MiB"));

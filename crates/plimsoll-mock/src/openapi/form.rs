@@ -4,7 +4,7 @@ use plimsoll_formats::openapi::FormField;
 use serde_json::{Map, Value};
 
 use super::request::{fits, typed, value};
-use crate::asked::{Asked, RequestPart};
+use crate::request::{RequestPart, RequestView};
 
 /// Something wrong with a field before any schema judges it.
 pub(super) struct WrongField {
@@ -16,9 +16,9 @@ pub(super) struct WrongField {
 /// The object of `application/x-www-form-urlencoded` content.
 ///
 /// - `fields`: those that the schema names; others are texts.
-pub(super) fn of_pairs(fields: &[FormField], asked: &Asked<'_>) -> Value {
+pub(super) fn of_pairs(fields: &[FormField], request: &RequestView<'_>) -> Value {
     let mut object = Map::new();
-    for (name, text) in asked.form() {
+    for (name, text) in request.form() {
         let is_known = fields.iter().any(|field| {
             let parameter = &field.parameter;
             let deep = name.strip_prefix(parameter.name.as_str());
@@ -32,7 +32,7 @@ pub(super) fn of_pairs(fields: &[FormField], asked: &Asked<'_>) -> Value {
         }
     }
     for field in fields {
-        if let Some(value) = value(&field.parameter, asked, &[]) {
+        if let Some(value) = value(&field.parameter, request, &[]) {
             object.insert(field.parameter.name.clone(), value);
         }
     }
@@ -42,8 +42,11 @@ pub(super) fn of_pairs(fields: &[FormField], asked: &Asked<'_>) -> Value {
 /// The object of `multipart/form-data` content, or what is wrong with its fields.
 ///
 /// - `fields`: those that the schema names; others are texts.
-pub(super) fn of_parts(fields: &[FormField], asked: &Asked<'_>) -> Result<Value, Vec<WrongField>> {
-    let parts = asked.parts().map_err(|error| {
+pub(super) fn of_parts(
+    fields: &[FormField],
+    request: &RequestView<'_>,
+) -> Result<Value, Vec<WrongField>> {
+    let parts = request.parts().map_err(|error| {
         vec![WrongField {
             pointer: String::new(),
             message: format!("is {error}"),
@@ -75,7 +78,7 @@ pub(super) fn of_parts(fields: &[FormField], asked: &Asked<'_>) -> Result<Value,
 fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, String> {
     // The default of a part (RFC 7578, section 4.4).
     let kind = part
-        .asked
+        .request
         .header_text("content-type")
         .unwrap_or("text/plain");
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -85,10 +88,10 @@ fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, S
         return Err(format!("must be {}, not {kind}", kinds.join(" or ")));
     }
     if kind == "application/json" || kind.ends_with("+json") {
-        let value = part.asked.json().cloned();
+        let value = part.request.json().cloned();
         return value.ok_or_else(|| "is no JSON".to_owned());
     }
-    let text = String::from_utf8_lossy(part.asked.body);
+    let text = String::from_utf8_lossy(part.request.body);
     let kind = field.and_then(|field| field.parameter.kind.as_deref());
     Ok(typed(kind, &text))
 }

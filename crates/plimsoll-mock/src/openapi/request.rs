@@ -11,12 +11,12 @@ use plimsoll_schema::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::{Refusal, form};
-use crate::asked::{Asked, Pairs, values};
+use crate::request::{Pairs, RequestView, values};
 
-/// More mistakes of one request are not told.
+/// Further mistakes of one request are left out.
 const MOST_ERRORS: usize = 50;
 
-/// A mistake is told in so many characters.
+/// Characters of one mistake's message.
 const LONGEST_MESSAGE: usize = 300;
 
 /// The validators of an operation.
@@ -63,14 +63,14 @@ impl RequestCheck {
     pub(super) fn check(
         &self,
         operation: &Operation,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         places: &[(&str, String)],
     ) -> Result<(), Refusal> {
-        authorize(operation, asked)?;
+        authorize(operation, request)?;
         let mut errors = Vec::new();
         for (parameter, validator) in operation.parameters.iter().zip(&self.parameters) {
             let at = json!({ "in": parameter.place.name(), "name": parameter.name });
-            match value(parameter, asked, places) {
+            match value(parameter, request, places) {
                 None if parameter.is_required => errors.push(error(&at, "", "is missing")),
                 None => {}
                 Some(value) => {
@@ -79,8 +79,8 @@ impl RequestCheck {
             }
         }
         match &operation.body {
-            Some(body) => self.check_body(body, asked, &mut errors)?,
-            None if asked.body.is_empty() => {}
+            Some(body) => self.check_body(body, request, &mut errors)?,
+            None if request.body.is_empty() => {}
             None => {
                 let detail = format!("{} {} takes no content", operation.method, operation.path);
                 return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
@@ -104,11 +104,11 @@ impl RequestCheck {
     fn check_body(
         &self,
         body: &RequestBody,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         errors: &mut Vec<Value>,
     ) -> Result<(), Refusal> {
         let at = json!({ "in": "body" });
-        if asked.body.is_empty() {
+        if request.body.is_empty() {
             if body.is_required {
                 errors.push(error(&at, "", "is missing"));
             }
@@ -117,7 +117,7 @@ impl RequestCheck {
         if body.content.is_empty() {
             return Ok(());
         }
-        let kind = asked.header_text("content-type").unwrap_or_default();
+        let kind = request.header_text("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         let kind = kind.to_ascii_lowercase();
         let number = body.content.iter().position(|it| fits(&it.kind, &kind));
@@ -130,14 +130,14 @@ impl RequestCheck {
         let fields = body.content.get(number).map(|it| it.fields.as_slice());
         let fields = fields.unwrap_or_default();
         if kind == "application/json" || kind.ends_with("+json") {
-            match asked.json() {
+            match request.json() {
                 None => errors.push(error(&at, "", "is no JSON")),
                 Some(value) => judge(validator, &at, value, errors),
             }
         } else if kind == "application/x-www-form-urlencoded" {
-            judge(validator, &at, &form::of_pairs(fields, asked), errors);
+            judge(validator, &at, &form::of_pairs(fields, request), errors);
         } else if kind == "multipart/form-data" {
-            match form::of_parts(fields, asked) {
+            match form::of_parts(fields, request) {
                 Ok(value) => judge(validator, &at, &value, errors),
                 Err(wrong) => {
                     errors.extend(wrong.iter().map(|it| error(&at, &it.pointer, &it.message)));
@@ -157,19 +157,19 @@ pub(super) fn fits(range: &str, kind: &str) -> bool {
     }
 }
 
-fn authorize(operation: &Operation, asked: &Asked<'_>) -> Result<(), Refusal> {
+fn authorize(operation: &Operation, request: &RequestView<'_>) -> Result<(), Refusal> {
     let has = |credential: &Credential| match credential {
         Credential::Authorization(scheme) => {
-            let given = asked.header_text("authorization").unwrap_or_default();
+            let given = request.header_text("authorization").unwrap_or_default();
             let (given, rest) = given.split_once(' ').unwrap_or((given, ""));
             let is_scheme = scheme.is_empty() || given.eq_ignore_ascii_case(scheme);
             !given.is_empty() && is_scheme && are_formed(given, rest)
         }
-        Credential::Key(ParameterPlace::Header, name) => asked.header(name).is_some(),
+        Credential::Key(ParameterPlace::Header, name) => request.header(name).is_some(),
         Credential::Key(ParameterPlace::Cookie, name) => {
-            values(asked.cookies(), name).next().is_some()
+            values(request.cookies(), name).next().is_some()
         }
-        Credential::Key(_, name) => values(asked.parameters(), name).next().is_some(),
+        Credential::Key(_, name) => values(request.parameters(), name).next().is_some(),
     };
     let ways = &operation.security;
     if ways.is_empty() || ways.iter().any(|all| all.iter().all(has)) {
@@ -203,21 +203,21 @@ fn are_formed(scheme: &str, credentials: &str) -> bool {
 /// The value of a parameter, if it is there.
 pub(super) fn value(
     parameter: &Parameter,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     places: &[(&str, String)],
 ) -> Option<Value> {
     let name = &parameter.name;
     if parameter.is_deep {
-        return deep(name, pairs_of(parameter.place, asked)?);
+        return deep(name, pairs_of(parameter.place, request)?);
     }
     if let Some(style) = &parameter.object
-        && let Some(object) = by_keys(parameter, style, asked, places)
+        && let Some(object) = by_keys(parameter, style, request, places)
     {
         return Some(object);
     }
-    let texts: Vec<&str> = match pairs_of(parameter.place, asked) {
+    let texts: Vec<&str> = match pairs_of(parameter.place, request) {
         Some(pairs) => values(pairs, name).collect(),
-        None => single(parameter, asked, places).into_iter().collect(),
+        None => single(parameter, request, places).into_iter().collect(),
     };
     let first = texts.first()?;
     let kind = parameter.kind.as_deref();
@@ -232,11 +232,11 @@ pub(super) fn value(
 }
 
 /// What has parameters by names, if it is a list of such.
-fn pairs_of<'a>(place: ParameterPlace, asked: &'a Asked<'_>) -> Option<&'a Pairs> {
+fn pairs_of<'a>(place: ParameterPlace, request: &'a RequestView<'_>) -> Option<&'a Pairs> {
     match place {
-        ParameterPlace::Query => Some(asked.parameters()),
-        ParameterPlace::Cookie => Some(asked.cookies()),
-        ParameterPlace::Form => Some(asked.form()),
+        ParameterPlace::Query => Some(request.parameters()),
+        ParameterPlace::Cookie => Some(request.cookies()),
+        ParameterPlace::Form => Some(request.form()),
         ParameterPlace::Path | ParameterPlace::Header => None,
     }
 }
@@ -244,11 +244,11 @@ fn pairs_of<'a>(place: ParameterPlace, asked: &'a Asked<'_>) -> Option<&'a Pairs
 /// The text of a parameter that there is one of.
 fn single<'a>(
     parameter: &Parameter,
-    asked: &'a Asked<'_>,
+    request: &'a RequestView<'_>,
     places: &'a [(&str, String)],
 ) -> Option<&'a str> {
     if parameter.place == ParameterPlace::Header {
-        return asked.header_text(&parameter.name);
+        return request.header_text(&parameter.name);
     }
     let place = places.iter().find(|(known, _)| *known == parameter.name);
     place.map(|(_, text)| text.as_str())
@@ -258,7 +258,7 @@ fn single<'a>(
 fn by_keys(
     parameter: &Parameter,
     style: &ObjectStyle,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     places: &[(&str, String)],
 ) -> Option<Value> {
     let kind = |key: &str| {
@@ -269,7 +269,7 @@ fn by_keys(
     let mut put = |key: &str, text: &str| {
         object.insert(key.to_owned(), typed(kind(key), text));
     };
-    let pairs = pairs_of(parameter.place, asked);
+    let pairs = pairs_of(parameter.place, request);
     if let (true, Some(pairs)) = (style.is_exploded, pairs) {
         for (key, text) in pairs {
             if style.properties.iter().any(|(known, _)| known == key) {
@@ -280,7 +280,7 @@ fn by_keys(
     }
     let text = match pairs {
         Some(pairs) => values(pairs, &parameter.name).next()?,
-        None => single(parameter, asked, places)?,
+        None => single(parameter, request, places)?,
     };
     // One that is JSON is taken as such.
     if text.starts_with('{') {
@@ -318,7 +318,7 @@ fn deep(name: &str, pairs: &Pairs) -> Option<Value> {
     (!object.is_empty()).then_some(Value::Object(object))
 }
 
-/// A text as a value of a type; as it is if it is none of that type.
+/// A text as a value of a type; unchanged if it is not of that type.
 pub(super) fn typed(kind: Option<&str>, text: &str) -> Value {
     let parsed = || serde_json::from_str::<Value>(text).ok();
     let value = match kind {
@@ -340,7 +340,7 @@ fn judge(schema: Option<&JsonSchema>, at: &Value, value: &Value, errors: &mut Ve
     );
 }
 
-/// A mistake as it is told: what it is in, the pointer (RFC 6901) into that, and what it is.
+/// A mistake as JSON: the part of the request, the pointer (RFC 6901) into it, and the message.
 fn error(at: &Value, pointer: &str, message: &str) -> Value {
     let mut error = at.clone();
     error["pointer"] = Value::from(pointer);

@@ -7,8 +7,8 @@ use plimsoll_formats::openapi::{Api, ApiResponse, Operation, ResponseContent};
 use serde_json::Value;
 
 use super::{OpenApiOptions, Refusal};
-use crate::asked::Asked;
-use crate::collection::Said;
+use crate::collection::StoredResponse;
+use crate::request::RequestView;
 
 /// What a client would like (RFC 7240): `code`, `example`, `dynamic`.
 #[derive(Debug, Default)]
@@ -22,22 +22,22 @@ struct Preferences {
 pub(super) fn of(
     api: &Api,
     operation: &Operation,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     options: OpenApiOptions,
-) -> Result<Said, Refusal> {
-    let wanted = preferences(asked);
+) -> Result<StoredResponse, Refusal> {
+    let wanted = preferences(request);
     let (status, response) = chosen(operation, wanted.code)?;
-    made(api, (status, response), asked, &wanted, options)
+    made(api, (status, response), request, &wanted, options)
 }
 
 /// The response that the document has for a refusal, if it has one of that status; what is wrong stands in a field.
 pub(super) fn of_refusal(
     api: &Api,
     operation: &Operation,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     refusal: &Refusal,
     options: OpenApiOptions,
-) -> Option<Result<Said, Refusal>> {
+) -> Option<Result<StoredResponse, Refusal>> {
     let status = refusal.status;
     // Ranges describe other problems of the same class.
     let mut responses = operation.responses.iter();
@@ -45,8 +45,8 @@ pub(super) fn of_refusal(
     if described.content.is_empty() {
         return None;
     }
-    let mut wanted = preferences(asked);
-    // An example that was asked for may be one of the response that there would have been.
+    let mut wanted = preferences(request);
+    // A requested example may be one of the response that there would have been.
     if wanted.code != Some(status.as_u16()) {
         let examples = described.content.iter().flat_map(|it| &it.examples);
         let mut names = examples.filter_map(|(name, _)| name.clone());
@@ -54,15 +54,15 @@ pub(super) fn of_refusal(
             .example
             .filter(|name| names.any(|known| known == *name));
     }
-    let made = made(api, (status, described), asked, &wanted, options).map(|mut said| {
+    let made = made(api, (status, described), request, &wanted, options).map(|mut response| {
         for (name, value) in &refusal.fields {
-            if !said.fields.iter().any(|(known, _)| known == name) {
-                said.fields.push((name.clone(), value.clone()));
+            if !response.fields.iter().any(|(known, _)| known == name) {
+                response.fields.push((name.clone(), value.clone()));
             }
         }
         let problem = HeaderValue::from_str(&refusal.summary());
-        said.fields.extend(problem.ok().map(|it| (PROBLEM, it)));
-        said
+        response.fields.extend(problem.ok().map(|it| (PROBLEM, it)));
+        response
     });
     Some(made)
 }
@@ -79,10 +79,10 @@ fn described(operation: &Operation, status: StatusCode) -> Option<&ApiResponse> 
 fn made(
     api: &Api,
     (status, response): (StatusCode, &ApiResponse),
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     wanted: &Preferences,
     options: OpenApiOptions,
-) -> Result<Said, Refusal> {
+) -> Result<StoredResponse, Refusal> {
     let mut fields = Vec::new();
     for (name, value) in &response.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -99,18 +99,18 @@ fn made(
     ];
     let mut content = Vec::new();
     if !response.content.is_empty() && !has_none.contains(&status) {
-        let described = negotiated(&response.content, asked)?;
+        let described = negotiated(&response.content, request)?;
         let kind = if described.kind.contains('*') {
             "application/json"
         } else {
             &described.kind
         };
-        let value = value(api, described, asked, wanted, options)?;
+        let value = value(api, described, request, wanted, options)?;
         content = written(api, described, kind, &value);
         let kind = HeaderValue::from_str(kind);
         fields.extend(kind.ok().map(|kind| (CONTENT_TYPE, kind)));
     }
-    Ok(Said {
+    Ok(StoredResponse {
         status,
         fields,
         content: content.into(),
@@ -118,12 +118,12 @@ fn made(
     })
 }
 
-fn preferences(asked: &Asked<'_>) -> Preferences {
+fn preferences(request: &RequestView<'_>) -> Preferences {
     let mut wanted = Preferences::default();
-    let fields = asked.headers().into_iter();
+    let fields = request.headers().into_iter();
     let fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("prefer"));
     // As Prism has it, where a field cannot be set.
-    for (name, value) in asked.parameters() {
+    for (name, value) in request.parameters() {
         if let Some(name) = name.strip_prefix("__") {
             wanted.take(name, value);
         }
@@ -194,9 +194,9 @@ fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiR
 /// The content in the media type that the client likes best; of equals JSON, else the first.
 fn negotiated<'c>(
     content: &'c [ResponseContent],
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
 ) -> Result<&'c ResponseContent, Refusal> {
-    let accepted = asked.header_text("accept").unwrap_or("*/*");
+    let accepted = request.header_text("accept").unwrap_or("*/*");
     let ranges: Vec<(String, f32)> = accepted
         .split(',')
         .map(|range| {
@@ -236,7 +236,7 @@ fn negotiated<'c>(
 fn value(
     api: &Api,
     content: &ResponseContent,
-    asked: &Asked<'_>,
+    request: &RequestView<'_>,
     wanted: &Preferences,
     options: OpenApiOptions,
 ) -> Result<Value, Refusal> {
@@ -253,7 +253,7 @@ fn value(
         return Ok(value.clone());
     }
     let made = if is_dynamic {
-        let mut rng = Rng::with_seed(seed(options.seed, asked));
+        let mut rng = Rng::with_seed(seed(options.seed, request));
         api.make(content, Some(&mut |below| rng.u64(..below.max(1))))
     } else {
         api.make(content, None)
@@ -265,9 +265,9 @@ fn value(
 }
 
 /// The same for the same request (FNV-1a).
-fn seed(seed: u64, asked: &Asked<'_>) -> u64 {
-    let query = asked.query.unwrap_or_default();
-    let texts = [asked.path.as_ref(), "?", query];
+fn seed(seed: u64, request: &RequestView<'_>) -> u64 {
+    let query = request.query.unwrap_or_default();
+    let texts = [request.path.as_ref(), "?", query];
     let bytes = texts.iter().flat_map(|text| text.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::asked::KeptRequest;
+use crate::request::KeptRequest;
 
 const PETSTORE: &str = include_str!("../../../../examples/openapi/petstore.yaml");
 
 fn petstore(options: OpenApiOptions) -> OpenApi {
     let made = OpenApi::new(Path::new("petstore.yaml"), PETSTORE, "/", options);
-    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    let (openapi, left_out) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
     assert!(left_out.is_empty(), "{left_out:?}");
     openapi
 }
@@ -24,16 +24,16 @@ fn ask(
     target: &str,
     fields: &[(&str, &str)],
     body: &str,
-) -> (u16, Value, Said) {
+) -> (u16, Value, StoredResponse) {
     let mut request = KeptRequest::made(method, target);
     let fields = fields.iter();
     request.fields = fields
         .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
         .collect();
     request.body = body.as_bytes().to_vec().into();
-    let said = openapi.answer(&request.asked()).unwrap();
-    let value = serde_json::from_slice(&said.content).unwrap_or_default();
-    (said.status.as_u16(), value, said)
+    let response = openapi.answer(&request.view()).unwrap();
+    let value = serde_json::from_slice(&response.content).unwrap_or_default();
+    (response.status.as_u16(), value, response)
 }
 
 const KEY: (&str, &str) = ("api-key", "k");
@@ -43,10 +43,11 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 fn what_is_allowed_is_answered_by_examples_and_schemas() {
     let openapi = petstore(USUAL);
     assert_eq!(openapi.operations(), 15);
-    let (status, value, said) = ask(&openapi, "GET", "/pets?limit=5&tags=a&tags=b", &[], "");
+    let (status, value, response) = ask(&openapi, "GET", "/pets?limit=5&tags=a&tags=b", &[], "");
     assert_eq!((status, value.as_array().map(Vec::len)), (200, Some(2)));
     assert!(
-        said.fields
+        response
+            .fields
             .iter()
             .any(|(name, value)| name == "x-next" && value == "/pets?page=2")
     );
@@ -65,8 +66,8 @@ fn what_is_allowed_is_answered_by_examples_and_schemas() {
         "",
     );
     assert_eq!(status, 200);
-    let (status, _, said) = ask(&openapi, "DELETE", "/pets/1", &[KEY], "");
-    assert_eq!((status, said.content.len()), (204, 0));
+    let (status, _, response) = ask(&openapi, "DELETE", "/pets/1", &[KEY], "");
+    assert_eq!((status, response.content.len()), (204, 0));
     let (status, ..) = ask(&openapi, "HEAD", "/pets", &[], "");
     assert_eq!(status, 200);
     let form = [KEY, ("content-type", "application/x-www-form-urlencoded")];
@@ -88,7 +89,7 @@ fn what_is_allowed_is_answered_by_examples_and_schemas() {
     );
     assert_eq!(status, 201);
     let request = KeptRequest::made("GET", "/nothing");
-    assert!(openapi.answer(&request.asked()).is_none());
+    assert!(openapi.answer(&request.view()).is_none());
 }
 
 #[test]
@@ -109,8 +110,11 @@ fn clients_say_which_answer_they_would_like() {
     let (_, other, _) = with(&[("prefer", "dynamic=true")], "/pets/2");
     assert_eq!(one, again);
     assert_ne!(one, other);
-    let (status, _, said) = with(&[("accept", "text/plain")], "/pets/1");
-    assert_eq!((status, &said.content[..]), (200, &b"Rex, available"[..]));
+    let (status, _, response) = with(&[("accept", "text/plain")], "/pets/1");
+    assert_eq!(
+        (status, &response.content[..]),
+        (200, &b"Rex, available"[..])
+    );
     assert_eq!(
         with(
             &[("accept", "text/*;q=0.5, application/json;q=0.4")],
@@ -186,9 +190,9 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
         ),
         ("PATCH", "/pets", &[], "", 405, ""),
     ] {
-        let (found, value, said) = ask(&openapi, method, target, fields, body);
+        let (found, value, response) = ask(&openapi, method, target, fields, body);
         assert_eq!(found, status, "{method} {target} {value}");
-        let own = said
+        let own = response
             .fields
             .iter()
             .find(|(name, _)| name == "x-plimsoll-problem");
@@ -216,7 +220,7 @@ fn what_is_not_allowed_is_a_problem_with_its_places() {
         let is_problem = |(name, value): &(HeaderName, HeaderValue)| {
             name == CONTENT_TYPE && value == "application/problem+json"
         };
-        assert!(said.fields.iter().any(is_problem));
+        assert!(response.fields.iter().any(is_problem));
         let errors = value["errors"].as_array().cloned().unwrap_or_default();
         let mut places: Vec<String> = errors
             .iter()
@@ -260,7 +264,7 @@ const FORMS: &str = r#"{
 #[test]
 fn forms_are_validated_field_by_field() {
     let made = OpenApi::new(Path::new("forms.json"), FORMS, "/", USUAL);
-    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    let (openapi, left_out) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
     assert!(left_out.is_empty(), "{left_out:?}");
     let form = [("content-type", "application/x-www-form-urlencoded")];
     for (body, expected) in [
@@ -336,17 +340,17 @@ fn forms_are_validated_field_by_field() {
 fn refusals_have_the_content_that_the_document_gives_them() {
     let (openapi, _) = OpenApi::new(Path::new("forms.json"), FORMS, "/", USUAL).unwrap();
     let get = |target: &str, fields: &[(&str, &str)]| ask(&openapi, "GET", target, fields, "");
-    let (status, value, said) = get("/own?n=1", &[]);
+    let (status, value, response) = get("/own?n=1", &[]);
     assert_eq!((status, value), (401, json!({"error": "string"})));
-    let field = |said: &Said, name: &str| {
-        let found = said.fields.iter().find(|(known, _)| known == name);
+    let field = |response: &StoredResponse, name: &str| {
+        let found = response.fields.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.to_str().unwrap().to_owned())
     };
-    let challenge = field(&said, "www-authenticate");
+    let challenge = field(&response, "www-authenticate");
     assert_eq!(challenge.as_deref(), Some("Basic realm=\"*\""));
-    let (status, value, said) = get("/own?key=k&n=x", &[]);
+    let (status, value, response) = get("/own?key=k&n=x", &[]);
     assert_eq!((status, value), (422, json!("a")));
-    let problem = field(&said, "x-plimsoll-problem").unwrap();
+    let problem = field(&response, "x-plimsoll-problem").unwrap();
     assert!(problem.contains("query n"), "{problem}");
     let (status, value, _) = get("/own?key=k&n=x", &[("prefer", "example=b")]);
     assert_eq!((status, value), (422, json!("b")));
@@ -396,7 +400,7 @@ const PATHS: &str = r##"{
 #[test]
 fn paths_and_objects_in_parameters_are_understood_as_documents_write_them() {
     let made = OpenApi::new(Path::new("paths.json"), PATHS, "/", USUAL);
-    let (openapi, left_out) = made.unwrap_or_else(|told| panic!("{told:?}"));
+    let (openapi, left_out) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
     assert!(left_out.is_empty(), "{left_out:?}");
     let status = |method, target| ask(&openapi, method, target, &[], "").0;
     for (method, target, expected) in [
@@ -466,9 +470,9 @@ fn xml_is_made_by_the_schema_for_clients_that_accept_it() {
                 components: {schemas: {Pet: {type: object, properties: {id: {type: integer, xml: {attribute: true}}, name: {type: string}}}}}\n";
     let (openapi, _) = OpenApi::new(Path::new("pets.yml"), text, "/", USUAL).unwrap();
     let content = |path, fields: &[(&str, &str)]| {
-        let (status, _, said) = ask(&openapi, "GET", path, fields, "");
+        let (status, _, response) = ask(&openapi, "GET", path, fields, "");
         assert_eq!(status, 200);
-        String::from_utf8(said.content.to_vec()).unwrap()
+        String::from_utf8(response.content.to_vec()).unwrap()
     };
     let declaration = r#"<?xml version="1.0" encoding="UTF-8"?>"#;
     assert_eq!(content("/pet", &[]), r#"{"id":1,"name":"string"}"#);
@@ -495,8 +499,8 @@ fn challenges_have_the_parts_that_clients_need() {
              components: {{securitySchemes: {{k: {{type: http, scheme: {scheme}}}}}}}\n"
         );
         let (openapi, _) = OpenApi::new(Path::new("a.yml"), &text, "/", USUAL).unwrap();
-        let (status, _, said) = ask(&openapi, "GET", "/a", &[], "");
-        let found = said
+        let (status, _, response) = ask(&openapi, "GET", "/a", &[], "");
+        let found = response
             .fields
             .iter()
             .find(|(name, _)| *name == WWW_AUTHENTICATE);

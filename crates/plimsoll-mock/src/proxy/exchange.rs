@@ -26,7 +26,7 @@ pub(crate) struct Passed {
 /// The status and the text for the client when there is no response.
 pub(crate) type Refusal = (StatusCode, String);
 
-/// Sends a request, and once more on a connection of its own if the server has closed the one that was kept.
+/// Sends a request, and once more on a new connection if the server has closed the one that was kept.
 pub(crate) async fn pass_on(pool: Rc<UpstreamPool>, outgoing: Outgoing) -> Result<Passed, Refusal> {
     let upstream = &pool.upstream;
     let mut is_retry = false;

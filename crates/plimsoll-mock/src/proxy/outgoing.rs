@@ -8,7 +8,7 @@ use plimsoll_client::is_idempotent;
 use plimsoll_wire::http::FieldClass;
 
 use super::Upstream;
-use crate::asked::Asked;
+use crate::request::RequestView;
 
 /// Fields that are written anew.
 const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
@@ -34,9 +34,9 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// The request for a server; nothing if it goes round.
-    pub(crate) fn of(asked: &Asked<'_>, upstream: &Upstream) -> Option<Self> {
+    pub(crate) fn of(request: &RequestView<'_>, upstream: &Upstream) -> Option<Self> {
         let given = &upstream.fields;
-        let fields = asked.headers();
+        let fields = request.headers();
         let texts = |wanted: &str| {
             let values = fields
                 .iter()
@@ -64,8 +64,8 @@ impl Outgoing {
             }
         };
         let own = upstream.endpoint.authority();
-        let host = if upstream.keeps_host && !asked.authority.is_empty() {
-            asked.authority
+        let host = if upstream.keeps_host && !request.authority.is_empty() {
+            request.authority
         } else {
             own
         };
@@ -86,13 +86,13 @@ impl Outgoing {
         for (name, value) in given {
             field(name.as_str(), value.as_bytes());
         }
-        let peer = asked.peer.ip().to_string();
+        let peer = request.peer.ip().to_string();
         let added = [
             ("x-forwarded-for", joined(texts("x-forwarded-for"), &peer)),
-            ("x-forwarded-host", asked.authority.to_owned()),
+            ("x-forwarded-host", request.authority.to_owned()),
             (
                 "x-forwarded-proto",
-                if asked.is_tls { "https" } else { "http" }.to_owned(),
+                if request.is_tls { "https" } else { "http" }.to_owned(),
             ),
             ("via", joined(via, &format!("1.1 {PSEUDONYM}"))),
         ];
@@ -102,20 +102,20 @@ impl Outgoing {
             }
         }
         Some(Self {
-            method: asked.method.to_owned(),
-            target: target(asked, upstream),
+            method: request.method.to_owned(),
+            target: target(request, upstream),
             authority: host.to_owned(),
             fields: written,
-            body: Bytes::copy_from_slice(asked.body),
-            is_idempotent: is_idempotent(asked.method),
+            body: Bytes::copy_from_slice(request.body),
+            is_idempotent: is_idempotent(request.method),
         })
     }
 }
 
 /// The path of the server's URL, then path and query of the request as they were sent.
-fn target(asked: &Asked<'_>, upstream: &Upstream) -> String {
+fn target(request: &RequestView<'_>, upstream: &Upstream) -> String {
     let base = upstream.endpoint.path_and_query().trim_end_matches('/');
-    let path = asked.own_path();
+    let path = request.own_path();
     let stripped = upstream.strip.as_deref();
     let stripped = stripped.and_then(|prefix| path.strip_prefix(prefix));
     let path = match stripped.unwrap_or(path) {
@@ -123,7 +123,7 @@ fn target(asked: &Asked<'_>, upstream: &Upstream) -> String {
         rest if stripped.is_some() => Cow::Owned(format!("/{rest}")),
         _ => Cow::Borrowed("/"),
     };
-    match asked.query {
+    match request.query {
         None => format!("{base}{path}"),
         Some(query) => format!("{base}{path}?{query}"),
     }
@@ -158,7 +158,7 @@ pub(super) fn is_passed_back(name: &HeaderName) -> bool {
 mod tests {
     use super::super::UpstreamOptions;
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     fn passed_on(request: &KeptRequest, url: &str) -> Option<String> {
         let options = UpstreamOptions {
@@ -169,7 +169,7 @@ mod tests {
             ..UpstreamOptions::default()
         };
         let upstream = Upstream::new(url, options).unwrap();
-        let outgoing = Outgoing::of(&request.asked(), &upstream)?;
+        let outgoing = Outgoing::of(&request.view(), &upstream)?;
         Some(shown(&outgoing))
     }
 
@@ -231,7 +231,7 @@ mod tests {
             let mut request = KeptRequest::made("GET", path);
             let cookie = ("Cookie".to_owned(), b"a=b".to_vec());
             request.fields.push(cookie);
-            let outgoing = Outgoing::of(&request.asked(), &upstream).unwrap();
+            let outgoing = Outgoing::of(&request.view(), &upstream).unwrap();
             let text = shown(&outgoing);
             assert!(text.starts_with(&format!("GET {expected}\n")), "{text}");
             assert!(!text.contains("Cookie"), "{text}");

@@ -11,9 +11,9 @@ use plimsoll_server::{Action, Answer, Request, Response, ResponseBody};
 use super::tap::Tapped;
 use super::{AskedOf, Recorder};
 use crate::action::collected;
-use crate::asked::KeptRequest;
 use crate::plan::BODY_LIMIT;
 use crate::proxy::{Outgoing, UpstreamPool, pass_on};
+use crate::request::KeptRequest;
 
 /// Passes requests on for one worker, and has a recorder keep what came.
 #[derive(Debug, Clone)]
@@ -22,13 +22,13 @@ pub struct Record(Rc<Inner>);
 #[derive(Debug)]
 struct Inner {
     recorder: Arc<Recorder>,
-    /// What comes before the paths that it is asked for, without a slash at its end.
+    /// The prefix of the paths that it answers, without a slash at its end.
     prefix: String,
     pool: Rc<UpstreamPool>,
 }
 
 impl Record {
-    /// - `prefix`: what the paths begin with that it is asked for; `/` for nothing.
+    /// - `prefix`: of the paths that it answers; `/` for all.
     pub fn new(recorder: Arc<Recorder>, prefix: &str) -> Self {
         let pool = recorder.upstream.pool();
         Self(Rc::new(Inner {
@@ -60,20 +60,20 @@ impl Action for Record {
 
 impl Inner {
     async fn answer(&self, kept: &KeptRequest) -> Response {
-        let mut asked = kept.asked();
-        asked.strip(&self.prefix);
-        let Some(outgoing) = Outgoing::of(&asked, &self.recorder.upstream) else {
+        let mut request = kept.view();
+        request.strip(&self.prefix);
+        let Some(outgoing) = Outgoing::of(&request, &self.recorder.upstream) else {
             let message = format!("requests for {} come back here\n", self.recorder.upstream);
             return text(StatusCode::LOOP_DETECTED, message);
         };
         let mut of = AskedOf {
             method: kept.method.clone(),
-            target: asked.own_url().into_owned(),
-            kind: asked.header_text("content-type").map(str::to_owned),
+            target: request.own_url().into_owned(),
+            kind: request.header_text("content-type").map(str::to_owned),
             content: kept.body.clone(),
             announced: None,
         };
-        drop(asked);
+        drop(request);
         let passed = match pass_on(Rc::clone(&self.pool), outgoing).await {
             Ok(passed) => passed,
             Err((status, message)) => return text(status, message),

@@ -1,7 +1,7 @@
 //! The folder of a recording: `apimock.toml`, its rules, and contents that are too long for these.
 //!
 //! The file of rules is always written as a whole and renamed over the old one, so that it is never half written: at
-//! once while it is short, else every now and then. Which of two rules comes first is said by their priorities.
+//! once while it is short, else every now and then. Priorities decide which of two rules comes first.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::import::entry::{Entry, Table};
 use crate::import::recorded::{Asking, RecordedReply, reply};
 use crate::import::redact::Redaction;
 
-/// Longer content, in bytes, has a file of its own.
+/// Longer content, in bytes, has a separate file.
 const LONGEST_INLINE: usize = 1024;
 
 /// A file of rules up to so many bytes is written anew at once.
@@ -40,7 +40,7 @@ const BODIES: &str = "bodies";
 pub(super) struct Store {
     folder: PathBuf,
     redaction: Redaction,
-    /// In the order in which it was asked first.
+    /// In the order of their first requests.
     order: Vec<Asking>,
     rules: HashMap<Asking, Recorded>,
     /// The names of contents.
@@ -85,17 +85,17 @@ impl Store {
         }
     }
 
-    /// Takes an exchange, and writes its content if that has a file of its own; it is not taken if that fails.
+    /// Takes an exchange, and writes its content if that has a separate file; it is not taken if that fails.
     pub(super) fn add(&mut self, exchange: &KeptExchange) -> io::Result<()> {
         let asking = Asking::of(
             &exchange.method,
             &exchange.target,
             exchange.asked_kind.as_deref(),
-            &exchange.asked,
+            &exchange.request,
             &self.redaction,
         );
         let known = self.rules.get(&asking);
-        // What was always the same need not be told twice.
+        // A reply that did not change is written once.
         if known.is_some_and(|known| known.last == exchange.reply) {
             return Ok(());
         }

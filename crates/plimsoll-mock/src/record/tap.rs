@@ -1,4 +1,4 @@
-//! Content that is passed on as it comes, and told as a whole once it has come.
+//! Content that is passed on as it comes, and collected as a whole.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,18 +6,18 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-/// Longer content is passed on, and told to be too long.
+/// Longer content is passed on, but not collected.
 pub(super) const LONGEST: usize = 64 << 20;
 
-/// Content that somebody else sends, and what is done once all of it has come.
+/// Content from a server, and what is done once all of it has come.
 ///
-/// Of content that breaks off, or that the client does not wait for, nothing is told.
+/// If the content breaks off, or the client does not wait for it, the function is dropped uncalled.
 pub(super) struct Tapped<B> {
     content: B,
     gathered: BytesMut,
     is_too_long: bool,
-    /// Gone once it is told; nothing if the content is too long.
-    told: Option<Box<dyn FnOnce(Option<Bytes>)>>,
+    /// Gone once it is called; not there if the content is too long.
+    on_end: Option<Box<dyn FnOnce(Option<Bytes>)>>,
 }
 
 impl<B> std::fmt::Debug for Tapped<B> {
@@ -29,15 +29,15 @@ impl<B> std::fmt::Debug for Tapped<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Tapped<B> {
-    /// - `told`: gets the whole content, or nothing if it is too long.
-    pub(super) fn new(content: B, told: impl FnOnce(Option<Bytes>) + 'static) -> Self {
+    /// - `on_end`: gets the whole content, or nothing if it is too long.
+    pub(super) fn new(content: B, on_end: impl FnOnce(Option<Bytes>) + 'static) -> Self {
         let mut tapped = Self {
             content,
             gathered: BytesMut::new(),
             is_too_long: false,
-            told: Some(Box::new(told)),
+            on_end: Some(Box::new(on_end)),
         };
-        // Nobody asks for content that there is none of.
+        // Empty content is never polled.
         if tapped.content.is_end_stream() {
             tapped.finish();
         }
@@ -46,8 +46,8 @@ impl<B: Body<Data = Bytes> + Unpin> Tapped<B> {
 
     fn finish(&mut self) {
         let gathered = std::mem::take(&mut self.gathered).freeze();
-        if let Some(told) = self.told.take() {
-            told((!self.is_too_long).then_some(gathered));
+        if let Some(on_end) = self.on_end.take() {
+            on_end((!self.is_too_long).then_some(gathered));
         }
     }
 
@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tapped<B> {
         let polled = Pin::new(&mut tapped.content).poll_frame(cx);
         match &polled {
             Poll::Pending => return polled,
-            Poll::Ready(Some(Err(_))) => tapped.told = None,
+            Poll::Ready(Some(Err(_))) => tapped.on_end = None,
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(piece) = frame.data_ref() {
                     tapped.gather(piece);
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Pieces, one after the other; without a length, so that its end shows only when it is asked for.
+    /// Pieces, one after the other; without a length, so that its end shows only when it is polled.
     struct Pieces(VecDeque<Result<Bytes, Infallible>>, bool);
 
     impl Body for Pieces {
@@ -125,16 +125,16 @@ mod tests {
         }
     }
 
-    type Told = Rc<RefCell<Vec<Option<Bytes>>>>;
+    type Gathered = Rc<RefCell<Vec<Option<Bytes>>>>;
 
-    fn tapped(pieces: &[Bytes], knows_its_end: bool) -> (Tapped<Pieces>, Told) {
+    fn tapped(pieces: &[Bytes], knows_its_end: bool) -> (Tapped<Pieces>, Gathered) {
         let pieces = pieces.iter().cloned().map(Ok).collect();
-        let told = Told::default();
-        let noted = Rc::clone(&told);
+        let on_end = Gathered::default();
+        let noted = Rc::clone(&on_end);
         let tapped = Tapped::new(Pieces(pieces, knows_its_end), move |content| {
             noted.borrow_mut().push(content);
         });
-        (tapped, told)
+        (tapped, on_end)
     }
 
     /// Asks for so many pieces.
@@ -146,29 +146,29 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_whole_is_told_once() {
+    fn what_has_come_whole_is_reported_once() {
         let hello = [Bytes::from_static(b"hel"), Bytes::from_static(b"lo")];
         for (knows_its_end, polls) in [(true, 2), (false, 3), (false, 4)] {
-            let (mut tapped, told) = tapped(&hello, knows_its_end);
+            let (mut tapped, on_end) = tapped(&hello, knows_its_end);
             poll(&mut tapped, polls - 1);
-            assert!(polls == 4 || told.borrow().is_empty());
+            assert!(polls == 4 || on_end.borrow().is_empty());
             poll(&mut tapped, 1);
-            assert_eq!(*told.borrow(), [Some(Bytes::from_static(b"hello"))]);
+            assert_eq!(*on_end.borrow(), [Some(Bytes::from_static(b"hello"))]);
         }
-        let (_tapped, told) = tapped(&[], true);
-        assert_eq!(*told.borrow(), [Some(Bytes::new())]);
+        let (_tapped, on_end) = tapped(&[], true);
+        assert_eq!(*on_end.borrow(), [Some(Bytes::new())]);
     }
 
     #[test]
-    fn what_the_client_leaves_is_not_told_and_what_is_too_long_is_not_gathered() {
-        let (mut left, told) = tapped(&[Bytes::from_static(b"a")], false);
+    fn what_the_client_leaves_is_not_reported_and_what_is_too_long_is_not_gathered() {
+        let (mut left, on_end) = tapped(&[Bytes::from_static(b"a")], false);
         poll(&mut left, 1);
         drop(left);
-        assert!(told.borrow().is_empty());
+        assert!(on_end.borrow().is_empty());
         let piece = Bytes::from(vec![0; 1 << 20]);
-        let (mut long, told) = tapped(&vec![piece; 65], true);
+        let (mut long, on_end) = tapped(&vec![piece; 65], true);
         poll(&mut long, 65);
         assert_eq!(long.gathered.capacity(), 0);
-        assert_eq!(*told.borrow(), [None]);
+        assert_eq!(*on_end.borrow(), [None]);
     }
 }

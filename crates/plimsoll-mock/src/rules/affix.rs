@@ -47,12 +47,12 @@ impl Affixes {
         self.entries.is_empty()
     }
 
-    /// Tells the numbers of all beginnings that `text` has.
+    /// Calls `report` with the numbers of all beginnings that `text` has.
     ///
     /// The greatest entry that is not greater than the text has all of them in its line of parents, since all that
     /// lies between one of them and the text begins with it too.
     #[inline]
-    pub(super) fn each(&self, text: &[u8], mut tell: impl FnMut(&[u32])) {
+    pub(super) fn each(&self, text: &[u8], mut report: impl FnMut(&[u32])) {
         if self.entries.is_empty() {
             return;
         }
@@ -62,7 +62,7 @@ impl Affixes {
         let mut at = after.checked_sub(1);
         while let Some(entry) = at.map(|at| &self.entries[at]) {
             if text.starts_with(&entry.beginning) {
-                tell(&entry.numbers);
+                report(&entry.numbers);
             }
             at = entry.parent;
         }

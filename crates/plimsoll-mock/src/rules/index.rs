@@ -1,8 +1,8 @@
 //! Which rules a path may meet, without looking at each of them.
 //!
 //! Rules that ask for a path, a beginning, an end or a part of one are found by it; those with other operators,
-//! or without a path, are candidates for every request. The candidates come in the order of the rules, so whoever
-//! asks gets what looking at each of them would give.
+//! or without a path, are candidates for every request. The candidates come in the order of the rules, so the
+//! result is that of looking at each of them.
 
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ impl RuleIndex {
         index
     }
 
-    /// Tells the numbers of rules that `path` may meet, ascending, until `accept` says that it is enough.
+    /// Visits the numbers of rules that `path` may meet, ascending, until `accept` says that it is enough.
     #[inline]
     pub fn visit(&self, path: &str, mut accept: impl FnMut(u32) -> bool) {
         let mut found: SmallVec<[u32; 32]> = SmallVec::new();

@@ -65,7 +65,7 @@ pub(super) fn weighted(weights: impl Iterator<Item = u32> + Clone, random: u64) 
 #[derive(Debug, Default)]
 pub(super) struct Rotations(Mutex<HashMap<Box<[u32]>, usize>>);
 
-/// More sets of rules than these are not told apart: all begin anew.
+/// Sets of rules with a kept rotation; beyond, all begin anew.
 const MOST_ROTATIONS: usize = 4096;
 
 impl Rotations {

@@ -2,9 +2,9 @@ use proptest::prelude::{any, prop_assert_eq, proptest};
 use proptest::strategy::Strategy as Generate;
 
 use super::*;
-use crate::asked::KeptRequest;
 use crate::condition::field::FieldTest;
 use crate::condition::text::{TextOperator, TextTest};
+use crate::request::KeptRequest;
 
 fn path(operator: TextOperator, value: &str) -> Condition {
     Condition::Path(TextTest::new(operator, value).unwrap())
@@ -23,7 +23,7 @@ fn set(strategy: Strategy, rules: Vec<Rule>) -> RuleSet {
 }
 
 fn find(set: &RuleSet, target: &str) -> Option<usize> {
-    set.find(&KeptRequest::made("GET", target).asked())
+    set.find(&KeptRequest::made("GET", target).view())
 }
 
 #[test]
@@ -157,8 +157,8 @@ proptest! {
         let set = set(strategy, rules.collect());
         for target in targets {
             let kept = KeptRequest::made("GET", &target);
-            let asked = kept.asked();
-            prop_assert_eq!(set.find(&asked), set.scan(&asked), "{}", target);
+            let request = kept.view();
+            prop_assert_eq!(set.find(&request), set.scan(&request), "{}", target);
         }
     }
 }

@@ -5,15 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use serde::Deserialize;
+use plimsoll_script::js::{self, Ctx, FromJs, Object, Value};
 
 use super::ScriptAnswer;
 
 /// Fields that no script may set.
 const OURS: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
 
-#[derive(Debug, Deserialize)]
-struct Answered {
+/// What the prelude makes of the value that a handler returns.
+#[derive(Debug)]
+pub(super) struct Answered {
     status: Option<f64>,
     headers: Vec<(String, String)>,
     kind: String,
@@ -21,11 +22,26 @@ struct Answered {
     state: Option<String>,
 }
 
-/// - `json`: what the prelude has answered; absent for nothing at all.
-pub(super) fn read(json: Option<&str>) -> Result<ScriptAnswer, String> {
-    let json = json.ok_or("answers nothing that can be sent")?;
-    let answered: Answered = serde_json::from_str(json)
-        .map_err(|error| format!("answers what cannot be sent: {error}"))?;
+impl<'js> FromJs<'js> for Answered {
+    fn from_js(ctx: &Ctx<'js>, value: Value<'js>) -> js::Result<Self> {
+        let object = Object::from_js(ctx, value)?;
+        let headers: Vec<Vec<String>> = object.get("headers")?;
+        let headers = headers.into_iter().filter_map(|pair| {
+            let [name, value] = <[String; 2]>::try_from(pair).ok()?;
+            Some((name, value))
+        });
+        Ok(Self {
+            status: object.get("status")?,
+            headers: headers.collect(),
+            kind: object.get("kind")?,
+            text: object.get("text")?,
+            state: object.get("state")?,
+        })
+    }
+}
+
+/// The response that a script describes; the message says what cannot be sent.
+pub(super) fn read(answered: Answered) -> Result<ScriptAnswer, String> {
     let status = answered.status.map(status).transpose()?;
     let mut fields = Vec::new();
     for (name, value) in answered.headers {
@@ -81,44 +97,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_sent_is_told() {
-        for (json, expected) in [
-            (
-                "{\"status\":99,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}",
-                "the status 99",
-            ),
-            (
-                "{\"status\":200.5,\"headers\":[],\"kind\":\"none\",\"text\":\"\"}",
-                "the status 200.5",
-            ),
-            (
-                "{\"headers\":[[\"a b\",\"c\"]],\"kind\":\"none\",\"text\":\"\"}",
-                "whose name",
-            ),
-            (
-                "{\"headers\":[[\"a\",\"c\\r\\nd: e\"]],\"kind\":\"none\",\"text\":\"\"}",
-                "control",
-            ),
-            (
-                "{\"headers\":[[\"Content-Length\",\"1\"]],\"kind\":\"none\",\"text\":\"\"}",
-                "by the server",
-            ),
-            (
-                "{\"headers\":[],\"kind\":\"base64\",\"text\":\"!\"}",
-                "no base64",
-            ),
-            (
-                "{\"status\":204,\"headers\":[],\"kind\":\"text\",\"text\":\"x\"}",
-                "has none",
-            ),
-            (
-                "{\"headers\":[],\"kind\":\"text\",\"text\":\"\\ud800\"}",
-                "cannot be sent",
-            ),
-        ] {
-            let told = read(Some(json)).unwrap_err();
-            assert!(told.contains(expected), "{told}");
-        }
-        assert!(read(None).is_err());
+    fn what_cannot_be_sent_is_reported() {
+        let check = |status: Option<f64>,
+                     headers: &[(&str, &str)],
+                     kind: &str,
+                     text: &str,
+                     expected: &str| {
+            let headers = headers.iter();
+            let answered = Answered {
+                status,
+                headers: headers
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect(),
+                kind: kind.to_owned(),
+                text: text.to_owned(),
+                state: None,
+            };
+            let message = read(answered).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        };
+        check(Some(99.0), &[], "none", "", "the status 99");
+        check(Some(200.5), &[], "none", "", "the status 200.5");
+        check(None, &[("a b", "c")], "none", "", "whose name");
+        check(None, &[("a", "c\r\nd: e")], "none", "", "control");
+        check(
+            None,
+            &[("Content-Length", "1")],
+            "none",
+            "",
+            "by the server",
+        );
+        check(None, &[], "base64", "!", "no base64");
+        check(Some(204.0), &[], "text", "x", "has none");
     }
 }

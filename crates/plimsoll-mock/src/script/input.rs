@@ -2,65 +2,101 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use plimsoll_script::js::function::Args;
+use plimsoll_script::js::{self, Ctx, Object};
 
 use super::Script;
-use crate::asked::{Asked, Pairs};
+use crate::request::{Pairs, RequestView};
 
-/// What the prelude makes a request and a context of.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Input<'i> {
-    method: &'i str,
-    path: &'i str,
+/// What the prelude makes a request and a context of. Crosses to the thread of scripts.
+#[derive(Debug)]
+pub(super) struct Input {
+    method: String,
+    path: String,
     url: String,
-    host: &'i str,
+    host: String,
     peer: String,
-    secure: bool,
+    is_secure: bool,
     headers: BTreeMap<String, String>,
-    query: &'i Pairs,
-    form: &'i Pairs,
-    cookies: &'i Pairs,
-    params: BTreeMap<&'i str, &'i str>,
+    query: Pairs,
+    form: Pairs,
+    cookies: Pairs,
+    params: Vec<(String, String)>,
     body: String,
     state: Option<String>,
 }
 
-/// The same as JSON.
-pub(super) fn of(script: &Script, asked: &Asked<'_>, state: Option<String>) -> String {
-    let mut headers: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in asked.headers() {
-        let value = String::from_utf8_lossy(value);
-        headers
-            .entry(name.to_ascii_lowercase())
-            // RFC 9110, section 5.3
-            .and_modify(|all| {
-                all.push_str(if name.eq_ignore_ascii_case("cookie") {
-                    "; "
-                } else {
-                    ", "
-                });
-                all.push_str(&value);
-            })
-            .or_insert_with(|| value.into_owned());
+impl Input {
+    /// - `state`: that of the scenario of the rule.
+    pub(super) fn new(script: &Script, request: &RequestView<'_>, state: Option<String>) -> Self {
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in request.headers() {
+            let value = String::from_utf8_lossy(value);
+            headers
+                .entry(name.to_ascii_lowercase())
+                // RFC 9110, section 5.3
+                .and_modify(|all| {
+                    all.push_str(if name.eq_ignore_ascii_case("cookie") {
+                        "; "
+                    } else {
+                        ", "
+                    });
+                    all.push_str(&value);
+                })
+                .or_insert_with(|| value.into_owned());
+        }
+        let segment = |number: usize| request.path.split('/').nth(number + 1);
+        let params = script.names.iter();
+        let params =
+            params.filter_map(|(name, number)| Some((name.clone(), segment(*number)?.to_owned())));
+        Self {
+            method: request.method.to_owned(),
+            path: request.path.clone().into_owned(),
+            url: request.own_url().into_owned(),
+            host: request.authority.to_owned(),
+            peer: request.peer.ip().to_string(),
+            is_secure: request.is_tls,
+            headers,
+            query: request.parameters().clone(),
+            form: request.form().clone(),
+            cookies: request.cookies().clone(),
+            params: params.collect(),
+            body: String::from_utf8_lossy(request.body).into_owned(),
+            state,
+        }
     }
-    let segment = |number: usize| asked.path.split('/').nth(number + 1);
-    let params = script.names.iter();
-    let params = params.filter_map(|(name, number)| Some((name.as_str(), segment(*number)?)));
-    let input = Input {
-        method: asked.method,
-        path: &asked.path,
-        url: asked.own_url().into_owned(),
-        host: asked.authority,
-        peer: asked.peer.ip().to_string(),
-        secure: asked.is_tls,
-        headers,
-        query: asked.parameters(),
-        form: asked.form(),
-        cookies: asked.cookies(),
-        params: params.collect(),
-        body: String::from_utf8_lossy(asked.body).into_owned(),
-        state,
-    };
-    serde_json::to_string(&input).expect("it consists of texts")
+
+    /// Adds it to the arguments of the prelude, in the order of its constructor.
+    pub(super) fn push_to<'js>(self, ctx: &Ctx<'js>, arguments: &mut Args<'js>) -> js::Result<()> {
+        arguments.push_arg(self.state)?;
+        arguments.push_arg(self.method)?;
+        arguments.push_arg(self.path)?;
+        arguments.push_arg(self.url)?;
+        arguments.push_arg(self.host)?;
+        arguments.push_arg(self.peer)?;
+        arguments.push_arg(self.is_secure)?;
+        arguments.push_arg(object(ctx, self.headers)?)?;
+        arguments.push_arg(object(ctx, self.params)?)?;
+        arguments.push_arg(self.body)?;
+        for pairs in [self.query, self.cookies, self.form] {
+            let pairs = pairs.into_iter();
+            let flat: Vec<_> = pairs.flat_map(|(name, value)| [name, value]).collect();
+            arguments.push_arg(flat)?;
+        }
+        Ok(())
+    }
+
+    /// How many arguments those are.
+    pub(super) const ARGUMENTS: usize = 13;
+}
+
+fn object<'js>(
+    ctx: &Ctx<'js>,
+    pairs: impl IntoIterator<Item = (String, String)>,
+) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, value) in pairs {
+        object.set(name, value)?;
+    }
+    Ok(object)
 }

@@ -1,7 +1,5 @@
 //! The thread that runs the scripts of one worker.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,23 +8,26 @@ use std::thread;
 use std::time::Duration;
 
 use http::StatusCode;
-use plimsoll_script::{Handler, Modules, Runtime};
+use plimsoll_script::{ScriptError, Stacks};
 use plimsoll_server::Severity;
 use plimsoll_wire::SystemClock;
 use tokio::sync::oneshot;
 
+use super::answer::Answered;
+use super::engine::Engine;
 use super::host::MockHost;
-use super::load::runtime_of;
+use super::input::Input;
+use super::load::LIMITS;
 use super::{Refusal, Script, ScriptAnswer, answer};
+use crate::notice_limiter::NoticeLimiter;
 use crate::store::Store;
-use crate::teller::Teller;
 use crate::template::Chance;
 
 /// Requests that may wait for the scripts of a worker; more are refused.
 pub(super) const WAITING: usize = 256;
 
-/// The engine may use half a mebibyte of it.
-const STACK: usize = 2 << 20;
+/// Scripts run on stacks of their fibers.
+const STACK: usize = 1 << 20;
 
 /// What a script may take beyond its time until it is held to be lost: some functions of the engine, such as
 /// looking for a long text within a longer one, cannot be interrupted.
@@ -35,13 +36,13 @@ const BEYOND: Duration = Duration::from_secs(1);
 /// A request for a script.
 pub(super) struct Job {
     pub(super) script: Arc<Script>,
-    /// In JSON.
-    pub(super) input: String,
+    /// Taken when it is run.
+    pub(super) input: Option<Box<Input>>,
     pub(super) chance: Chance,
     pub(super) reply: oneshot::Sender<Result<ScriptAnswer, Refusal>>,
 }
 
-/// A thread that answers jobs one after the other, until nobody has its lane any more.
+/// A thread that answers jobs one after the other, until the last handle of its lane is gone.
 #[derive(Debug)]
 pub(super) struct Lane {
     jobs: SyncSender<Job>,
@@ -50,14 +51,14 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Fails if there cannot be another thread.
-    pub(super) fn start(store: Store, teller: Arc<Teller>) -> std::io::Result<Self> {
+    pub(super) fn start(store: Store, notices: Arc<NoticeLimiter>) -> std::io::Result<Self> {
         let (jobs, received) = sync_channel(WAITING);
         let ends = Arc::new(AtomicU64::new(u64::MAX));
         let ending = Arc::clone(&ends);
         let thread = thread::Builder::new()
             .name("mock-script".to_owned())
             .stack_size(STACK);
-        thread.spawn(move || Running::new(store, teller).run(&received, &ending))?;
+        thread.spawn(move || Running::new(store, notices).run(&received, &ending))?;
         Ok(Self { jobs, ends })
     }
 
@@ -83,71 +84,63 @@ fn now() -> u64 {
 /// What the thread has.
 struct Running {
     host: Rc<MockHost>,
-    modules: Rc<RefCell<Modules>>,
-    /// With the functions of scripts, by the names of their modules. Made anew when a script has spoilt it.
-    runtime: Option<(Runtime, HashMap<String, Handler>)>,
+    stacks: Stacks,
+    /// Made anew when a script has spoilt it.
+    engine: Option<Engine>,
 }
 
 impl Running {
-    fn new(store: Store, teller: Arc<Teller>) -> Self {
+    fn new(store: Store, notices: Arc<NoticeLimiter>) -> Self {
         Self {
-            host: Rc::new(MockHost::new(store, teller)),
-            modules: Rc::default(),
-            runtime: None,
+            host: Rc::new(MockHost::new(store, notices)),
+            stacks: Stacks::new(LIMITS),
+            engine: None,
         }
     }
 
     /// - `ends`: when what runs is held to be lost, or never.
     fn run(mut self, jobs: &Receiver<Job>, ends: &AtomicU64) {
-        while let Ok(job) = jobs.recv() {
+        while let Ok(mut job) = jobs.recv() {
             if job.reply.is_closed() {
                 continue;
             }
             let beyond = job.script.time + BEYOND;
             let beyond = u64::try_from(beyond.as_millis()).unwrap_or(u64::MAX);
             ends.store(now().saturating_add(beyond), Ordering::Relaxed);
-            let answer = self.answer(&job);
+            let answer = self.answer(&mut job);
             ends.store(u64::MAX, Ordering::Relaxed);
             // The client may have gone.
             job.reply.send(answer).ok();
         }
     }
 
-    fn answer(&mut self, job: &Job) -> Result<ScriptAnswer, Refusal> {
+    fn answer(&mut self, job: &mut Job) -> Result<ScriptAnswer, Refusal> {
         self.host.begin(&job.chance, job.script.shown());
-        let told = match self.called(job) {
-            Ok(json) => match answer::read(json.as_deref()) {
+        let message = match self.called(job) {
+            Ok(answered) => match answer::read(answered) {
                 Ok(answer) => return Ok(answer),
                 Err(message) => format!("{}: {message}", job.script.shown()),
             },
             Err(error) => {
                 if error.spoils() {
-                    self.runtime = None;
+                    self.engine = None;
                 }
-                match &error.place {
-                    Some(_) => job.script.told(&error),
+                match &error.location {
+                    Some(_) => job.script.describe(&error),
                     None => format!("{}: {error}", job.script.shown()),
                 }
             }
         };
-        self.host.tell(Severity::Error, "", &told);
-        Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{told}\n")))
+        self.host.report(Severity::Error, "", &message);
+        Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{message}\n")))
     }
 
-    fn called(&mut self, job: &Job) -> Result<Option<String>, plimsoll_script::ScriptError> {
-        let script = &job.script;
-        let (runtime, handlers) = match &mut self.runtime {
-            Some(runtime) => runtime,
-            none => none.insert((runtime_of(&self.modules, &self.host)?, HashMap::new())),
+    fn called(&mut self, job: &mut Job) -> Result<Answered, ScriptError> {
+        let engine = match &mut self.engine {
+            Some(engine) => engine,
+            none => none.insert(Engine::new(&self.stacks, &self.host)?),
         };
-        let handler = if let Some(handler) = handlers.get(&script.name) {
-            *handler
-        } else {
-            self.modules.borrow_mut().add(&script.modules);
-            let handler = script.load_into(runtime)?;
-            handlers.insert(script.name.clone(), handler);
-            handler
-        };
-        runtime.call(handler, &job.input, script.time)
+        let input = job.input.take().expect("a job is run once");
+        engine.call(&job.script, *input)
     }
 }

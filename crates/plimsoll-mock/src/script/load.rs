@@ -1,25 +1,24 @@
 //! A script as rules have it: read once, with all that it imports, and tried before anybody asks.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plimsoll_script::{Folder, Handler, Limits, Modules, Runtime, ScriptError, Sources};
-use plimsoll_wire::SystemClock;
+use plimsoll_script::{Folder, Limits, Program, ScriptError, Sources, Stacks};
 
 use super::Text;
+use super::engine::Engine;
 use super::host::MockHost;
+use crate::notice_limiter::NoticeLimiter;
 use crate::store::Store;
-use crate::teller::Teller;
 
-/// What its modules may take to run once.
-const LOADING: Duration = Duration::from_secs(2);
-
-/// Goes around every handler: makes the request and the context of what came, and an answer of what comes back.
-const PRELUDE: &str = include_str!("prelude.js");
+/// Of every VM of a mock.
+pub(super) const LIMITS: Limits = Limits {
+    memory: 32 << 20,
+    stack: 512 << 10,
+};
 
 /// What stands in a rule is called so.
 const INLINE: &str = "respond.javascript.text";
@@ -27,9 +26,7 @@ const INLINE: &str = "respond.javascript.text";
 /// A module whose default export answers requests.
 #[derive(Debug)]
 pub struct Script {
-    /// Of its module, in `modules`.
-    pub(super) name: String,
-    pub(super) modules: Modules,
+    pub(super) program: Program,
     pub(super) time: Duration,
     /// Of segments of the path, with their numbers.
     pub(super) names: Vec<(String, usize)>,
@@ -63,20 +60,24 @@ impl Script {
                 (name, "a function of JavaScript".to_owned())
             }
         };
-        let mut script = Self {
-            name,
-            modules: Modules::default(),
+        let described = |error: ScriptError| as_written(&error, &name, root);
+        let program = Program::compile(Rc::clone(&folder) as Rc<dyn Sources>, &name, LIMITS);
+        let program = program.map_err(described)?;
+        let script = Self {
+            program,
             time,
             names: names.to_owned(),
             root: root.to_owned(),
             shown,
         };
-        let host = Rc::new(MockHost::new(Store::default(), Arc::new(Teller::default())));
-        let loaded = runtime(Rc::clone(&folder) as Rc<dyn Sources>, host)
-            .and_then(|runtime| script.load_into(&runtime));
-        loaded.map_err(|error| script.told(&error))?;
-        script.modules = folder.kept();
-        let files = script.modules.names().filter(|name| !name.contains('#'));
+        let host = Rc::new(MockHost::new(
+            Store::default(),
+            Arc::new(NoticeLimiter::default()),
+        ));
+        let engine = Engine::new(&Stacks::new(LIMITS), &host);
+        let tried = engine.and_then(|mut engine| engine.handler(&script).map(drop));
+        tried.map_err(described)?;
+        let files = script.program.names().filter(|name| !name.contains('#'));
         let files = files.map(PathBuf::from).collect();
         Ok((script, files))
     }
@@ -86,40 +87,21 @@ impl Script {
         &self.shown
     }
 
-    pub(super) fn load_into(&self, runtime: &Runtime) -> Result<Handler, ScriptError> {
-        runtime.load(&self.name, LOADING)
-    }
-
-    /// A mistake as its author knows the files.
-    pub(super) fn told(&self, error: &ScriptError) -> String {
-        let inline = self
-            .name
-            .rsplit_once('#')
-            .map(|(_, number)| format!("#{number}"));
-        let root = format!("{}/", self.root.display());
-        let text = error.to_string().replace(&root, "");
-        match inline {
-            Some(number) => text.replace(&number, ""),
-            None => text,
-        }
+    /// An error as the author of the rules knows the files.
+    pub(super) fn describe(&self, error: &ScriptError) -> String {
+        as_written(error, self.program.entry(), &self.root)
     }
 }
 
-/// A runtime of a mock.
-pub(super) fn runtime(
-    sources: Rc<dyn Sources>,
-    host: Rc<MockHost>,
-) -> Result<Runtime, ScriptError> {
-    let runtime = Runtime::new(Limits::default(), Rc::new(SystemClock), sources, host)?;
-    runtime.prelude(PRELUDE)?;
-    Ok(runtime)
-}
-
-/// The same with the modules of scripts, to which more may be added.
-pub(super) fn runtime_of(
-    modules: &Rc<RefCell<Modules>>,
-    host: &Rc<MockHost>,
-) -> Result<Runtime, ScriptError> {
-    let sources = Rc::clone(modules) as Rc<dyn Sources>;
-    runtime(sources, Rc::clone(host))
+/// - `name`: of the first module.
+fn as_written(error: &ScriptError, name: &str, root: &Path) -> String {
+    let inline = name
+        .rsplit_once('#')
+        .map(|(_, number)| format!("#{number}"));
+    let root = format!("{}/", root.display());
+    let text = error.to_string().replace(&root, "");
+    match inline {
+        Some(number) => text.replace(&number, ""),
+        None => text,
+    }
 }

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unused_self,
     clippy::unused_async,
-    reason = "it is asked as scripts are"
+    reason = "it has the same methods as the runtime"
 )]
 
 use std::convert::Infallible;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Refusal, ScriptAnswer, Text};
-use crate::asked::Asked;
+use crate::notice_limiter::NoticeLimiter;
+use crate::request::RequestView;
 use crate::store::Store;
-use crate::teller::Teller;
 use crate::template::Chance;
 
-/// There is none.
+/// Uninhabited: scripts are compiled out.
 #[derive(Debug)]
 pub enum Script {}
 
@@ -43,14 +43,14 @@ impl Script {
 pub(crate) struct Scripts;
 
 impl Scripts {
-    pub(crate) fn new(_store: Store, _teller: Arc<Teller>) -> Self {
+    pub(crate) fn new(_store: Store, _teller: Arc<NoticeLimiter>) -> Self {
         Self
     }
 
     pub(crate) fn ask(
         &self,
         script: &Arc<Script>,
-        _asked: &Asked<'_>,
+        _asked: &RequestView<'_>,
         _chance: &Chance,
         _state: Option<String>,
     ) -> Result<Infallible, Refusal> {

@@ -1,52 +1,54 @@
-(ask) => {
+(host) => {
   "use strict";
   const { parse, stringify } = JSON;
   const { keys, entries } = Object;
   const { isArray } = Array;
   const dictionary = () => Object.create(null);
 
-  // The first value of each name, and all of them.
+  // The first value of each name, and all of them; names and values take turns in `pairs`.
   const first = (pairs) => {
     const made = dictionary();
-    for (const [name, value] of pairs) if (!(name in made)) made[name] = value;
+    for (let i = 0; i < pairs.length; i += 2) if (!(pairs[i] in made)) made[pairs[i]] = pairs[i + 1];
     return made;
   };
   const all = (pairs) => {
     const made = dictionary();
-    for (const [name, value] of pairs) (made[name] ??= []).push(value);
+    for (let i = 0; i < pairs.length; i += 2) (made[pairs[i]] ??= []).push(pairs[i + 1]);
     return made;
   };
 
   class Request {
-    #input;
+    #query;
+    #form;
     #json;
     #isParsed = false;
-    constructor(input) {
-      this.#input = input;
-      this.method = input.method;
-      this.path = input.path;
-      this.url = input.url;
-      this.host = input.host;
-      this.peer = input.peer;
-      this.secure = input.secure;
-      this.headers = input.headers;
-      this.params = input.params;
-      this.body = input.body;
-      this.query = first(input.query);
-      this.cookies = first(input.cookies);
-      this.form = first(input.form);
+    constructor(method, path, url, host, peer, secure, headers, params, body, query, cookies, form) {
+      this.#query = query;
+      this.#form = form;
+      this.method = method;
+      this.path = path;
+      this.url = url;
+      this.host = host;
+      this.peer = peer;
+      this.secure = secure;
+      this.headers = headers;
+      this.params = params;
+      this.body = body;
+      this.query = first(query);
+      this.cookies = first(cookies);
+      this.form = first(form);
     }
     get queryAll() {
-      return all(this.#input.query);
+      return all(this.#query);
     }
     get formAll() {
-      return all(this.#input.form);
+      return all(this.#form);
     }
     get json() {
       if (!this.#isParsed) {
         this.#isParsed = true;
         try {
-          this.#json = parse(this.#input.body);
+          this.#json = parse(this.body);
         } catch {
           this.#json = undefined;
         }
@@ -56,16 +58,16 @@
   }
 
   const store = Object.freeze({
-    get: (key) => ask("get", String(key))[0],
+    get: (key) => host.get(String(key)),
     set: (key, value) => {
-      ask("set", String(key), value);
+      host.set(String(key), value);
     },
-    add: (key, by = 1) => ask("add", String(key), by),
-    delete: (key) => ask("delete", String(key)),
-    keys: (beginning = "") => ask("keys", String(beginning)),
+    add: (key, by = 1) => host.add(String(key), by),
+    delete: (key) => host.delete(String(key)),
+    keys: (beginning = "") => host.keys(String(beginning)),
   });
 
-  Math.random = () => ask("random");
+  Math.random = host.random;
 
   class Context {
     constructor(state) {
@@ -73,16 +75,16 @@
       this.store = store;
     }
     get now() {
-      return ask("now");
+      return host.now();
     }
     integer(least, most) {
-      return Math.floor(ask("random") * (most - least + 1)) + least;
+      return Math.floor(host.random() * (most - least + 1)) + least;
     }
     uuid() {
-      return ask("uuid");
+      return host.uuid();
     }
     fake(name) {
-      return ask("fake", String(name));
+      return host.fake(String(name));
     }
   }
 
@@ -115,8 +117,8 @@
     return { status: value.status, headers, kind, text, state: value.state };
   };
 
-  return (handler, input) => {
-    const answered = handler(new Request(input), new Context(input.state));
+  return (handler, state, ...request) => {
+    const answered = handler(new Request(...request), new Context(state));
     return typeof answered?.then === "function"
       ? Promise.resolve(answered).then(answer)
       : answer(answered);

@@ -9,11 +9,12 @@ use http::StatusCode;
 use tokio::sync::oneshot::{self, Receiver};
 use tokio::time::timeout;
 
+use super::input::Input;
 use super::lane::{Job, Lane, WAITING};
-use super::{Refusal, Script, ScriptAnswer, input};
-use crate::asked::Asked;
+use super::{Refusal, Script, ScriptAnswer};
+use crate::notice_limiter::NoticeLimiter;
+use crate::request::RequestView;
 use crate::store::Store;
-use crate::teller::Teller;
 use crate::template::Chance;
 
 /// Threads that may be lost before no more scripts are run.
@@ -26,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Scripts {
     store: Store,
-    teller: Arc<Teller>,
+    notices: Arc<NoticeLimiter>,
     lane: RefCell<Option<Rc<Lane>>>,
     lost: Cell<u32>,
 }
@@ -40,10 +41,10 @@ pub(crate) struct Asking {
 }
 
 impl Scripts {
-    pub(crate) fn new(store: Store, teller: Arc<Teller>) -> Self {
+    pub(crate) fn new(store: Store, notices: Arc<NoticeLimiter>) -> Self {
         Self {
             store,
-            teller,
+            notices,
             lane: RefCell::default(),
             lost: Cell::new(0),
         }
@@ -55,14 +56,14 @@ impl Scripts {
     pub(crate) fn ask(
         &self,
         script: &Arc<Script>,
-        asked: &Asked<'_>,
+        request: &RequestView<'_>,
         chance: &Chance,
         state: Option<String>,
     ) -> Result<Asking, Refusal> {
         let lane = self.lane()?;
         let (sender, reply) = oneshot::channel();
         let job = Job {
-            input: input::of(script, asked, state),
+            input: Some(Box::new(Input::new(script, request, state))),
             script: Arc::clone(script),
             chance: chance.clone(),
             reply: sender,
@@ -110,7 +111,7 @@ impl Scripts {
             );
             return Err((StatusCode::SERVICE_UNAVAILABLE, text));
         }
-        let started = Lane::start(self.store.clone(), Arc::clone(&self.teller));
+        let started = Lane::start(self.store.clone(), Arc::clone(&self.notices));
         let started = started.map_err(|error| {
             let text = format!("there is no thread for scripts: {error}\n");
             (StatusCode::SERVICE_UNAVAILABLE, text)

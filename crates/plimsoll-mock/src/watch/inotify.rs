@@ -1,4 +1,4 @@
-//! Changes as Linux tells them (inotify(7)).
+//! Changes as Linux reports them (inotify(7)).
 
 use std::fs;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Where the system tells nothing that is known here.
+//! Where the system has no watcher that we use.
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use http::header::{
 };
 use plimsoll_wire::ws::Key;
 
-use crate::asked::Asked;
+use crate::request::RequestView;
 
 /// Fields of a response.
 type Fields = Vec<(HeaderName, HeaderValue)>;
@@ -20,26 +20,26 @@ type Refused = (StatusCode, Fields, &'static str);
 /// The fields of the response that agrees.
 ///
 /// - `protocols`: that are spoken.
-pub(crate) fn agreed(asked: &Asked<'_>, protocols: &[String]) -> Result<Fields, Refused> {
+pub(crate) fn agreed(request: &RequestView<'_>, protocols: &[String]) -> Result<Fields, Refused> {
     let upgrade = || (UPGRADE, HeaderValue::from_static("websocket"));
     // Only an extended CONNECT comes as far as this.
-    let is_connect = asked.method == "CONNECT";
-    if !is_connect && !has_token(asked, "upgrade", "websocket") {
+    let is_connect = request.method == "CONNECT";
+    if !is_connect && !has_token(request, "upgrade", "websocket") {
         let text = "this is a WebSocket: ask for it by `upgrade: websocket`\n";
         return Err((StatusCode::UPGRADE_REQUIRED, vec![upgrade()], text));
     }
-    if !is_connect && asked.method != "GET" {
-        let text = "a WebSocket is asked for by GET\n";
+    if !is_connect && request.method != "GET" {
+        let text = "a WebSocket is requested by GET\n";
         return Err((StatusCode::BAD_REQUEST, Vec::new(), text));
     }
-    if asked.header("sec-websocket-version") != Some(b"13") {
+    if request.header("sec-websocket-version") != Some(b"13") {
         let known = (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         let text = "`sec-websocket-version` must be 13\n";
         return Err((StatusCode::UPGRADE_REQUIRED, vec![upgrade(), known], text));
     }
     let mut fields = vec![upgrade()];
     if !is_connect {
-        let key = asked.header("sec-websocket-key").unwrap_or_default();
+        let key = request.header("sec-websocket-key").unwrap_or_default();
         let nonce = STANDARD.decode(key.trim_ascii()).ok();
         let Some(nonce) = nonce.and_then(|nonce| <[u8; 16]>::try_from(nonce).ok()) else {
             let text = "`sec-websocket-key` must be 16 bytes in base64\n";
@@ -51,7 +51,7 @@ pub(crate) fn agreed(asked: &Asked<'_>, protocols: &[String]) -> Result<Fields, 
             accept.expect("base64 is fit for a field"),
         ));
     }
-    let offered = asked
+    let offered = request
         .header_text("sec-websocket-protocol")
         .unwrap_or_default();
     let mut offered = offered.split(',').map(str::trim);
@@ -63,8 +63,8 @@ pub(crate) fn agreed(asked: &Asked<'_>, protocols: &[String]) -> Result<Fields, 
 }
 
 /// Whether a list of the header names `token`, whatever its case.
-fn has_token(asked: &Asked<'_>, name: &str, token: &str) -> bool {
-    let values = asked.headers().into_iter();
+fn has_token(request: &RequestView<'_>, name: &str, token: &str) -> bool {
+    let values = request.headers().into_iter();
     values
         .filter(|(field, _)| field.eq_ignore_ascii_case(name))
         .flat_map(|(_, value)| value.split(|byte| *byte == b','))
@@ -74,7 +74,7 @@ fn has_token(asked: &Asked<'_>, name: &str, token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::KeptRequest;
+    use crate::request::KeptRequest;
 
     fn agreement(method: &str, fields: &[(&str, &str)]) -> Result<Fields, u16> {
         let mut request = KeptRequest::made(method, "/");
@@ -83,7 +83,7 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_owned()))
             .collect();
         let protocols = ["b".to_owned(), "c".to_owned()];
-        agreed(&request.asked(), &protocols).map_err(|refused| refused.0.as_u16())
+        agreed(&request.view(), &protocols).map_err(|refused| refused.0.as_u16())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What was said over one WebSocket, for the journal.
+//! The messages of one WebSocket, for the journal.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,13 +20,13 @@ pub(crate) struct Session(Mutex<State>);
 struct State {
     received: u64,
     sent: u64,
-    messages: VecDeque<Told>,
+    messages: VecDeque<LoggedMessage>,
     end: Option<End>,
 }
 
 /// A message.
 #[derive(Debug)]
-struct Told {
+struct LoggedMessage {
     is_sent: bool,
     kind: MessageKind,
     length: usize,
@@ -58,7 +58,7 @@ impl Session {
         state.note(true, kind, message);
     }
 
-    /// It is over; what was told first holds.
+    /// It is over; the first end that is reported holds.
     pub(super) fn ended(&self, end: End) {
         self.lock().end.get_or_insert(end);
     }
@@ -66,15 +66,15 @@ impl Session {
     /// As the admin API shows it.
     pub(crate) fn shown(&self) -> Value {
         let state = self.lock();
-        let messages = state.messages.iter().map(|told| {
+        let messages = state.messages.iter().map(|message| {
             json!({
-                "from": if told.is_sent { "server" } else { "client" },
-                "kind": match told.kind {
+                "from": if message.is_sent { "server" } else { "client" },
+                "kind": match message.kind {
                     MessageKind::Text => "text",
                     MessageKind::Binary => "binary",
                 },
-                "bytes": told.length,
-                "text": told.text,
+                "bytes": message.length,
+                "text": message.text,
             })
         });
         let end = state.end.as_ref().map(|end| match end {
@@ -103,7 +103,7 @@ impl State {
             let cut = &message[..message.len().min(LONGEST)];
             String::from_utf8_lossy(cut).into_owned()
         });
-        self.messages.push_back(Told {
+        self.messages.push_back(LoggedMessage {
             is_sent,
             kind,
             length: message.len(),

@@ -17,13 +17,13 @@ use tokio::time::{sleep_until, timeout};
 
 use super::session::{End, Session};
 use super::{Conversation, Saying, What};
-use crate::asked::KeptRequest;
 use crate::patience::{shut_down, write_all};
+use crate::request::KeptRequest;
 
 /// Read at a time, in bytes.
 const BUFFER: usize = 16 << 10;
 
-/// What may wait to be said; a client that asks for more is told to go.
+/// Messages that may wait to be sent; a client that causes more is disconnected.
 const MOST_WAITING: usize = 1000;
 
 /// The same in bytes.
@@ -34,7 +34,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Holds a conversation until one side ends it.
 ///
-/// - `request`: the one that asked for it, below the mock's prefix.
+/// - `request`: the one that opened it, below the mock's prefix.
 pub(crate) async fn talk(
     stream: Stream,
     conversation: Arc<Conversation>,
@@ -64,7 +64,7 @@ struct Talk {
     session: Arc<Session>,
     decoder: Decoder,
     heard: Heard,
-    /// What is to be said, by its time.
+    /// Frames to send, by their time.
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
 }
@@ -72,18 +72,18 @@ struct Talk {
 #[derive(Debug)]
 struct Waiting {
     at: Instant,
-    said: Said,
+    frame: OutgoingFrame,
 }
 
 /// A frame to be sent.
 #[derive(Debug)]
-enum Said {
+enum OutgoingFrame {
     Message(MessageKind, Bytes),
     Ping(Bytes),
     Close(u16, String),
 }
 
-impl Said {
+impl OutgoingFrame {
     fn length(&self) -> usize {
         match self {
             Self::Message(_, bytes) | Self::Ping(bytes) => bytes.len(),
@@ -202,10 +202,11 @@ impl Talk {
         self.session.received(kind, &message);
         self.request.body = message;
         let conversation = Arc::clone(&self.conversation);
-        let asked = self.request.asked();
+        let request = self.request.view();
         let mut answers = conversation.answers.iter();
-        let answer = answers.find(|answer| answer.conditions.iter().all(|it| it.is_met_by(&asked)));
-        drop(asked);
+        let answer =
+            answers.find(|answer| answer.conditions.iter().all(|it| it.is_met_by(&request)));
+        drop(request);
         match answer {
             Some(answer) => self.say(&answer.says, Some(kind)),
             None => Ok(()),
@@ -216,30 +217,32 @@ impl Talk {
     ///
     /// - `kind`: of the message that is answered.
     fn say(&mut self, says: &[Saying], kind: Option<MessageKind>) -> Result<(), Over> {
-        let asked = self.request.asked();
+        let request = self.request.view();
         let mut at = SystemClock.now();
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         for saying in says {
             at += saying.after;
             let frame = match &saying.what {
                 What::Text(content) => {
-                    Said::Message(MessageKind::Text, content.for_request(&asked))
+                    OutgoingFrame::Message(MessageKind::Text, content.for_request(&request))
                 }
                 What::Binary(content) => {
-                    Said::Message(MessageKind::Binary, content.for_request(&asked))
+                    OutgoingFrame::Message(MessageKind::Binary, content.for_request(&request))
                 }
                 What::Echo => match kind {
-                    Some(kind) => Said::Message(kind, self.request.body.clone()),
+                    Some(kind) => OutgoingFrame::Message(kind, self.request.body.clone()),
                     None => continue,
                 },
-                What::Ping(payload) => Said::Ping(Bytes::copy_from_slice(payload.as_bytes())),
-                What::Close(code, reason) => Said::Close(*code, reason.clone()),
+                What::Ping(payload) => {
+                    OutgoingFrame::Ping(Bytes::copy_from_slice(payload.as_bytes()))
+                }
+                What::Close(code, reason) => OutgoingFrame::Close(*code, reason.clone()),
             };
-            said.push(Waiting { at, said: frame });
+            frames.push(Waiting { at, frame });
         }
-        drop(asked);
-        for waiting in said {
-            self.waiting_bytes += waiting.said.length();
+        drop(request);
+        for waiting in frames {
+            self.waiting_bytes += waiting.frame.length();
             let place = self.waiting.partition_point(|it| it.at <= waiting.at);
             self.waiting.insert(place, waiting);
         }
@@ -257,14 +260,14 @@ impl Talk {
             let Some(waiting) = self.waiting.pop_front() else {
                 return Ok(());
             };
-            self.waiting_bytes -= waiting.said.length();
-            match waiting.said {
-                Said::Message(kind, message) => {
+            self.waiting_bytes -= waiting.frame.length();
+            match waiting.frame {
+                OutgoingFrame::Message(kind, message) => {
                     self.write(kind.opcode(), &message).await?;
                     self.session.sent(kind, &message);
                 }
-                Said::Ping(payload) => self.write(Opcode::Ping, &payload).await?,
-                Said::Close(code, reason) => {
+                OutgoingFrame::Ping(payload) => self.write(Opcode::Ping, &payload).await?,
+                OutgoingFrame::Close(code, reason) => {
                     let end = End::Server(code, reason.clone());
                     return Err(Over::Close(Some(code), reason, end));
                 }
@@ -296,7 +299,7 @@ impl Talk {
     }
 }
 
-/// What is told to a client that sends what is no WebSocket.
+/// The close frame for a client that breaks the protocol.
 fn wrong(error: &FrameError) -> Over {
     let reason = error.to_string();
     let code = error.close_code();

@@ -92,7 +92,7 @@ impl Administered {
         ask(self.address(1), method, target, fields, body)
     }
 
-    /// The document of an answer, which is as its schema has it; null if there is none.
+    /// The document of an answer, which is as its schema has it; null without one.
     fn json(&self, method: &str, target: &str, body: &Value, status: u16) -> Value {
         let text = if body.is_null() {
             String::new()
@@ -121,7 +121,7 @@ impl Administered {
 }
 
 #[test]
-fn the_journal_tells_what_was_said_over_websockets() {
+fn the_journal_reports_what_was_sent_over_websockets() {
     let mock = Administered::start(ROUTE);
     let rule = json!({
         "id": "chat",
@@ -276,7 +276,7 @@ fn rules_are_added_changed_and_removed_and_stay_when_files_change() {
 }
 
 #[test]
-fn scenarios_and_collections_are_told_set_and_reset() {
+fn scenarios_and_collections_are_reported_set_and_reset() {
     let mock = Administered::start(ROUTE);
     mock.ask("POST", "/api/orders", "");
     let cart = |mock: &Administered| mock.get("/mock/scenarios/cart")["scenario"].clone();
@@ -346,8 +346,8 @@ fn a_request_is_tried_without_being_sent() {
     let mock = Administered::start(ROUTE);
     let request =
         json!({ "method": "POST", "path": "/orders?a=b", "headers": { "x": "y" }, "body": "{}" });
-    let said = mock.json("POST", "/mock/match", &request, 200);
-    assert_eq!(said["answer"], json!({ "set": 1, "rule": 1 }));
+    let response = mock.json("POST", "/mock/match", &request, 200);
+    assert_eq!(response["answer"], json!({ "set": 1, "rule": 1 }));
     mock.json("POST", "/mock/match", &json!({ "path": 1 }), 422);
     assert_eq!(mock.get("/mock/requests")["count"], 0);
 }

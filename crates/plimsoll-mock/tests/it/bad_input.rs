@@ -21,14 +21,14 @@ fn bounded() -> Served {
 }
 
 #[test]
-fn uploads_are_bounded_whether_or_not_their_length_is_told() {
+fn uploads_are_bounded_whether_or_not_their_length_is_reported() {
     let served = bounded();
     for length in [1_u64 << 30, 200_000] {
-        let told = format!(
+        let reported = format!(
             "POST /upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\nxxxx"
         );
-        let said = String::from_utf8(served.talk(told.as_bytes())).unwrap();
-        assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+        let response = String::from_utf8(served.talk(reported.as_bytes())).unwrap();
+        assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     }
 
     let mut stream = TcpStream::connect(served.address()).unwrap();
@@ -40,10 +40,10 @@ fn uploads_are_bounded_whether_or_not_their_length_is_told() {
     // As much as 1 GiB, if it were taken: the connection ends before.
     let sent = (0..16 * 1024).take_while(|_| stream.write_all(&chunk).is_ok());
     assert!(sent.count() < 1024);
-    let mut said = Vec::new();
-    // The end may come as a reset, which takes away what was said before.
-    if stream.read_to_end(&mut said).is_ok() && !said.is_empty() {
-        assert!(said.starts_with(b"HTTP/1.1 413 "));
+    let mut response = Vec::new();
+    // The end may come as a reset, which takes away what was response before.
+    if stream.read_to_end(&mut response).is_ok() && !response.is_empty() {
+        assert!(response.starts_with(b"HTTP/1.1 413 "));
     }
     assert_eq!(served.ask("POST", "/upload", &[], "short").text(), "taken");
 }
@@ -79,14 +79,14 @@ fn no_way_of_writing_a_path_leads_out() {
         "http://a/%2e%2e/secret.json",
     ] {
         let request = format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let said = served.talk(request.as_bytes());
-        let said = String::from_utf8_lossy(&said);
+        let response = served.talk(request.as_bytes());
+        let response = String::from_utf8_lossy(&response);
         assert!(
-            said.starts_with("HTTP/1.1 404 ") || said.starts_with("HTTP/1.1 400 "),
-            "{target}: {said}"
+            response.starts_with("HTTP/1.1 404 ") || response.starts_with("HTTP/1.1 400 "),
+            "{target}: {response}"
         );
         assert!(
-            !said.contains("\"secret\"") && !said.contains("root:"),
+            !response.contains("\"secret\"") && !response.contains("root:"),
             "{target}"
         );
     }

@@ -32,7 +32,7 @@ fn messages_are_looked_at_as_json() {
         let mut request = KeptRequest::made("POST", path);
         request.fields = vec![("content-type".to_owned(), kind.as_bytes().to_owned())];
         request.body = body.to_vec().into();
-        plan.find(&request.asked())
+        plan.find(&request.view())
     };
     let say = "/plimsoll.test.Echo/Say";
     // A message with the text "ab", and one without.
@@ -57,7 +57,7 @@ fn messages_are_looked_at_as_json() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let rule =
         |when: &str, respond: &str| format!("{GRPC}when.grpc = {when}\nrespond.grpc = {respond}\n");
     let say = "\"plimsoll.test.Echo/Say\"";
@@ -120,8 +120,8 @@ fn mistakes_are_told() {
             "is not a descriptor set",
         ),
     ] {
-        let told = load(&rules).unwrap_err();
-        let is_told = told.iter().any(|it| it.contains(expected));
-        assert!(is_told, "no {expected} in {told:?}");
+        let reported = load(&rules).unwrap_err();
+        let is_reported = reported.iter().any(|it| it.contains(expected));
+        assert!(is_reported, "no {expected} in {reported:?}");
     }
 }

@@ -15,7 +15,7 @@ fn example(name: &str) -> PathBuf {
 
 fn served(name: &str) -> Served {
     let shared = Shared::of_file(&example(name), &Notices::default())
-        .unwrap_or_else(|told| panic!("{told:?}"));
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
     Served::start(tempfile::tempdir().unwrap(), shared)
 }
 

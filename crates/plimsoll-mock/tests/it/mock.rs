@@ -132,7 +132,7 @@ impl Served {
     }
 }
 
-/// Asks whoever listens there.
+/// Sends a request to that port.
 ///
 /// - `fields`: `host` among them.
 pub(crate) fn ask(

@@ -83,7 +83,7 @@ fn content_comes_as_it_is_framed_there() {
 }
 
 #[test]
-fn a_server_that_is_not_there_or_speaks_no_http_is_told() {
+fn a_server_that_is_not_there_or_speaks_no_http_is_reported() {
     let served = proxied(&format!("\"http://{}\"", refused_address()));
     let answer = served.get("/");
     assert_eq!(answer.status, 502);
@@ -160,7 +160,7 @@ fn a_connection_that_the_server_has_closed_is_not_used_again() {
 }
 
 #[test]
-fn certificates_are_checked_unless_told_otherwise() {
+fn certificates_are_checked_unless_reported_otherwise() {
     let authority = Authority::new();
     let files = MaterialFiles::new();
     let ca = files.write("ca.pem", &authority.pem());
@@ -180,7 +180,7 @@ fn certificates_are_checked_unless_told_otherwise() {
 }
 
 #[test]
-fn mistakes_of_proxies_are_told() {
+fn mistakes_of_proxies_are_reported() {
     for (wrong, expected) in [
         ("proxy = \"\"", "proxy"),
         ("proxy = {}", "`to` is missing"),
@@ -212,10 +212,10 @@ fn mistakes_of_proxies_are_told() {
         let rules = format!("[[rules]]\nwhen.request.url_path = \"/\"\nrespond.{wrong}\n");
         let folder = crate::mock::files(&[("rules.toml", &rules)]);
         let problems = plimsoll_mock::config::load(&folder.path().join("rules.toml")).unwrap_err();
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert!(
-            told.iter().any(|it| it.contains(expected)),
-            "{wrong}: {told:?}"
+            reported.iter().any(|it| it.contains(expected)),
+            "{wrong}: {reported:?}"
         );
     }
 }

@@ -23,7 +23,7 @@ fn rules(recording: &Administered) -> String {
 }
 
 #[test]
-fn answers_are_kept_and_asked_for_as_they_are() {
+fn answers_are_kept_and_requested_as_they_are() {
     let origin = Origin::scripted(Script::serve(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nx-a: 1\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     ));
@@ -75,7 +75,7 @@ fn what_does_not_end_is_passed_on_as_it_comes_and_not_kept() {
 }
 
 #[test]
-fn a_server_that_breaks_off_before_its_head_is_told_in_words() {
+fn a_server_that_breaks_off_before_its_head_is_reported_in_words() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-le"] {
         let origin = Origin::scripted(Script::answer_once(answer));
         let recording = recording(&origin);
@@ -142,7 +142,7 @@ fn what_was_recorded_is_answered_as_it_was() {
 #[test]
 fn requests_with_different_content_have_rules_of_their_own() {
     let json = "content-type: application/json";
-    let asked = [
+    let request = [
         (json, r#"{"a":1,"password":"p1"}"#, "one"),
         (json, r#"{"a":2,"password":"p1"}"#, "two"),
         (
@@ -152,7 +152,7 @@ fn requests_with_different_content_have_rules_of_their_own() {
         ),
         (json, "{broken", "fou"),
     ];
-    let script = asked
+    let script = request
         .iter()
         .fold(Script::new(), |script, (_, body, answer)| {
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{answer}");
@@ -163,7 +163,7 @@ fn requests_with_different_content_have_rules_of_their_own() {
         });
     let origin = Origin::scripted(script.then(Step::Hold));
     let recording = recording(&origin);
-    for (kind, body, expected) in asked {
+    for (kind, body, expected) in request {
         let fields = ["host: a", kind];
         let answer = ask(recording.address(0), "POST", "/same", &fields, body);
         assert_eq!(answer.text(), expected);
@@ -175,7 +175,7 @@ fn requests_with_different_content_have_rules_of_their_own() {
         "{text}"
     );
     let again = played_back(&recording);
-    for (kind, body, expected) in asked.into_iter().rev() {
+    for (kind, body, expected) in request.into_iter().rev() {
         let body = body.replace("p1", "p2");
         let answer = again.ask("POST", "/same", &[kind], &body);
         assert_eq!(answer.text(), expected, "{body}\n{text}");

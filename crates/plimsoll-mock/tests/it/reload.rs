@@ -40,7 +40,7 @@ fn states_survive_a_reload_that_does_not_concern_them() {
     assert_eq!(text(), "first");
     engine.reload(&compile("rules.toml", "20s").engine).unwrap();
     assert_eq!(text(), "again");
-    // Another file has states of its own.
+    // Another file has separate states.
     engine.reload(&compile("other.toml", "20s").engine).unwrap();
     assert_eq!(text(), "first");
 }

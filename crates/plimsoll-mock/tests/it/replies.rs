@@ -143,7 +143,7 @@ respond.text = "empty"
 }
 
 #[test]
-fn json_is_asked_by_path_and_schema() {
+fn json_is_requested_by_path_and_schema() {
     let rules = r#"
 [[rules]]
 when.request.body.jsonpath."$.items[?@.price > 10].sku" = { op = "starts_with", value = "W" }
@@ -234,7 +234,7 @@ fn events_that_repeat_come_as_long_as_somebody_listens() {
 }
 
 #[test]
-fn what_nothing_matches_is_told_the_nearest_rule() {
+fn what_nothing_matches_is_reported_the_nearest_rule() {
     let served = Served::rules(
         "[[rules]]\nid = \"orders\"\nwhen.request = { url_path = \"/orders\", method = \"POST\" }\nrespond.text = \"1\"\n",
     );

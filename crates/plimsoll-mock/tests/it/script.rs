@@ -95,10 +95,10 @@ fn every_kind_of_answer_is_sent() {
 }
 
 #[test]
-fn mistakes_are_answered_and_told() {
+fn mistakes_are_answered_and_reported() {
     let folder = mock::files(&[(
         "handler.js",
-        "export default (request) => {\n  if (request.params.id === '1') console.warn('one', { a: 1 });\n  else return nobody.name;\n}",
+        "export default (request) => {\n  if (request.params.id === '1') console.warn('one', { a: 1 });\n  else return missing.name;\n}",
     )]);
     let file = folder.path().join("rules.toml");
     fs::write(
@@ -106,34 +106,34 @@ fn mistakes_are_answered_and_told() {
         format!("{RULE}respond.javascript = \"handler.js\"\n"),
     )
     .unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&reported);
     let notices = Notices::new(move |notice| hears.lock().unwrap().push(notice.clone()));
     let shared = Shared::of_file(&file, &notices).unwrap();
     let served = Served::start(folder, shared);
     assert_eq!(served.get("/users/1").status, 200);
     let answer = served.get("/users/2");
     assert_eq!(answer.status, 500);
-    let expected = "handler.js:3:15: ReferenceError: nobody is not defined";
+    let expected = "handler.js:3:15: ReferenceError: missing is not defined";
     assert_eq!(answer.text(), format!("{expected}\n"));
-    let told = told.lock().unwrap();
+    let reported = reported.lock().unwrap();
     let first = (
-        told[0].severity,
-        told[0].about.as_deref(),
-        told[0].message.as_str(),
+        reported[0].severity,
+        reported[0].about.as_deref(),
+        reported[0].message.as_str(),
     );
     assert_eq!(
         first,
         (Severity::Warning, Some("handler.js"), "one {\"a\":1}")
     );
     assert_eq!(
-        (told[1].severity, told[1].message.as_str()),
+        (reported[1].severity, reported[1].message.as_str()),
         (Severity::Error, expected)
     );
 }
 
 #[test]
-fn what_does_not_end_is_ended_and_holds_up_nobody_else() {
+fn what_does_not_end_is_ended_and_holds_up_no_reader_else() {
     let rules = format!(
         "{RULE}respond.javascript = {{ text = 'export default (it) => {{ while (it.params.id === \"0\"); return it.params.id }}' }}\n\
          [[rules]]\nwhen.request.url_path = \"/text\"\nrespond.text = \"text\"\n"
@@ -141,7 +141,7 @@ fn what_does_not_end_is_ended_and_holds_up_nobody_else() {
     let served = Served::rules(&rules);
     let address = served.address();
     let stuck = std::thread::spawn(move || mock::ask(address, "GET", "/users/0", &["host: a"], ""));
-    // The engine has as many workers as the machine has cores; each of them may be asked.
+    // The engine has as many workers as the machine has cores; each of them may get the request.
     while !stuck.is_finished() {
         assert_eq!(served.get("/text").text(), "text");
     }
@@ -313,9 +313,9 @@ fn mistakes_are_found_before_anybody_asks() {
         let file = folder.path().join("in/rules.toml");
         fs::write(&file, format!("{RULE}respond.{respond}\n")).unwrap();
         let problems = config::load(&file).unwrap_err();
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        let is_told = told.iter().any(|it| it.contains(expected));
-        assert!(is_told, "no {expected} in {told:?}");
-        assert!(told[0].contains("rules.toml:"), "{told:?}");
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let is_reported = reported.iter().any(|it| it.contains(expected));
+        assert!(is_reported, "no {expected} in {reported:?}");
+        assert!(reported[0].contains("rules.toml:"), "{reported:?}");
     }
 }

@@ -126,12 +126,12 @@ fn content_that_is_not_what_it_claims_is_a_mistake_of_the_client() {
 }
 
 #[test]
-fn too_much_content_is_refused_whether_its_length_is_told_or_not() {
+fn too_much_content_is_refused_whether_its_length_is_reported_or_not() {
     let served = Served::folder(&[("a.json", "1")]);
-    let told =
+    let reported =
         b"POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1000000000\r\n\r\n";
-    let said = String::from_utf8(served.talk(told)).unwrap();
-    assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+    let response = String::from_utf8(served.talk(reported)).unwrap();
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     let mut untold =
         b"POST /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
             .to_vec();
@@ -141,11 +141,11 @@ fn too_much_content_is_refused_whether_its_length_is_told_or_not() {
         untold.extend_from_slice(&chunk);
         untold.extend_from_slice(b"\r\n");
     }
-    let said = served.talk(&untold);
+    let response = served.talk(&untold);
     assert!(
-        said.starts_with(b"HTTP/1.1 413 "),
+        response.starts_with(b"HTTP/1.1 413 "),
         "{}",
-        String::from_utf8_lossy(&said)
+        String::from_utf8_lossy(&response)
     );
 }
 

@@ -14,7 +14,7 @@ use crate::mock::{self, Served};
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a server has said.
+/// What a server has response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Text(String),
@@ -271,7 +271,7 @@ fn pings_are_sent_and_have_to_be_answered() {
 }
 
 #[test]
-fn what_is_no_handshake_is_told_how_it_would_be_one() {
+fn what_is_no_handshake_is_reported_how_it_would_be_one() {
     let served = served(CHAT);
     let answer = served.get("/chat/7");
     assert_eq!(
@@ -338,7 +338,7 @@ fn they_come_over_http2_too() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (websocket, expected) in [
         ("open = [{}]", "must say one thing"),
         (
@@ -367,8 +367,8 @@ fn mistakes_are_told() {
         );
         let folder = mock::files(&[("rules.toml", &rules)]);
         let problems = config::load(&folder.path().join("rules.toml")).unwrap_err();
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        let is_told = told.iter().any(|it| it.contains(expected));
-        assert!(is_told, "no {expected} in {told:?}");
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let is_reported = reported.iter().any(|it| it.contains(expected));
+        assert!(is_reported, "no {expected} in {reported:?}");
     }
 }

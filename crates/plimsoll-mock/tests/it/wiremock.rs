@@ -117,15 +117,15 @@ fn mappings_come_change_and_go() {
 fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
     let mock = start();
     let refusal = |mapping: Value| {
-        let said = document(&mock, "POST", "/mappings", &mapping, 422);
-        let errors = said["errors"].as_array().unwrap();
-        let told = errors.iter().map(|it| {
+        let response = document(&mock, "POST", "/mappings", &mapping, 422);
+        let errors = response["errors"].as_array().unwrap();
+        let reported = errors.iter().map(|it| {
             it["source"]["pointer"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned()
         });
-        told.collect::<Vec<_>>()
+        reported.collect::<Vec<_>>()
     };
     for (mapping, pointers) in [
         (
@@ -152,14 +152,14 @@ fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
     ] {
         assert_eq!(refusal(mapping.clone()), pointers, "{mapping}");
     }
-    // The framing is the server's; nobody waits for it.
+    // The framing is the server's; no test waits for it.
     let framed = json!({ "request": { "url": "/f" }, "response": { "headers": { "Content-Length": "7" }, "body": "f" } });
     document(&mock, "POST", "/mappings", &framed, 201);
 
     let several = json!({ "mappings": [framed, { "request": { "x": 1 } }] });
-    let said = document(&mock, "POST", "/mappings/import", &several, 422);
+    let response = document(&mock, "POST", "/mappings/import", &several, 422);
     assert_eq!(
-        said["errors"][0]["source"]["pointer"],
+        response["errors"][0]["source"]["pointer"],
         "/mappings/1/request/x"
     );
     assert_eq!(get(&mock, "/mappings")["meta"]["total"], 3);
@@ -168,8 +168,8 @@ fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
         ("POST", "/recordings/start"),
         ("POST", "/shutdown"),
     ] {
-        let said = document(&mock, method, path, &Value::Null, 422);
-        assert_eq!(said["errors"][0]["code"], 50, "{path}");
+        let response = document(&mock, method, path, &Value::Null, 422);
+        assert_eq!(response["errors"][0]["code"], 50, "{path}");
     }
     document(&mock, "GET", "/nothing", &Value::Null, 404);
     let settings = json!({ "fixedDelay": 10 });
@@ -348,7 +348,7 @@ fn scenarios_health_and_the_whole() {
 }
 
 #[test]
-fn without_a_journal_it_is_said_so() {
+fn without_a_journal_it_is_reported_so() {
     let route = ROUTE.replace("\"mappings.json\"", "\"mappings.json\", journal = 0");
     let mock = Administered::start_with(&route, &[("mappings.json", MAPPINGS)]);
     mock.ask("GET", "/one", "");

@@ -14,7 +14,7 @@ pub struct ConfigProblem {
     pub key: String,
     /// What is wrong.
     pub message: String,
-    /// What to write instead, if that can be told.
+    /// What to write instead, if that is known.
     pub hint: Option<String>,
 }
 

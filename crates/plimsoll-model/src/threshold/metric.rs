@@ -243,7 +243,7 @@ impl Metric {
             .map_or("", |(name, _)| name)
     }
 
-    /// Whether it can only be told where the target's processes are observed.
+    /// Whether it needs observation of the target's processes.
     pub fn needs_server(self) -> bool {
         matches!(
             self,

@@ -147,7 +147,7 @@ fn a_margin_is_what_is_left_of_the_limit() {
 }
 
 #[test]
-fn the_worst_value_is_the_one_that_is_told() {
+fn the_worst_value_is_the_one_that_is_reported() {
     let slow = Threshold::parse("latency:p(99)<100ms").unwrap();
     assert!(slow.is_worse(90e3, 50e3) && slow.is_worse(150e3, 50e3));
     let few = Threshold::parse("http_reqs:rate>100").unwrap();

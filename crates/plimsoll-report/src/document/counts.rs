@@ -99,11 +99,11 @@ impl FailureDocument {
 /// What a threshold came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdDocument {
-    /// What was asked for, as it was written.
+    /// The threshold, as it was written.
     pub threshold: String,
     /// `met`, `breached` or `no-data`.
     pub verdict: String,
-    /// The value of the run, or of the worst stretch; `null` if there was nothing to tell it from.
+    /// The value of the run, or of the worst stretch; `null` if there was nothing to compute it from.
     pub value: Option<f64>,
     /// What it was compared with.
     pub limit: f64,

@@ -1,11 +1,11 @@
-//! What was asked of the generator.
+//! The generator's configuration.
 
 use plimsoll_model::{LoadModel, LoadShape};
 use serde::{Deserialize, Serialize};
 
 use super::microseconds;
 
-/// What was asked of the generator.
+/// The generator's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadDocument {
     /// The target's URL, credentials masked; the first one where there are several.
@@ -37,9 +37,9 @@ pub struct LoadDocument {
     pub udp_payload_bytes: Option<u16>,
     /// Worker threads.
     pub workers: usize,
-    /// Length asked for, if the run was bounded by time.
+    /// Configured length, if the run was bounded by time.
     pub duration_us: Option<f64>,
-    /// Requests asked for, if the run was bounded by number.
+    /// Configured requests, if the run was bounded by number.
     pub requests: Option<u64>,
     /// Time at the start that is left out of the figures.
     pub warm_up_us: f64,

@@ -12,7 +12,7 @@ use super::{FailureDocument, TimesDocument, rounded};
 pub struct MessagesDocument {
     /// Handed to the transport as a whole.
     pub sent: u64,
-    /// Complete; those that nobody waited for are among them.
+    /// Complete; unrequested ones are among them.
     pub received: u64,
 }
 
@@ -57,7 +57,7 @@ impl EventsDocument {
 pub struct GrpcDocument {
     /// Calls by the name of their status.
     pub statuses: BTreeMap<String, u64>,
-    /// What the server said first to each status that is not `OK`, where it said anything.
+    /// The server's first message for each status that is not `OK`, where it sent one.
     pub messages: BTreeMap<String, String>,
     /// Messages of all complete responses.
     pub messages_received: u64,
@@ -70,12 +70,12 @@ impl GrpcDocument {
     pub(super) fn of(grpc: &GrpcFigures, per_second: f64) -> Self {
         let name = |counted: &GrpcStatusCount| counted.status.name().to_owned();
         let statuses = grpc.statuses.iter();
-        let said = statuses.clone().filter_map(|counted| {
+        let with_messages = statuses.clone().filter_map(|counted| {
             let example = counted.example.clone()?;
             Some((name(counted), example))
         });
         Self {
-            messages: said.collect(),
+            messages: with_messages.collect(),
             statuses: statuses
                 .map(|counted| (name(counted), counted.count))
                 .collect(),

@@ -345,7 +345,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
 
 /// What an exchange is made of, over time.
 fn phases(run: &RunRecord, title: String) -> Stack {
-    let ticks = &run.summary.ticks;
+    let ticks = drawn(run);
     let lines = Phase::ALL
         .iter()
         .enumerate()
@@ -378,7 +378,7 @@ fn phases(run: &RunRecord, title: String) -> Stack {
     }
 }
 
-/// How latencies were spread, over time; seconds beyond what can be told apart are put together.
+/// How latencies were spread, over time; seconds beyond the resolution are put together.
 fn heat_map(run: &RunRecord, title: String) -> HeatMap {
     let ticks = &run.summary.ticks;
     let together = ticks.len().div_ceil(MOST_COLUMNS).max(1);
@@ -427,9 +427,7 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
     let mut lines = Vec::new();
     for run in runs {
         for (label, value) in series {
-            let points: Vec<_> = run
-                .summary
-                .ticks
+            let points: Vec<_> = drawn(run)
                 .iter()
                 .map(|tick| (tick.at_us / 1e6, value(tick)))
                 .collect();
@@ -455,6 +453,14 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
         y: Axis::Linear(write),
         lines,
         shaded,
+    }
+}
+
+/// The seconds of a run that are drawn: a last one of a few milliseconds would be a line straight up or down at the edge.
+fn drawn(run: &RunRecord) -> &[TickDocument] {
+    match run.summary.ticks.split_last() {
+        Some((last, ticks)) if last.length_us < SHORTEST_SECOND_US && !ticks.is_empty() => ticks,
+        _ => &run.summary.ticks,
     }
 }
 
@@ -503,11 +509,33 @@ fn distribution(runs: &[RunRecord]) -> Plot {
     }
 }
 
+/// Length in microseconds from which on a second that was cut short has a rate worth drawing.
+const SHORTEST_SECOND_US: f64 = 200_000.0;
+
 fn per_second(tick: &TickDocument, count: u64) -> Option<f64> {
     // A second that was cut short says little, and responses of the grace period are no throughput.
-    (tick.length_us > 200_000.0 && !tick.grace).then(|| count as f64 / tick.length_us * 1e6)
+    (tick.length_us > SHORTEST_SECOND_US && !tick.grace)
+        .then(|| count as f64 / tick.length_us * 1e6)
 }
 
 fn seconds(value: f64) -> String {
     short_time(value * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_last_second_of_milliseconds_is_not_drawn_unless_it_is_all() {
+        let mut run = fixture::closed();
+        let whole = run.ticks.len();
+        let mut last = run.ticks[whole - 1].clone();
+        last.length = std::time::Duration::from_millis(3);
+        run.ticks.push(last.clone());
+        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), whole);
+        run.ticks = vec![last];
+        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), 1);
+    }
 }

@@ -136,7 +136,7 @@ fn otlp_is_read_by_the_messages_of_opentelemetry() {
 }
 
 #[test]
-fn what_a_receiver_does_not_take_is_told() {
+fn what_a_receiver_does_not_take_is_reported() {
     let body = ExportMetricsServiceResponse {
         partial_success: Some(ExportMetricsPartialSuccess {
             rejected_data_points: 3,

@@ -176,12 +176,12 @@ mod tests {
     use crate::fixture::chaos as fixture;
 
     #[test]
-    fn a_summary_tells_the_objectives_first() {
+    fn a_summary_reports_the_objectives_first() {
         insta::assert_snapshot!(chaos(&fixture::smuggled(), Style::Plain));
     }
 
     #[test]
-    fn a_flood_tells_what_the_server_did() {
+    fn a_flood_reports_what_the_server_did() {
         insta::assert_snapshot!(chaos(&fixture::flooded(), Style::Plain));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Checked, CheckedCall, Exchange, Judgement, Phase, TlsSession, Verdict};
+use plimsoll_model::{
+    Checked, CheckedCall, CheckedRedirect, Exchange, Judgement, Phase, TlsSession, Verdict,
+};
 
 use super::WIDTH;
 use super::numbers::{NOTHING, bytes, count, duration};
@@ -20,6 +22,7 @@ const ALIGNED: usize = 46;
 pub fn check(checked: &Checked, style: Style) -> String {
     let mut page = Page::new(style);
     title(&mut page, checked);
+    redirects(&mut page, &checked.redirects);
     conditions(&mut page, &checked.judgements);
     if let Some(answer) = &checked.call {
         call(&mut page, answer);
@@ -55,6 +58,23 @@ fn title(page: &mut Page, checked: &Checked) {
             let text = format!("failed after {took}: {failure}");
             page.marked("✗", Emphasis::Error, &text);
         }
+    }
+}
+
+fn redirects(page: &mut Page, redirects: &[CheckedRedirect]) {
+    if redirects.is_empty() {
+        return;
+    }
+    page.heading("redirects", "");
+    let times: Vec<String> = redirects.iter().map(|it| duration(it.took)).collect();
+    let time_width = times.iter().map(|text| width(text)).max().unwrap_or(0);
+    for (redirect, time) in redirects.iter().zip(&times) {
+        let room = WIDTH.saturating_sub(time_width + 9);
+        let (status, url) = (redirect.status, shortened(&redirect.url, room));
+        page.line(&format!(
+            "  {status}  {}  {url}",
+            padded_left(time, time_width)
+        ));
     }
 }
 
@@ -103,7 +123,7 @@ fn call(page: &mut Page, call: &CheckedCall) {
         shortened(&text, WIDTH - 19)
     };
     if let Some(message) = &call.message {
-        page.line(&format!("  {:<15}  {}", "said", shown(message)));
+        page.line(&format!("  {:<15}  {}", "message", shown(message)));
     }
     page.line(&format!("  {:<15}  {}", "messages", count(call.messages)));
     if !call.json.is_empty() {

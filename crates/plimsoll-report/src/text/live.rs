@@ -1,4 +1,4 @@
-//! The line that tells how a run goes on.
+//! The line of progress of a run.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use plimsoll_model::{LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick};
 
 use super::WIDTH;
-use super::numbers::{NOTHING, bytes, count, duration, optional, rate, share};
+use super::numbers::{NOTHING, bytes, count, duration, optional, plural, rate, share};
 use super::page::{Page, shortened};
 use super::style::{Emphasis, Style};
 
@@ -146,10 +146,6 @@ fn failures(page: &mut Page, summary: &LoadtestSummary) {
             page.line(&format!("{:19}{cause}", ""));
         }
     }
-}
-
-fn plural(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -12,6 +12,11 @@ pub(super) fn count(value: u64) -> String {
     grouped(value)
 }
 
+/// A count with its noun: `1 core`, `2 cores`.
+pub(super) fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// Whole numbers from a hundred on, below that three figures.
 pub(super) fn rate(per_second: f64) -> String {
     if per_second < 99.95 {

@@ -92,7 +92,7 @@ fn scale(from: Duration, to: Duration) -> Vec<Duration> {
     bounds
 }
 
-/// Eighths of a column tell small counts apart; what is there at all is seen.
+/// Eighths of a column distinguish small counts; what is there at all is seen.
 fn bar(count: u64, most: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 

@@ -9,7 +9,6 @@ mod details;
 
 use plimsoll_model::RunSummary;
 
-use super::numbers::count;
 use super::page::Page;
 use super::style::Style;
 
@@ -32,10 +31,6 @@ pub fn summary(run: &RunSummary, detail: Detail, style: Style) -> String {
     }
     brief::brief(&mut page, run, detail);
     page.finish().trim_start_matches('\n').to_owned()
-}
-
-fn plural(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::observe::counters::RouteTag;
 /// What the paths begin with that authorities ask for.
 const PREFIX: &str = "/.well-known/acme-challenge/";
 
-/// The answers, by the tokens that authorities have chosen; shared between whoever orders and the listeners.
+/// Challenge responses by token, shared between the ACME client and the listeners.
 #[derive(Debug, Clone, Default)]
 pub struct HttpChallenges(Arc<RwLock<HashMap<String, String>>>);
 
@@ -56,7 +56,7 @@ impl Drop for AnsweringHttpChallenge {
     }
 }
 
-/// Answers the challenges that are open, before anything else is asked.
+/// Answers the open challenges before the wrapped action sees the request.
 pub(crate) struct WithChallenges {
     pub(crate) challenges: HttpChallenges,
     pub(crate) tag: Rc<RouteTag>,
@@ -65,8 +65,8 @@ pub(crate) struct WithChallenges {
 
 impl Action for WithChallenges {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let is_asked = matches!(request.method, "GET" | "HEAD");
-        let Some(answer) = is_asked.then(|| self.challenges.of(request.path)).flatten() else {
+        let is_get = matches!(request.method, "GET" | "HEAD");
+        let Some(answer) = is_get.then(|| self.challenges.of(request.path)).flatten() else {
             return self.inner.handle(request);
         };
         request.answered_by(&self.tag);

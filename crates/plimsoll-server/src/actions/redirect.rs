@@ -28,7 +28,7 @@ enum Piece {
 /// Why a redirect makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
-    /// The status sends nobody anywhere.
+    /// The status is no redirect.
     #[error("status {0} is no redirect; use 301, 302, 303, 307 or 308")]
     Status(u16),
     /// A place that is not known.

@@ -1,4 +1,4 @@
-//! `acme` of a `tls`: a certificate that an authority is asked for.
+//! `acme` of a `tls`: a certificate that is ordered by ACME.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use crate::acme::{AcmeAccount, AcmePlan, ChallengeKind, ExternalAccount, mistake
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text, with_causes};
 
-/// Whom certificates are asked of, unless told otherwise.
+/// The default directory.
 const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Where accounts and certificates are kept, unless told otherwise.
+/// The default folder of accounts and certificates.
 const FOLDER: &str = "acme";
 
 /// As many as any authority puts into one.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_what_most_want() {
+    fn what_is_not_given_is_what_most_want() {
         let text = listen("{ acme = { names = \"A.example\", accept_terms = true } }");
         let plan = check(&text).unwrap();
         let [acme] = &plan.acme[..] else {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told() {
+    fn every_mistake_is_reported() {
         let text = listen(
             r#"{ acme = { names = ["*.a.example", "b c"], directory = "http://a", challenge = "dns-01", contact = "nobody",
   ca = "none.pem", accept_terms = false, external_account = { key = "?" }, email = "a@b" } }"#,

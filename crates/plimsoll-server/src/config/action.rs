@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use crate::action::MakeAction;
 use crate::config::document::Value;
+use crate::engine::Serves;
+use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminApis;
 use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
@@ -45,8 +47,47 @@ pub struct SectionContext<'a> {
     pub directory: &'a Path,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
-    /// Takes what the section answers on the admin port; absent if there is none.
+    /// Takes the admin endpoints of the section; absent if there is no admin port.
     pub apis: Option<&'a AdminApis>,
+    /// Receives what happens while it is served.
+    pub notices: &'a Notices,
+}
+
+/// What a `[[listen]]` serves instead of HTTP, that another crate brings, known by its key there.
+#[derive(Debug, Clone, Copy)]
+pub struct ListenKind {
+    /// The key, such as `tcp`.
+    pub key: &'static str,
+    /// Compiles its value.
+    pub compile: CompileListen,
+}
+
+/// Compiles what a listener serves, noting what is wrong; yields nothing if anything is.
+pub type CompileListen = fn(Value<'_>, &Listened<'_>) -> Option<Serves>;
+
+/// The listener that a [`ListenKind`] is compiled for.
+#[derive(Debug, Clone, Copy)]
+pub struct Listened<'a> {
+    /// What paths in the file are relative to.
+    pub directory: &'a Path,
+    /// The address as it is written: the same in every compilation, and what figures are labelled with.
+    pub identity: &'a str,
+    /// State that survives a reload.
+    pub states: &'a SharedStates,
+    /// What the server counts in.
+    pub counters: &'a Arc<Counters>,
+    /// Takes a line for each connection, if there is a log.
+    pub log: Option<&'a AccessLog>,
+    /// Receives notices while it is served.
+    pub notices: &'a Notices,
+    pub(super) sections: &'a Sections,
+}
+
+impl Listened<'_> {
+    /// What the section of that key was compiled to, if it is of this type.
+    pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        Arc::clone(self.sections.get(key)?).downcast().ok()
+    }
 }
 
 /// What the sections of a file were compiled to, by key.
@@ -66,11 +107,11 @@ pub struct Mounted<'a> {
     pub states: &'a SharedStates,
     /// What the server counts in.
     pub counters: &'a Arc<Counters>,
-    /// Takes what it answers on the admin port; absent if there is none.
+    /// Takes its admin endpoints; absent if there is no admin port.
     pub apis: Option<&'a AdminApis>,
-    /// Somebody may ask for figures, so they are worth counting.
+    /// Figures can be read, so they are worth counting.
     pub is_measured: bool,
-    /// Who is told what happens while it is served.
+    /// Receives notices while it is served.
     pub notices: &'a Notices,
     pub(super) sections: &'a Sections,
 }

@@ -56,9 +56,16 @@ pub(super) fn check_http(
 }
 
 /// Notes where datagrams cannot come.
-pub(super) fn check_udp(table: &mut Table<'_>, address: &Address, others: &[ListenerPlan]) {
+///
+/// - `key`: the key of what takes them.
+pub(super) fn check_udp(
+    table: &mut Table<'_>,
+    key: &str,
+    address: &Address,
+    others: &[ListenerPlan],
+) {
     if let Address::Unix(_) = address {
-        table.wrong(format!("`udp` is not for {address}"), None);
+        table.wrong(format!("`{key}` is not for {address}"), None);
     }
     let takes = |other: &ListenerPlan| match &other.serves {
         Serves::Http { http3, .. } => http3.is_some(),

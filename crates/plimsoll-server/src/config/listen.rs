@@ -13,6 +13,7 @@ use plimsoll_wire::tls::{
 use crate::acme::{AcmePlan, ChallengeKind, HttpChallenges, WithChallenges};
 use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
+use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, with_causes};
 use crate::config::{Context, acme, middleware, ocsp, udp};
@@ -44,16 +45,41 @@ pub(super) fn compile(
         let address = address(&mut table);
         let mode = mode(&mut table, address.as_ref());
         let shares_port = table.boolean("share_port").unwrap_or(false);
-        if let Some(datagrams) = table.table("udp") {
-            let handler = udp::compile(datagrams);
+        let raw = raw_key(&table, context);
+        if let Some(key) = raw
+            && let Some(value) = table.take(key)
+        {
+            let shown = address.as_ref().map(ToString::to_string);
+            let listened = Listened {
+                directory: context.directory(),
+                identity: &shown.unwrap_or_default(),
+                states: &context.compiler.states,
+                counters: &context.compiler.counters,
+                log,
+                notices: &context.compiler.notices,
+                sections: &context.sections,
+            };
+            let serves = compile_raw(key, value, context, &listened);
+            let is_udp = matches!(key, "udp" | "quic");
+            let proxied_by = if is_udp {
+                None
+            } else {
+                table.take("proxied_by").and_then(networks)
+            };
             if let Some(address) = &address {
-                check_udp(&mut table, address, &listeners);
+                if is_udp {
+                    check_udp(&mut table, key, address, &listeners);
+                } else {
+                    check_http(&mut table, address, false, &listeners);
+                }
             }
             table.finish();
-            if let (Some(address), Some(handler)) = (address, handler) {
+            if let (Some(address), Some(serves)) = (address, serves) {
                 listeners.push(ListenerPlan {
+                    mode,
                     shares_port,
-                    ..ListenerPlan::new(address, Serves::Datagram(handler))
+                    proxied_by: proxied_by.unwrap_or_default(),
+                    ..ListenerPlan::new(address, serves)
                 });
             }
             continue;
@@ -102,6 +128,26 @@ pub(super) fn compile(
     listeners
 }
 
+/// The key of what a listener serves instead of HTTP, if it has one.
+fn raw_key(table: &Table<'_>, context: &Context<'_>) -> Option<&'static str> {
+    let others = context.compiler.listens.iter().map(|kind| kind.key);
+    others.chain(["udp"]).find(|key| table.has(key))
+}
+
+fn compile_raw(
+    key: &'static str,
+    value: Value<'_>,
+    context: &Context<'_>,
+    listened: &Listened<'_>,
+) -> Option<Serves> {
+    let mut kinds = context.compiler.listens.iter();
+    let kind = kinds.find(|kind| kind.key == key);
+    match kind {
+        Some(kind) if !(key == "udp" && udp::is_echo(&value)) => (kind.compile)(value, listened),
+        _ => udp::compile(value.table()?).map(Serves::Datagram),
+    }
+}
+
 /// How a listener is encrypted, if it is.
 struct Secured {
     http2: bool,
@@ -120,7 +166,7 @@ impl Secured {
             is_clear: false,
             asks_in_clear: false,
         };
-        if table.has("udp") {
+        if raw_key(table, context).is_some() {
             return secured;
         }
         secured.http2 = table.boolean("http2").unwrap_or(true);
@@ -197,7 +243,7 @@ fn layered(
     })
 }
 
-/// `true`, or a table with the port that clients are told of.
+/// `true`, or a table with the port that is advertised to clients.
 fn http3(table: &mut Table<'_>, has_tls: bool) -> Option<Http3Plan> {
     let value = table.take("http3")?;
     if value.is_false() {

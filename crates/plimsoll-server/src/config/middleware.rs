@@ -14,12 +14,12 @@ use crate::middleware::{
     RateLimit, RequestIds, SecurityHeaders, Trace,
 };
 
-/// Clients that a limit tells from one another, unless its table says otherwise.
+/// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;
 
 /// Takes the keys of all layers out of `table`.
 ///
-/// - `place`: what clients are told that a limit is of.
+/// - `place`: the name of the limit's scope, which clients see.
 /// - `identity`: by which state that survives a reload is found.
 pub(super) fn compile(
     table: &mut Table<'_>,

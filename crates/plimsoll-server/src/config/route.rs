@@ -69,7 +69,7 @@ impl ActionPlan {
 
 /// One route; `None` if something of it is wrong.
 ///
-/// - `names`: of the routes before it, which it may not be called too: counters tell them apart by it.
+/// - `names`: of the routes before it, which must differ from its own, since counters are labelled by them.
 pub(super) fn compile(
     mut table: Table<'_>,
     context: &Context<'_>,

@@ -34,7 +34,7 @@ fn the_starter_is_a_file_without_mistakes() {
 }
 
 #[test]
-fn everything_that_can_be_said_is_in_the_schema() {
+fn everything_that_can_be_written_is_in_the_schema() {
     let text = r#"
         threads = 1
         pin = false
@@ -135,7 +135,7 @@ fn everything_that_can_be_said_is_in_the_schema() {
 }
 
 #[test]
-fn ten_mistakes_are_all_told() {
+fn ten_mistakes_are_all_reported() {
     let problems = check(
         r#"thread = 2
 drain = 10
@@ -214,7 +214,7 @@ fn client_certificates_are_for_tls() {
 }
 
 #[test]
-fn mistakes_in_middleware_are_told() {
+fn mistakes_in_middleware_are_reported() {
     let text = r#"[[listen]]
 address = "127.0.0.1:0"
 request_id = false

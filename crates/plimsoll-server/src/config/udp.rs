@@ -3,9 +3,15 @@
 use std::sync::Arc;
 
 use crate::actions::EchoHandler;
-use crate::config::document::Table;
+use crate::config::document::{Table, Value};
 use crate::layer4::{DatagramHandler, MakeDatagramHandler};
 use crate::worker::context::WorkerContext;
+
+/// Whether datagrams are to be sent back.
+pub(super) fn is_echo(value: &Value<'_>) -> bool {
+    let value = value.to_toml();
+    value.get("echo").is_some()
+}
 
 /// What the table says; there is only `echo`.
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {

@@ -12,11 +12,11 @@ pub enum Address {
     Port(SocketAddr),
     /// A socket in the file system, at an absolute path or one relative to the working directory.
     Unix(PathBuf),
-    /// A socket that whoever started the program had opened, by its name.
+    /// A socket that was opened by the parent process, by its name.
     Inherited(String),
 }
 
-/// A text that is none of them.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an address with a port, such as 127.0.0.1:8080, localhost:8080, 8080 (this machine only) or :8080 \
@@ -33,7 +33,7 @@ impl Address {
         }
     }
 
-    /// Whether nobody else may be told to listen there: each port 0 is another one.
+    /// Whether two listeners on it would collide: port 0 gives each a different port.
     pub(crate) fn is_one(&self) -> bool {
         self.port().is_none_or(|address| address.port() != 0)
     }

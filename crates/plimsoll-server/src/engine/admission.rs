@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::observe::counters::Cut;
 
-/// Parts of the table of addresses. Each has a lock of its own, so that workers seldom wait for each other.
+/// Parts of the table of addresses. Each has its own lock, so that workers seldom wait for each other.
 const SHARDS: usize = 64;
 
 /// Counts open connections, by which it admits new ones.

@@ -1,4 +1,4 @@
-//! Sockets that whoever started the program had opened, such as systemd (`sd_listen_fds(3)`).
+//! Sockets that were opened by the parent process, such as systemd (`sd_listen_fds(3)`).
 
 use std::io;
 use std::os::fd::OwnedFd;

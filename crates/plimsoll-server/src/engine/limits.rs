@@ -29,7 +29,7 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// From the accepted connection to the end of the TLS handshake.
     pub handshake_timeout: Duration,
-    /// Content that nobody asked for is thrown away up to so many bytes; beyond, the connection ends.
+    /// Unread content is discarded up to so many bytes; beyond, the connection ends.
     pub discard_bytes: u64,
     /// Limits of HTTP/2.
     pub http2: Http2Limits,
@@ -71,7 +71,7 @@ pub struct Http3Limits {
     /// DATA frames without data and frames of unknown types within about ten seconds, and two more for each request.
     pub empty_frames: u32,
     /// Handshakes of a worker that are under way with clients whose address is not proven; while there are more,
-    /// clients are asked to prove theirs (RFC 9000, section 8.1.2).
+    /// clients have to prove theirs (RFC 9000, section 8.1.2).
     pub unvalidated: u32,
     /// The window of one stream, in bytes.
     pub stream_window: u32,

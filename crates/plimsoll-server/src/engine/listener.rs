@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use plimsoll_wire::{keep_from_pacing, steer_by_connection_id};
+use plimsoll_wire::keep_from_pacing;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::engine::unix_socket::{self, UnixFile};
@@ -23,6 +24,9 @@ pub enum Transport {
 
 /// Connections that may wait to be accepted; the kernel caps this at its own limit.
 const BACKLOG: i32 = 8192;
+
+/// Bytes of datagrams that may wait to be received: a burst while the worker does something else.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Sockets of one listener, one for each worker.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ impl Sockets {
     ) -> io::Result<(Self, SocketAddr)> {
         if !shares_port && address.port() != 0 {
             // With SO_REUSEPORT, two servers on one port would each get half of the connections and
-            // nobody would be told; without it, the second is.
+            // without a message; without it, the second bind fails.
             drop(socket(transport, address, false)?);
         }
         let mut address = address;
@@ -64,13 +68,7 @@ impl Sockets {
                 Self::Tcp(sockets.into_iter().map(Into::into).collect())
             }
             Transport::Udp | Transport::Quic => {
-                let sockets: Vec<UdpSocket> = sockets.into_iter().map(Into::into).collect();
-                if transport == Transport::Quic
-                    && let Some(first) = sockets.first()
-                {
-                    steer_by_connection_id(first)?;
-                }
-                Self::Udp(sockets)
+                Self::Udp(sockets.into_iter().map(Into::into).collect())
             }
         };
         Ok((sockets, address))
@@ -99,13 +97,12 @@ impl Sockets {
         }
     }
 
-    /// Each of them by itself.
-    pub(crate) fn each(self) -> Vec<Option<crate::engine::run::Socket>> {
-        use crate::engine::run::Socket;
+    /// Their descriptors, in their order.
+    pub(crate) fn into_descriptors(self) -> Vec<OwnedFd> {
         match self {
-            Self::Tcp(sockets) => sockets.into_iter().map(Socket::Tcp).map(Some).collect(),
-            Self::Unix(sockets) => sockets.into_iter().map(Socket::Unix).map(Some).collect(),
-            Self::Udp(sockets) => sockets.into_iter().map(Socket::Udp).map(Some).collect(),
+            Self::Tcp(sockets) => sockets.into_iter().map(Into::into).collect(),
+            Self::Unix(sockets) => sockets.into_iter().map(Into::into).collect(),
+            Self::Udp(sockets) => sockets.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -125,6 +122,10 @@ fn socket(transport: Transport, address: SocketAddr, reuses_port: bool) -> io::R
         if address.ip().is_loopback() {
             keep_from_pacing(&SockRef::from(&socket));
         }
+    }
+    if transport != Transport::Tcp {
+        // The system allows what it is configured for (`net.core.rmem_max`).
+        socket.set_recv_buffer_size(RECEIVE_BUFFER).ok();
     }
     if reuses_port {
         socket.set_reuse_port(true)?;

@@ -35,7 +35,7 @@ use crate::protocol::stream::Stream;
 use crate::worker::context::{Tasks, WorkerContext};
 use crate::worker::{Place, Service, Worker};
 
-/// What the engine tells a worker.
+/// What the engine sends a worker.
 #[expect(
     clippy::large_enum_variant,
     reason = "there are few of them, and none is kept"
@@ -66,8 +66,10 @@ pub(crate) struct Update {
     pub(crate) serves: Serves,
     /// How QUIC is spoken, for a socket of it.
     pub(crate) quic: Option<quinn::ServerConfig>,
-    /// Absent if it listens already.
-    pub(crate) socket: Option<Socket>,
+    /// The number of the first worker's socket of QUIC among those of the port.
+    pub(crate) first_number: usize,
+    /// None if it listens already; several where another process had more workers.
+    pub(crate) sockets: Vec<Socket>,
 }
 
 pub(crate) enum Socket {
@@ -82,7 +84,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How often a draining worker looks whether all has ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// Runs a worker on the calling thread until it is told to stop.
+/// Runs a worker on the calling thread until it gets the command to stop.
 pub(crate) fn worker(
     number: usize,
     limits: Limits,
@@ -120,7 +122,7 @@ struct Listening {
     proxied_by: Rc<Proxies>,
     is_last: bool,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 /// Networks of the proxies of a listener; a reload replaces them.
@@ -183,11 +185,12 @@ impl Listeners {
         let wanted: Vec<_> = updates.iter().map(|update| update.key.clone()).collect();
         for mut update in updates {
             let key = update.key.clone();
-            if let Some(socket) = update.socket.take() {
-                let listening = self.listen(socket, update, context)?;
-                self.listening.insert(key, listening);
-            } else {
+            let sockets = std::mem::take(&mut update.sockets);
+            if sockets.is_empty() {
                 self.replace(update, context)?;
+            } else {
+                let listening = self.listen(sockets, update, context)?;
+                self.listening.insert(key, listening);
             }
         }
         self.keep_only(|key, _| wanted.contains(key)).await;
@@ -196,7 +199,7 @@ impl Listeners {
 
     fn listen(
         &self,
-        socket: Socket,
+        sockets: Vec<Socket>,
         update: Update,
         context: &WorkerContext,
     ) -> io::Result<Listening> {
@@ -204,14 +207,10 @@ impl Listeners {
         let proxies = Rc::clone(&proxied_by);
         let (stop, stopped) = watch::channel(false);
         let worker = Rc::clone(&self.worker);
-        let (served, task) = match (socket, &update.serves) {
-            (
-                socket @ (Socket::Tcp(_) | Socket::Unix(_)),
-                Serves::Http {
-                    action, tls, http2, ..
-                },
-            ) => {
-                let listener = Acceptor::new(socket)?;
+        let (served, tasks) = match &update.serves {
+            Serves::Http {
+                action, tls, http2, ..
+            } if update.quic.is_none() => {
                 let service = Rc::new(Service {
                     action: action(context).into(),
                     tls: tls.clone().map(TlsAcceptor::from).into(),
@@ -222,11 +221,10 @@ impl Listeners {
                 let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
                 (
                     served,
-                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
+                    accept_all(sockets, &worker, &proxies, &stopped, taking)?,
                 )
             }
-            (socket @ (Socket::Tcp(_) | Socket::Unix(_)), Serves::Stream(handler)) => {
-                let listener = Acceptor::new(socket)?;
+            Serves::Stream(handler) => {
                 let handler = Rc::new(RefCell::new(handler(context)));
                 let serving = Rc::clone(&handler);
                 let taking = move |stream, place, ends| {
@@ -235,37 +233,39 @@ impl Listeners {
                 };
                 (
                     Served::Stream(handler),
-                    spawn_local(accept(listener, worker, proxies, stopped, taking)),
+                    accept_all(sockets, &worker, &proxies, &stopped, taking)?,
                 )
             }
-            (
-                Socket::Udp(socket),
-                Serves::Http {
-                    http3: Some(http3), ..
-                },
-            ) => {
+            Serves::Http {
+                http3: Some(http3), ..
+            } => {
+                let socket = only_udp(sockets)?;
                 let no_http = || io::Error::other("there is no listener for HTTP beside it");
                 let service = self.beside(&update.key).ok_or_else(no_http)?;
                 let port = http3.advertised.map_or_else(|| port_of(&socket), Ok)?;
                 service.http3.replace(Some(Rc::new(AltSvc::new(port))));
                 let quic = update.quic.ok_or_else(no_http)?;
-                let listener = Rc::new(QuicListener::new(quic));
+                let number = update.first_number + worker.number;
+                let listener = Rc::new(QuicListener::new(quic, number));
                 let running = Rc::clone(&listener).run(socket, worker, service, stopped);
-                (Served::Quic(listener), spawn_local(running))
+                (Served::Quic(listener), vec![spawn_local(running)])
             }
-            (Socket::Udp(socket), Serves::Datagram(handler)) => {
+            Serves::Datagram(handler) => {
+                let socket = only_udp(sockets)?;
                 let listener = DatagramListener::new(socket, worker, handler(context))?;
                 let running = Rc::clone(&listener).run(stopped);
-                (Served::Datagram(listener), spawn_local(running))
+                (Served::Datagram(listener), vec![spawn_local(running)])
             }
-            _ => return Err(io::Error::other("the socket is of another kind")),
+            Serves::Http { http3: None, .. } => {
+                return Err(io::Error::other("the socket is of another kind"));
+            }
         };
         Ok(Listening {
             served,
             proxied_by,
             is_last: update.is_last,
             stop,
-            task,
+            tasks,
         })
     }
 
@@ -343,7 +343,9 @@ impl Listeners {
         for key in leaving {
             if let Some(listening) = self.listening.remove(&key) {
                 listening.stop.send_replace(true);
-                listening.task.await.ok();
+                for task in listening.tasks {
+                    task.await.ok();
+                }
             }
         }
     }
@@ -422,15 +424,42 @@ impl From<Connected> for Stream {
     }
 }
 
+/// Accepts connections from each socket.
+fn accept_all(
+    sockets: Vec<Socket>,
+    worker: &Rc<Worker>,
+    proxies: &Rc<Proxies>,
+    stopped: &watch::Receiver<bool>,
+    take: impl Fn(Connected, Place, Ends) + 'static,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let take = Rc::new(take);
+    let listeners = sockets.into_iter().map(Acceptor::new);
+    let listeners: Vec<_> = listeners.collect::<io::Result<_>>()?;
+    let tasks = listeners.into_iter().map(|listener| {
+        let (worker, proxies) = (Rc::clone(worker), Rc::clone(proxies));
+        let (stopped, take) = (stopped.clone(), Rc::clone(&take));
+        spawn_local(accept(listener, worker, proxies, stopped, take))
+    });
+    Ok(tasks.collect())
+}
+
+/// The socket of a worker for datagrams; what others get that another process had, the system hands to the rest of them
+/// once they are closed.
+fn only_udp(sockets: Vec<Socket>) -> io::Result<std::net::UdpSocket> {
+    match sockets.into_iter().next() {
+        Some(Socket::Udp(socket)) => Ok(socket),
+        _ => Err(io::Error::other("the socket is of another kind")),
+    }
+}
+
 /// Accepts connections and gives each to `take`, until it is stopped.
 async fn accept(
     listener: Acceptor,
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: impl Fn(Connected, Place, Ends) + 'static,
+    take: Rc<impl Fn(Connected, Place, Ends) + 'static>,
 ) {
-    let take = Rc::new(take);
     loop {
         // What waits to be accepted comes before the end.
         let accepted = tokio::select! {
@@ -444,7 +473,7 @@ async fn accept(
                 let peer = ends.peer;
                 let limits = worker.limits();
                 let is_proxied = is_within(&proxies.borrow(), peer);
-                // Those of a proxy are counted by whom it passes on; those on this machine have no address.
+                // Those of a proxy are counted by the client it names; those on this machine have no address.
                 let is_local = matches!(stream, Connected::Unix(_));
                 let most_of_address = if is_proxied || is_local {
                     usize::MAX
@@ -483,7 +512,7 @@ fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Hands a connection on as that of whom its proxy names.
+/// Hands a connection on as that of the client its proxy names.
 async fn take_proxied(
     mut stream: TcpStream,
     mut place: Place,

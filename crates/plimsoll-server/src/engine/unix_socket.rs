@@ -19,7 +19,7 @@ pub(crate) struct UnixFile {
 /// It gets there at once and with its permissions: until then it has another name beside it.
 ///
 /// - `mode`: permissions, such as `0o660`; those that the system gives to new files if absent.
-/// - `replaces`: takes the place of a socket on which somebody listens; without it, only of one on which nobody does.
+/// - `replaces`: takes the place of a socket with a listener; without it, only of one without.
 pub(crate) fn bind(
     path: &Path,
     mode: Option<u32>,
@@ -38,7 +38,7 @@ pub(crate) fn bind(
         Ok(_) if UnixStream::connect(path).is_ok() => {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        // Nobody listens: it was left behind.
+        // There is no listener: the socket was left behind.
         Ok(_) => {}
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -71,6 +71,21 @@ fn id(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
+impl UnixFile {
+    /// The file of a socket that was bound by another process.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            id: id(path)?,
+        })
+    }
+
+    /// Leaves the file to another process.
+    pub(crate) fn leave(mut self) {
+        self.id = (0, 0);
+    }
+}
+
 impl Drop for UnixFile {
     fn drop(&mut self) {
         if id(&self.path).is_ok_and(|id| id == self.id) {
@@ -98,7 +113,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
         drop(other_file);
         assert!(!path.exists());
-        // One that nobody removed.
+        // One that was never removed.
         drop(UnixListener::bind(&path).unwrap());
         let (_listener, _file) = bind(&path, None, false).unwrap();
         UnixStream::connect(&path).unwrap();

@@ -1,17 +1,20 @@
 //! A UDP socket of one worker, its handler, and the sockets to upstreams.
+//!
+//! What one system call receives is handled at once, and only then its effects are carried out: datagrams of one length to
+//! one peer leave by one system call.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::rc::Rc;
 use std::time::Instant;
 
 use plimsoll_model::Clock;
-use plimsoll_wire::{DatagramPath, DatagramSocket};
+use plimsoll_wire::{DatagramSocket, UpstreamSocket, UpstreamSockets};
 use tokio::sync::{Notify, watch};
-use tokio::task::{AbortHandle, spawn_local, yield_now};
+use tokio::task::yield_now;
 
 use crate::layer4::datagram::{Datagram, DatagramHandler};
 use crate::layer4::effects::{Effect, Effects, SessionId};
@@ -28,6 +31,7 @@ const MOST_FAILURES: usize = 4;
 pub(crate) struct DatagramListener {
     worker: Rc<Worker>,
     socket: DatagramSocket,
+    upstreams: UpstreamSockets,
     state: RefCell<State>,
     /// The next wake may be another one.
     rescheduled: Notify,
@@ -37,20 +41,7 @@ struct State {
     handler: Box<dyn DatagramHandler>,
     /// Empty between two events; kept for its memory.
     effects: Effects,
-    sessions: HashMap<SessionId, Session>,
-}
-
-/// A socket to an upstream, and the task that reads it.
-struct Session {
-    socket: Rc<DatagramSocket>,
-    upstream: SocketAddr,
-    reading: AbortHandle,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.reading.abort();
-    }
+    sessions: HashMap<SessionId, UpstreamSocket>,
 }
 
 impl DatagramListener {
@@ -62,6 +53,7 @@ impl DatagramListener {
         Ok(Rc::new(Self {
             worker,
             socket: DatagramSocket::new(socket)?,
+            upstreams: UpstreamSockets::new()?,
             state: RefCell::new(State {
                 handler,
                 effects: Effects::new(),
@@ -86,36 +78,71 @@ impl DatagramListener {
         tokio::select! {
             _ = stopped.changed() => {}
             () = self.receive() => {}
+            () = self.receive_replies() => {}
             () = self.wake() => {}
         }
         let sessions = std::mem::take(&mut self.state.borrow_mut().sessions);
         drop(sessions);
     }
 
-    async fn receive(self: &Rc<Self>) {
+    async fn receive(&self) {
         loop {
             for _ in 0..TURN {
                 // An error is about a datagram sent earlier, which is lost as any may be.
-                self.next(&self.socket, |path, bytes| {
-                    let datagram = Datagram {
-                        local: path.local,
-                        peer: path.peer,
-                        ecn: path.ecn,
-                        bytes,
-                    };
-                    self.event(|handler, now, effects| {
+                self.socket.readable().await.ok();
+                let buffer = &mut *self.worker.datagrams();
+                self.event(|_, handler, now, effects| {
+                    let received = self.socket.try_receive(buffer, |path, bytes| {
+                        let datagram = Datagram {
+                            local: path.local,
+                            peer: path.peer,
+                            ecn: path.ecn,
+                            bytes,
+                        };
                         handler.on_datagram(now, &datagram, effects);
                     });
-                })
-                .await
-                .ok();
+                    received.ok();
+                });
             }
             yield_now().await;
         }
     }
 
+    /// Reads the upstreams of all sessions.
+    async fn receive_replies(&self) {
+        let mut ready = Vec::new();
+        loop {
+            if self.upstreams.ready(&mut ready).await.is_err() {
+                return pending().await;
+            }
+            for token in ready.drain(..) {
+                self.receive_of(SessionId(token));
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Reads once what the upstream of a session has sent; what is left makes it ready again.
+    fn receive_of(&self, session: SessionId) {
+        let buffer = &mut *self.worker.datagrams();
+        self.event(|sessions, handler, now, effects| {
+            let Some(socket) = sessions.get(&session) else {
+                return;
+            };
+            let received = self.upstreams.try_receive(socket, buffer, |ecn, bytes| {
+                handler.on_reply(now, session, ecn, bytes, effects);
+            });
+            match received {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    handler.on_failure(now, session, error.kind(), effects);
+                }
+                _ => {}
+            }
+        });
+    }
+
     /// Calls the handler whenever it wants to be.
-    async fn wake(self: &Rc<Self>) {
+    async fn wake(&self) {
         loop {
             let next = self.state.borrow().handler.next_wake();
             let due = async {
@@ -125,50 +152,22 @@ impl DatagramListener {
                 }
             };
             tokio::select! {
-                () = due => self.event(|handler, now, effects| handler.on_wake(now, effects)),
+                () = due => self.event(|_, handler, now, effects| handler.on_wake(now, effects)),
                 () = self.rescheduled.notified() => {}
             }
         }
     }
 
-    /// Reads the upstream of a session.
-    async fn read(self: Rc<Self>, session: SessionId, socket: Rc<DatagramSocket>) {
-        loop {
-            for _ in 0..TURN {
-                let read = self.next(&socket, |path, bytes| {
-                    self.event(|handler, now, effects| {
-                        handler.on_reply(now, session, path.ecn, bytes, effects);
-                    });
-                });
-                if let Err(error) = read.await {
-                    let error = error.kind();
-                    self.event(|handler, now, effects| {
-                        handler.on_failure(now, session, error, effects);
-                    });
-                }
-            }
-            yield_now().await;
-        }
-    }
-
-    /// Waits for datagrams, which lie in the worker's memory meanwhile.
-    async fn next(
-        &self,
-        socket: &DatagramSocket,
-        mut receive: impl FnMut(DatagramPath, &[u8]),
-    ) -> io::Result<()> {
-        loop {
-            socket.readable().await?;
-            let memory = &mut *self.worker.memory.borrow_mut();
-            match socket.try_receive(&mut memory.input, &mut receive) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return received,
-            }
-        }
-    }
-
     /// Calls the handler and carries out its effects.
-    fn event(self: &Rc<Self>, call: impl FnOnce(&mut dyn DatagramHandler, Instant, &mut Effects)) {
+    fn event(
+        &self,
+        call: impl FnOnce(
+            &HashMap<SessionId, UpstreamSocket>,
+            &mut dyn DatagramHandler,
+            Instant,
+            &mut Effects,
+        ),
+    ) {
         let now = self.worker.clock.now();
         let mut state = self.state.borrow_mut();
         let State {
@@ -177,8 +176,11 @@ impl DatagramListener {
             sessions,
         } = &mut *state;
         let before = handler.next_wake();
-        call(&mut **handler, now, effects);
+        call(sessions, &mut **handler, now, effects);
         for _ in 0..MOST_FAILURES {
+            if effects.is_empty() {
+                break;
+            }
             let failures = self.carry_out(effects, sessions);
             effects.clear();
             for (session, error) in failures {
@@ -193,14 +195,14 @@ impl DatagramListener {
 
     /// Carries out every effect; returns the sessions that could not be opened.
     fn carry_out(
-        self: &Rc<Self>,
+        &self,
         effects: &Effects,
-        sessions: &mut HashMap<SessionId, Session>,
+        sessions: &mut HashMap<SessionId, UpstreamSocket>,
     ) -> Vec<(SessionId, io::ErrorKind)> {
         let mut failures = Vec::new();
-        for effect in effects.iter() {
+        let most = self.socket.most_segments();
+        for (effect, segment) in effects.joined(most) {
             match effect {
-                // What a socket does not take is lost.
                 Effect::Reply {
                     from,
                     to,
@@ -208,18 +210,19 @@ impl DatagramListener {
                     bytes,
                 } => {
                     let from = self.socket.local().ip().is_unspecified().then(|| from.ip());
-                    self.socket.try_send(to, from, ecn, bytes).ok();
+                    in_segments(bytes, segment, |bytes, segment| {
+                        self.socket.try_send(to, from, ecn, bytes, segment)
+                    });
                 }
                 Effect::Send {
                     session,
                     ecn,
                     bytes,
                 } => {
-                    if let Some(Session {
-                        socket, upstream, ..
-                    }) = sessions.get(&session)
-                    {
-                        socket.try_send(*upstream, None, ecn, bytes).ok();
+                    if let Some(socket) = sessions.get(&session) {
+                        in_segments(bytes, segment, |bytes, segment| {
+                            self.upstreams.try_send(socket, ecn, bytes, segment)
+                        });
                     }
                 }
                 Effect::Close { session } => {
@@ -228,7 +231,7 @@ impl DatagramListener {
                 Effect::Open { session, upstream } => {
                     let most = self.worker.limits().connections;
                     let opened = if sessions.len() < most {
-                        self.open(session, upstream)
+                        self.upstreams.open(upstream, session.0)
                     } else {
                         self.worker.counters.cut(Cut::Connections);
                         Err(io::ErrorKind::QuotaExceeded.into())
@@ -244,21 +247,21 @@ impl DatagramListener {
         }
         failures
     }
+}
 
-    fn open(self: &Rc<Self>, session: SessionId, upstream: SocketAddr) -> io::Result<Session> {
-        let any = match upstream {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = UdpSocket::bind(any)?;
-        // Only the upstream can send to it then, and one that does not listen is reported.
-        socket.connect(upstream)?;
-        let socket = Rc::new(DatagramSocket::new(socket)?);
-        let reading = spawn_local(Rc::clone(self).read(session, Rc::clone(&socket)));
-        Ok(Session {
-            socket,
-            upstream,
-            reading: reading.abort_handle(),
-        })
+/// Sends several datagrams at once, or one by one if the system refuses that, as for some routes. What a socket does not
+/// take is lost.
+fn in_segments(
+    bytes: &[u8],
+    segment: Option<usize>,
+    mut send: impl FnMut(&[u8], Option<usize>) -> io::Result<()>,
+) {
+    match (send(bytes, segment), segment) {
+        (Err(error), Some(segment)) if error.kind() != io::ErrorKind::WouldBlock => {
+            for datagram in bytes.chunks(segment) {
+                send(datagram, None).ok();
+            }
+        }
+        _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The content of a request on its way from the connection to whoever reads it.
+//! The content of a request on its way from the connection to its reader.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -51,9 +51,9 @@ struct Channel {
     trailers: Option<HeaderMap>,
     /// So many bytes are still to come, if that is known.
     left: Option<u64>,
-    /// Somebody asked for a piece that was not there.
+    /// A piece was requested that was not there.
     is_wanted: bool,
-    /// Nobody will read any more.
+    /// No more will be read.
     is_abandoned: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -168,7 +168,7 @@ impl Channel {
 }
 
 impl BodySender {
-    /// Whether the reader asked for content that has not come.
+    /// Whether the reader requested content that has not come.
     pub(crate) fn is_wanted(&self) -> bool {
         self.0.borrow().is_wanted
     }
@@ -178,7 +178,7 @@ impl BodySender {
         self.0.borrow().is_abandoned
     }
 
-    /// Ready once the reader asked for content that has not come.
+    /// Ready once the reader requested content that has not come.
     pub(crate) fn poll_wanted(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut channel = self.0.borrow_mut();
         if channel.is_wanted {

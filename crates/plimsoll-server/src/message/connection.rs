@@ -25,7 +25,7 @@ pub struct ConnectionInfo {
 /// What a client and the server agreed on in the handshake of TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsInfo {
-    /// The name that the client asked for (SNI), in lower case.
+    /// The name that the client requested (SNI), in lower case.
     pub server_name: Option<Box<str>>,
     /// The protocol that was chosen by ALPN.
     pub alpn: Option<Box<[u8]>>,

@@ -5,6 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_wire::h1::Header;
+use plimsoll_wire::http::FieldList;
 
 /// Where the fields of a request lie.
 #[derive(Debug, Clone, Copy)]
@@ -40,71 +41,13 @@ impl<'a> Fields<'a> {
         http1
             .map(|header| (header.name, header.value))
             .chain(map.map(|(name, value)| (name.as_str(), value.as_bytes())))
-            .chain(list.into_iter().flat_map(FieldList::iter))
+            .chain(list.into_iter().flat_map(FieldList::iter).map(as_text))
     }
 }
 
-/// Fields in their order and with their names as they were written, in two pieces of memory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldList {
-    names: String,
-    values: Vec<u8>,
-    /// Where the name and the value of each end.
-    ends: Vec<(usize, usize)>,
-}
-
-impl FieldList {
-    /// No fields.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// The value of the first field of that name, whatever its case.
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
-    }
-
-    /// Every field in its order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let mut from = (0, 0);
-        self.ends.iter().map(move |&end| {
-            let (name, value) = (from.0..end.0, from.1..end.1);
-            from = end;
-            (
-                self.names.get(name).unwrap_or_default(),
-                &self.values[value],
-            )
-        })
-    }
-
-    /// Adds a field behind the others; that name and value are valid is for the caller to know.
-    pub fn push(&mut self, name: &str, value: &[u8]) {
-        self.names.push_str(name);
-        self.values.extend_from_slice(value);
-        self.ends.push((self.names.len(), self.values.len()));
-    }
-}
-
-impl<'a> FromIterator<(&'a str, &'a [u8])> for FieldList {
-    fn from_iter<I: IntoIterator<Item = (&'a str, &'a [u8])>>(fields: I) -> Self {
-        let mut list = Self::new();
-        for (name, value) in fields {
-            list.push(name, value);
-        }
-        list
-    }
+/// A field of a list whose name is known to be text.
+fn as_text<'a>((name, value): (&'a [u8], &'a [u8])) -> (&'a str, &'a [u8]) {
+    (std::str::from_utf8(name).unwrap_or_default(), value)
 }
 
 /// Changes of header fields, in the order in which they are made.

@@ -3,13 +3,16 @@
 use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
+use plimsoll_wire::http::FieldList;
 
 use crate::message::body::{BodySender, RequestBody};
 use crate::message::connection::ConnectionInfo;
-use crate::message::fields::{EditedFields, FieldEdits, FieldList, Fields};
+use crate::message::fields::{EditedFields, FieldEdits, Fields};
 use crate::message::interim::{InterimSender, Interims};
 use crate::observe::counters::RouteTag;
 
@@ -80,7 +83,7 @@ impl Version {
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pub(crate) source: RefCell<ContentSource>,
-    /// Bytes of it, as far as that is announced; 0 if there is none.
+    /// Its announced length in bytes; 0 without content.
     length: Option<u64>,
     notes: RefCell<Notes>,
     /// That of the same request, kept to be answered later: what is noted there holds.
@@ -96,9 +99,39 @@ pub(crate) struct Notes {
     /// What the request is called in logs.
     pub(crate) request_id: Option<Rc<str>>,
     /// The trace that it is a part of.
-    pub(crate) trace: Option<u128>,
+    pub(crate) trace: Option<TraceNote>,
     /// Who it is from, by its credentials.
     pub(crate) user: Option<Rc<str>>,
+    /// Where it was forwarded to.
+    pub(crate) upstream: Option<UpstreamNote>,
+}
+
+/// The trace that a request is a part of (W3C Trace Context).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceNote {
+    /// The trace.
+    pub trace: u128,
+    /// The span of this server, which is the parent of those further in.
+    pub span: u64,
+    /// The span of the client, if the trace is the client's.
+    pub parent: Option<u64>,
+    /// Whether it is to be recorded.
+    pub is_sampled: bool,
+}
+
+/// Where a request was forwarded to, for the access log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamNote {
+    /// The name of the upstream.
+    pub upstream: Arc<str>,
+    /// The server that was tried last.
+    pub server: Arc<str>,
+    /// How many servers were tried, or one several times.
+    pub attempts: u32,
+    /// Name lookup, connection and handshake, if a connection was opened for the last attempt.
+    pub connect: Option<Duration>,
+    /// From the start of the last attempt to the head of its response, if there was one.
+    pub head: Option<Duration>,
 }
 
 impl Content {
@@ -124,12 +157,18 @@ impl Content {
     /// Where interim responses wait, if the action may send some.
     #[inline]
     pub(crate) fn interims(&self) -> Option<&Rc<Interims>> {
-        self.interims.get()
+        match self.kept.get() {
+            None => self.interims.get(),
+            Some(kept) => kept.interims(),
+        }
     }
 
-    /// The same, made if there is none.
+    /// The same, made on first use.
     pub(crate) fn make_interims(&self) -> &Rc<Interims> {
-        self.interims.get_or_init(Rc::default)
+        match self.kept.get() {
+            None => self.interims.get_or_init(Rc::default),
+            Some(kept) => kept.make_interims(),
+        }
     }
 
     /// What was noted so far.
@@ -141,11 +180,12 @@ impl Content {
             notes.request_id = later.request_id.or(notes.request_id);
             notes.trace = later.trace.or(notes.trace);
             notes.user = later.user.or(notes.user);
+            notes.upstream = later.upstream.or(notes.upstream);
         }
         notes
     }
 
-    /// The route that answers; asked for once.
+    /// The name of the route that answers; can be taken once.
     #[inline]
     pub(crate) fn take_route(&self) -> Option<Rc<RouteTag>> {
         match self.kept.get() {
@@ -164,13 +204,13 @@ impl Content {
 /// [`Request::into_owned`].
 #[derive(Debug)]
 pub struct OwnedRequest {
-    method: String,
+    /// Method, authority, path, and the query with its question mark, behind one another.
+    text: Box<str>,
+    /// Where method, authority and path end.
+    ends: [usize; 3],
     scheme: Scheme,
-    authority: String,
-    path: String,
-    query: Option<String>,
     version: Version,
-    upgrade: Option<Vec<u8>>,
+    upgrade: Option<Box<[u8]>>,
     fields: OwnedFields,
     connection: Rc<ConnectionInfo>,
     content: Rc<Content>,
@@ -183,14 +223,21 @@ enum OwnedFields {
 }
 
 impl OwnedRequest {
+    /// Path and query as they were sent.
+    pub fn path_and_query(&self) -> &str {
+        self.text.get(self.ends[1]..).unwrap_or_default()
+    }
+
     /// The request, as an action takes it. Its content is that of the first: it can be taken once.
     pub fn request(&self) -> Request<'_> {
+        let [method, authority, path] = self.ends;
+        let text = |from: usize, end: usize| self.text.get(from..end).unwrap_or_default();
         Request {
-            method: &self.method,
+            method: text(0, method),
             scheme: self.scheme,
-            authority: &self.authority,
-            path: &self.path,
-            query: self.query.as_deref(),
+            authority: text(method, authority),
+            path: text(authority, path),
+            query: text(path, self.text.len()).strip_prefix('?'),
             version: self.version,
             peer: self.connection.peer,
             upgrade: self.upgrade.as_deref(),
@@ -206,7 +253,7 @@ impl OwnedRequest {
 
 #[derive(Debug, Default)]
 pub(crate) enum ContentSource {
-    /// There is none, or it was taken.
+    /// No content, or it was taken.
     #[default]
     None,
     /// It is still on the connection; so many bytes, if that is known.
@@ -254,7 +301,7 @@ impl<'a> Request<'a> {
         self.connection
     }
 
-    /// Bytes of its content, over every version: 0 if there is none, `None` if they are not announced.
+    /// Bytes of its content, over every version: 0 without content, `None` if the length is not announced.
     pub fn content_length(&self) -> Option<u64> {
         self.content.length
     }
@@ -274,9 +321,9 @@ impl<'a> Request<'a> {
         InterimSender(Rc::clone(self.content.make_interims()))
     }
 
-    /// The content, the first time it is asked for; nothing afterwards.
+    /// The content on the first call; nothing afterwards.
     ///
-    /// Content that nobody takes is thrown away, up to a limit beyond which the connection ends.
+    /// Content that is not taken is discarded, up to a limit beyond which the connection ends.
     pub fn take_body(&self) -> RequestBody {
         let mut source = self.content.source.borrow_mut();
         match std::mem::take(&mut *source) {
@@ -294,7 +341,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Every field in a map of its own; names and values that `http` does not know are left out.
+    /// Every field in a new map; names and values that `http` does not accept are left out.
     pub(crate) fn to_fields(self) -> HeaderMap {
         if let Some(map) = self.fields.as_map() {
             return map.clone();
@@ -328,25 +375,49 @@ impl<'a> Request<'a> {
             length: self.content.length,
             notes: self.content.notes.clone(),
             kept: OnceCell::new(),
-            interims: OnceCell::from(Rc::clone(self.content.make_interims())),
+            interims: self.content.interims.clone(),
         });
         // Of a request that is kept a second time, that one is answered.
         self.content.kept.set(Rc::clone(&content)).ok();
+        let mark = if self.query.is_some() { "?" } else { "" };
+        let texts = [
+            self.method,
+            self.authority,
+            self.path,
+            mark,
+            self.query.unwrap_or_default(),
+        ];
+        let mut ends = [0; 3];
+        let mut end = 0;
+        for (slot, text) in ends.iter_mut().zip(texts) {
+            end += text.len();
+            *slot = end;
+        }
         OwnedRequest {
-            method: self.method.to_owned(),
+            text: texts.concat().into_boxed_str(),
+            ends,
             scheme: self.scheme,
-            authority: self.authority.to_owned(),
-            path: self.path.to_owned(),
-            query: self.query.map(str::to_owned),
             version: self.version,
-            upgrade: self.upgrade.map(<[u8]>::to_owned),
+            upgrade: self.upgrade.map(Box::from),
             fields: match self.fields.as_map() {
                 Some(map) => OwnedFields::Map(map.clone()),
-                None => OwnedFields::List(self.headers().collect()),
+                None => OwnedFields::List(self.field_list()),
             },
             connection: Rc::clone(self.connection),
             content,
         }
+    }
+
+    /// Every field, in memory of its own.
+    pub fn field_list(&self) -> FieldList {
+        let (count, bytes) = self.headers().fold((0, 0), |(count, bytes), field| {
+            (count + 1, bytes + field.0.len() + field.1.len())
+        });
+        let mut list = FieldList::with_capacity(count, bytes);
+        for (name, value) in self.headers() {
+            list.push(name.as_bytes(), value);
+        }
+        list
     }
 
     /// Notes for the log and the counters which route answers.
@@ -365,13 +436,23 @@ impl<'a> Request<'a> {
     }
 
     /// Notes for the log which trace the request is a part of.
-    pub(crate) fn traced(&self, trace: u128) {
+    pub(crate) fn traced(&self, trace: TraceNote) {
         self.content.notes.borrow_mut().trace = Some(trace);
     }
 
     /// Notes for the log who has proved to have sent the request.
     pub fn sent_by(&self, user: Rc<str>) {
         self.content.notes.borrow_mut().user = Some(user);
+    }
+
+    /// The trace that the request is a part of, if a layer has noted one.
+    pub fn trace(&self) -> Option<TraceNote> {
+        self.content.notes.borrow().trace
+    }
+
+    /// Notes for the log where the request was forwarded to.
+    pub fn forwarded_to(&self, note: UpstreamNote) {
+        self.content.notes.borrow_mut().upstream = Some(note);
     }
 
     /// Everything that is noted about it.

@@ -9,9 +9,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, 
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
-use plimsoll_wire::http::FieldClass;
+use plimsoll_wire::http::{FieldClass, FieldList};
 
-use crate::message::fields::FieldList;
 use crate::message::file::FilePart;
 
 /// What an action answers with.
@@ -30,6 +29,8 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) status: StatusCode,
+    /// Fields that are sent as they are, before those of the map; see [`Built::spread`].
+    pub(crate) verbatim: FieldList,
     pub(crate) fields: HeaderMap,
     /// The order and the case in which HTTP/1 writes fields, of those that are still there.
     pub(crate) order: Option<Box<FieldList>>,
@@ -116,9 +117,34 @@ impl From<Whole> for ResponseBody {
 }
 
 /// Whether the server sets the field itself. `upgrade` is an action's: a response of 426 has one.
-fn is_set_by_server(name: &HeaderName) -> bool {
-    let is_specific = FieldClass::of(name.as_str().as_bytes()).is_connection_specific();
-    (is_specific && name != UPGRADE) || name == DATE
+fn is_set_by_server(name: &[u8]) -> bool {
+    FieldClass::of(name).is_connection_specific()
+        && !name.eq_ignore_ascii_case(UPGRADE.as_str().as_bytes())
+}
+
+fn is_content_length(name: &[u8]) -> bool {
+    FieldClass::of(name) == FieldClass::ContentLength
+}
+
+impl Built {
+    /// Whether there is the date of an origin, so that the server adds none of its own (RFC 9110, section 6.6.1).
+    pub(crate) fn has_date(&self) -> bool {
+        self.fields.contains_key(DATE) || self.verbatim.get("date").is_some()
+    }
+
+    /// Moves the fields of the list into the map, to be changed; the list is then the order in which they are sent.
+    pub(crate) fn spread(&mut self) {
+        if self.verbatim.is_empty() {
+            return;
+        }
+        let list = std::mem::take(&mut self.verbatim);
+        let mut fields = list.clone().into_map();
+        for (name, value) in &self.fields {
+            fields.append(name.clone(), value.clone());
+        }
+        self.fields = fields;
+        self.order = Some(Box::new(list));
+    }
 }
 
 /// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.
@@ -154,7 +180,7 @@ impl ResponseBody {
                 let may_be_announced = has_content(status) || status == StatusCode::NOT_MODIFIED;
                 may_be_announced.then_some(*length)
             }
-            // There is none, so it must not be waited for.
+            // There is no content, so it must not be waited for.
             Self::Announced(_) => has_content(status).then_some(0),
             content => content.length().filter(|_| has_content(status)),
         }
@@ -168,7 +194,10 @@ impl Response {
     pub(crate) fn framed(self, is_head: bool) -> Framed {
         let (status, mut fields, content) = match self.0 {
             Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
-            Kind::Built(built) => (built.status, built.fields, built.content),
+            Kind::Built(mut built) => {
+                built.spread();
+                (built.status, built.fields, built.content)
+            }
         };
         let status = if status.is_informational() {
             StatusCode::INTERNAL_SERVER_ERROR
@@ -193,6 +222,7 @@ impl Response {
         Self(Kind::Built(Box::new(Built {
             status,
             fields: HeaderMap::new(),
+            verbatim: FieldList::new(),
             order: None,
             content: ResponseBody::Empty,
         })))
@@ -211,35 +241,33 @@ impl Response {
     /// The same with one more field; those that are the connection's are left out.
     #[must_use]
     pub fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        if !is_set_by_server(&name) {
+        if name != DATE && !is_set_by_server(name.as_str().as_bytes()) {
             self.built().fields.append(name, value);
         }
         self
     }
 
-    /// The same with these fields in place of all it has; those that are the connection's are left out.
+    /// The same with these fields in place of all it has; those that are the connection's are left out. A `date` among
+    /// them stays: it is that of an origin.
     #[must_use]
     pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
-        if fields.keys().any(is_set_by_server) {
-            remove_connection_fields(&mut fields);
-        }
-        self.built().fields = fields;
+        remove_connection_fields(&mut fields);
+        let built = self.built();
+        built.verbatim = FieldList::new();
+        built.fields = fields;
         self
     }
 
     /// The same with all of these fields; those that are the connection's, and what is not valid, are left out.
     ///
     /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
-    /// layers may change or remove some.
+    /// layers may change or remove some. A `date` among them stays: it is that of an origin.
     #[must_use]
-    pub fn with_fields(mut self, fields: FieldList) -> Self {
-        for (name, value) in fields.iter() {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
-                self = self.with_field(name, value);
-            }
-        }
-        self.built().order = Some(Box::new(fields));
+    pub fn with_fields(mut self, mut fields: FieldList) -> Self {
+        fields.retain(|name, _| !is_set_by_server(name) && !is_content_length(name));
+        let built = self.built();
+        built.spread();
+        built.verbatim = fields;
         self
     }
 
@@ -248,6 +276,25 @@ impl Response {
     pub fn with_body(mut self, content: ResponseBody) -> Self {
         self.built().content = content;
         self
+    }
+
+    /// Its fields, without `content-length`.
+    pub fn fields(&mut self) -> &HeaderMap {
+        self.fields_mut()
+    }
+
+    /// Sets a field in place of others of its name; one that is the connection's is left out.
+    #[must_use]
+    pub fn with_field_set(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if name != DATE && !is_set_by_server(name.as_str().as_bytes()) {
+            self.fields_mut().insert(name, value);
+        }
+        self
+    }
+
+    /// Takes its content; it has none then.
+    pub fn take_body(&mut self) -> ResponseBody {
+        std::mem::take(&mut self.built().content)
     }
 
     /// Its status.
@@ -279,6 +326,7 @@ impl Response {
     /// Content that comes in pieces cannot be kept and is left out.
     pub fn prepare(mut self) -> Rc<Prepared> {
         let built = self.built();
+        built.spread();
         let announced = built.content.announced(built.status, false);
         let content = match std::mem::take(&mut built.content) {
             ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
@@ -299,7 +347,7 @@ impl Response {
         };
         let mut lines = Vec::new();
         let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
-        write_fields_in(&mut head, &fields, built.order.as_deref());
+        write_built_fields(&mut head, &built.verbatim, &fields, built.order.as_deref());
         Rc::new(Prepared {
             status: built.status,
             lines,
@@ -310,15 +358,18 @@ impl Response {
 
     /// Its fields, to be changed; those of the connection must not be put in.
     pub(crate) fn fields_mut(&mut self) -> &mut HeaderMap {
-        &mut self.built().fields
+        let built = self.built();
+        built.spread();
+        &mut built.fields
     }
 
-    /// Turns a prepared one into one of its own, to be changed.
+    /// Turns a prepared one into one that can be changed.
     fn built(&mut self) -> &mut Built {
         if let Kind::Prepared(prepared) = &self.0 {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
+                verbatim: FieldList::new(),
                 order: None,
                 content: prepared.body(),
             }));
@@ -338,15 +389,21 @@ impl From<Rc<Prepared>> for Response {
 
 /// Leaves out what belongs to the connection or frames content.
 pub(crate) fn remove_connection_fields(fields: &mut HeaderMap) {
+    fields.remove(CONTENT_LENGTH);
+    if !fields
+        .keys()
+        .any(|name| is_set_by_server(name.as_str().as_bytes()))
+    {
+        return;
+    }
     let set_by_server: Vec<HeaderName> = fields
         .keys()
-        .filter(|name| is_set_by_server(name))
+        .filter(|name| is_set_by_server(name.as_str().as_bytes()))
         .cloned()
         .collect();
     for name in set_by_server {
         fields.remove(name);
     }
-    fields.remove(CONTENT_LENGTH);
 }
 
 /// Appends fields, which as such are valid on the wire.
@@ -357,12 +414,27 @@ pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
     }
 }
 
-/// The same in the order and the case of `order`; fields that are not in it come last.
-pub(crate) fn write_fields_in(
+/// Appends the fields of a response: those that are sent as they are, then those of the map.
+pub(crate) fn write_built_fields(
     head: &mut ResponseWriter<'_>,
+    verbatim: &FieldList,
     fields: &HeaderMap,
     order: Option<&FieldList>,
 ) {
+    write_list(head, verbatim);
+    write_fields_in(head, fields, order);
+}
+
+fn write_list(head: &mut ResponseWriter<'_>, fields: &FieldList) {
+    for (name, value) in fields.iter() {
+        if let Ok(name) = std::str::from_utf8(name) {
+            head.field(name, value).ok();
+        }
+    }
+}
+
+/// Appends fields in the order and the case of `order`; fields that are not in it come last.
+fn write_fields_in(head: &mut ResponseWriter<'_>, fields: &HeaderMap, order: Option<&FieldList>) {
     let Some(order) = order else {
         return write_fields(head, fields);
     };
@@ -372,13 +444,15 @@ pub(crate) fn write_fields_in(
             .take(at)
             .filter(|before| before.eq_ignore_ascii_case(name))
             .count();
-        if let Some(value) = fields.get_all(name).iter().nth(before) {
+        if let Ok(name) = std::str::from_utf8(name)
+            && let Some(value) = fields.get_all(name).iter().nth(before)
+        {
             head.field(name, value.as_bytes()).ok();
         }
     }
     for name in fields.keys() {
         let written = names()
-            .filter(|it| it.eq_ignore_ascii_case(name.as_str()))
+            .filter(|it| it.eq_ignore_ascii_case(name.as_str().as_bytes()))
             .count();
         for value in fields.get_all(name).iter().skip(written) {
             head.field(name.as_str(), value.as_bytes()).ok();

@@ -1,6 +1,6 @@
 //! Passwords by the `Basic` scheme (RFC 7617), kept as hashes.
 //!
-//! Checking a hash is slow by intent, so it is done on a thread of its own, a few at a time, and a password
+//! Checking a hash is slow by intent, so it runs on a blocking thread, a few at a time, and a password
 //! that was right is remembered by a keyed digest. A name that is not known takes as long as one that is.
 
 use std::collections::{HashMap, HashSet};
@@ -85,7 +85,7 @@ impl std::fmt::Debug for BasicAuth {
 }
 
 impl BasicAuth {
-    /// - `realm`: what clients are told that the password is for; quotes and backslashes are left out.
+    /// - `realm`: what the password is for, as clients see it; quotes and backslashes are left out.
     /// - `users`: names with the hashes of their passwords.
     ///
     /// Fails only if the system has no randomness.
@@ -134,7 +134,25 @@ impl BasicAuth {
         right.insert(digest);
     }
 
-    /// Whether the password is that of the name; nothing if too many wait to be told.
+    /// Whether a value of `authorization` has a name with its password; `None` if too many checks wait.
+    ///
+    /// Must be called within a runtime of tokio.
+    pub async fn admits(&self, authorization: &[u8]) -> Option<bool> {
+        let Some((name, password)) = credentials(authorization) else {
+            return Some(false);
+        };
+        let digest = self.digest(&name, &password);
+        if self.is_known(&digest) {
+            return Some(true);
+        }
+        let is_right = self.check(&name, password).await?;
+        if is_right {
+            self.remember(digest);
+        }
+        Some(is_right)
+    }
+
+    /// Whether the password is that of the name; nothing if too many checks wait.
     async fn check(&self, name: &str, password: Vec<u8>) -> Option<bool> {
         let waiting = Waiting::new(&self.waiting)?;
         let permit = Arc::clone(&self.checks).acquire_owned().await.ok()?;
@@ -142,7 +160,7 @@ impl BasicAuth {
         let known = self.users.get(name);
         let is_user = known.is_some();
         let hash = known.or(self.decoy.as_ref())?.clone();
-        // Whoever goes away meanwhile does not make room before the check is over.
+        // A client that leaves meanwhile does not make room before the check is over.
         let check = tokio::task::spawn_blocking(move || {
             let is_right = hash.is_of(&password);
             drop(permit);
@@ -174,9 +192,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Name and password of a request.
-fn credentials(request: &Request<'_>) -> Option<(String, Vec<u8>)> {
-    let value = request.header("authorization")?;
+/// Name and password in a value of `authorization` (RFC 7617).
+fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
     let (scheme, encoded) = value.split_at_checked("Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
         return None;
@@ -202,7 +219,8 @@ impl Guarded {
 
 impl Action for Guarded {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let Some((name, password)) = credentials(request) else {
+        let given = request.header("authorization").and_then(credentials);
+        let Some((name, password)) = given else {
             return Answer::now(self.auth.challenge());
         };
         let digest = self.auth.digest(&name, &password);

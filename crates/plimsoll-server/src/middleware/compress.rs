@@ -22,6 +22,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, VARY,
 };
 use http_body::{Body, Frame};
+use plimsoll_wire::http::FieldList;
 
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
@@ -145,7 +146,7 @@ impl Compress {
     }
 }
 
-/// Whether nobody may change the content on its way (RFC 9111, section 5.2.2.6).
+/// Whether content must not be transformed on its way (RFC 9111, section 5.2.2.6).
 fn forbids_change(value: &HeaderValue) -> bool {
     let text = value.to_str().unwrap_or_default();
     text.split(',')
@@ -215,6 +216,7 @@ fn compressed(
             let built = Built {
                 status: prepared.status,
                 fields: prepared.fields.clone(),
+                verbatim: FieldList::new(),
                 order: None,
                 content: prepared.body(),
             };
@@ -226,7 +228,8 @@ fn compressed(
             kept.borrow_mut().insert(key, (prepared, Rc::clone(&ready)));
             Response(Kind::Prepared(ready))
         }
-        Kind::Built(built) => {
+        Kind::Built(mut built) => {
+            built.spread();
             let length = built.content.length();
             if !compress.covers(built.status, &built.fields, length) {
                 return Response(Kind::Built(built));
@@ -239,7 +242,7 @@ fn compressed(
     }
 }
 
-/// Tells caches that another client may get another form.
+/// Marks for caches that another client may get another form.
 fn varied(mut response: Response) -> Response {
     vary(response.fields_mut());
     response
@@ -292,7 +295,7 @@ fn encoded(coding: Coding, is_head: bool, mut built: Built) -> Response {
     };
     describe(coding, &mut built.fields);
     let source = match content {
-        // The length would be that of the compressed content, which nobody wants to know.
+        // The length would be that of the compressed content, which would have to be made for it.
         _ if is_head => Source::Bytes(Bytes::new()),
         ResponseBody::Stream(body) => Source::Stream(body),
         ResponseBody::File(part) => Source::Stream(Box::pin(part)),

@@ -23,7 +23,7 @@ pub struct Cors {
     pub origins: Origins,
     /// Methods beyond GET, HEAD and POST, as a list.
     pub methods: Option<HeaderValue>,
-    /// Fields that requests may have, as a list; those that are asked for if absent.
+    /// Fields that requests may have, as a list; the requested ones if absent.
     pub headers: Option<HeaderValue>,
     /// Fields of responses that pages may see, as a list.
     pub expose: Option<HeaderValue>,
@@ -42,7 +42,7 @@ pub enum Origins {
     Only(Vec<String>),
 }
 
-/// Answers preflights, and tells browsers who may read what others answer.
+/// Answers preflights, and says which origins may read what others answer.
 pub(super) struct Shared {
     cors: Arc<Cors>,
     inner: Rc<dyn Action>,
@@ -70,14 +70,14 @@ impl Shared {
         let mut response = Response::new(StatusCode::NO_CONTENT);
         let fields = response.fields_mut();
         if allowed.is_some() {
-            let asked = request
+            let requested = request
                 .header("access-control-request-headers")
                 .and_then(|value| HeaderValue::from_bytes(value).ok());
             let values = [
                 (ACCESS_CONTROL_ALLOW_METHODS, self.cors.methods.clone()),
                 (
                     ACCESS_CONTROL_ALLOW_HEADERS,
-                    self.cors.headers.clone().or(asked),
+                    self.cors.headers.clone().or(requested),
                 ),
                 (
                     ACCESS_CONTROL_MAX_AGE,

@@ -35,7 +35,7 @@ pub struct RateLimit {
     buckets: Mutex<Buckets>,
 }
 
-/// What tells one client from another.
+/// What distinguishes clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitKey {
     /// Its address; of IPv6 the first 64 bits, which belong to one subscriber.
@@ -73,7 +73,7 @@ struct Given {
 }
 
 impl RateLimit {
-    /// - `name`: of the policy, as clients are told.
+    /// - `name`: of the policy, as clients see it.
     /// - `requests` may come in each `window`, and so many at once, or `burst`.
     /// - `clients`: buckets at a time; more clients share one.
     pub fn new(
@@ -144,7 +144,7 @@ impl RateLimit {
         }
     }
 
-    fn tell(&self, given: Given, fields: &mut HeaderMap) {
+    fn report(&self, given: Given, fields: &mut HeaderMap) {
         let window = seconds(self.interval.saturating_mul(self.burst));
         let policy = format!("\"{}\";q={};w={window}", self.name, self.burst);
         let left = format!(
@@ -207,12 +207,12 @@ impl Action for Limited {
             let wait = HeaderValue::from(seconds(wait));
             let mut response = Response::text(StatusCode::TOO_MANY_REQUESTS, "too many requests\n")
                 .with_field(RETRY_AFTER, wait);
-            self.limit.tell(given, response.fields_mut());
+            self.limit.report(given, response.fields_mut());
             return Answer::now(response);
         }
         let limit = Arc::clone(&self.limit);
         self.inner.handle(request).map(move |mut response| {
-            limit.tell(given, response.fields_mut());
+            limit.report(given, response.fields_mut());
             response
         })
     }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(take().refused, Some(Duration::from_millis(1)));
         clock.advance(Duration::from_millis(1));
         assert_eq!(take().refused, None);
-        // Another client has a bucket of its own.
+        // Another client has its own bucket.
         assert_eq!(limit.take([2; 32], clock.now()).left, 2);
     }
 

@@ -19,7 +19,7 @@ pub struct RequestIds {
     pub accept: bool,
 }
 
-/// Gives every request a name and tells the client.
+/// Gives every request an id and sends it to the client.
 pub(super) struct Named {
     ids: Arc<RequestIds>,
     random: RefCell<fastrand::Rng>,

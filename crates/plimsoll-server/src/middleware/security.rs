@@ -25,7 +25,7 @@ struct Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Any,
-    /// Only where nobody on the way can have read or changed it.
+    /// Only where the content cannot have been read or changed on its way.
     Tls,
 }
 

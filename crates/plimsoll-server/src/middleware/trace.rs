@@ -10,7 +10,7 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
-use crate::message::request::Request;
+use crate::message::request::{Request, TraceNote};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
@@ -97,8 +97,8 @@ impl Traced {
         }
     }
 
-    /// The parent of whatever is done for the request further in; whether it continues the client's.
-    fn parent(&self, request: &Request<'_>) -> (Parent, bool) {
+    /// The parent of whatever is done for the request further in, and the span of the client that it continues.
+    fn parent(&self, request: &Request<'_>) -> (Parent, Option<u64>) {
         let random = &mut *self.random.borrow_mut();
         let span = random.u64(1..);
         let given = request
@@ -114,7 +114,7 @@ impl Traced {
                     flags,
                     ..given
                 },
-                true,
+                Some(given.span),
             );
         }
         let is_sampled = random.u8(..100) < self.trace.sampled;
@@ -123,16 +123,21 @@ impl Traced {
             span,
             flags: u8::from(is_sampled),
         };
-        (parent, false)
+        (parent, None)
     }
 }
 
 impl Action for Traced {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let (parent, continues) = self.parent(request);
-        request.traced(parent.trace);
+        let (parent, client) = self.parent(request);
+        request.traced(TraceNote {
+            trace: parent.trace,
+            span: parent.span,
+            parent: client,
+            is_sampled: parent.flags & SAMPLED != 0,
+        });
         let mut edits = FieldEdits::new();
-        if !continues {
+        if client.is_none() {
             edits = edits.remove(TRACESTATE);
         }
         if let Ok(value) = HeaderValue::from_str(&parent.to_string()) {

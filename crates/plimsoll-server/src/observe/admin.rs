@@ -1,6 +1,6 @@
 //! What operators and their machines ask a running server: metrics, health, readiness.
 //!
-//! A browser reaches the loopback for any page that it shows, and whoever owns a name can make it resolve to the
+//! A browser reaches the loopback for any page that it shows, and the owner of a name can make it resolve to the
 //! loopback (DNS rebinding). Without a token, requests are therefore rejected if their `host` is a name other than
 //! `localhost` or their `origin` is another one.
 
@@ -39,18 +39,18 @@ pub struct Admin {
     is_guarded: bool,
 }
 
-/// A path of the admin port that another crate answers, to whoever has the token.
+/// A path of the admin port that another crate answers, to clients that have the token.
 #[derive(Clone)]
 pub struct AdminPath {
     /// The path.
     pub path: &'static str,
-    /// What it is asked by.
+    /// The method it is called with.
     pub method: AdminMethod,
     /// Answers a request for it.
     pub answer: Arc<AnswerAdmin>,
 }
 
-/// What a path of the admin port is asked by.
+/// The method of a path of the admin port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminMethod {
     /// GET or HEAD: nothing changes.
@@ -63,7 +63,7 @@ pub enum AdminMethod {
 pub type AnswerAdmin = dyn Fn(&Request<'_>) -> Answer + Send + Sync;
 
 impl AdminMethod {
-    /// What is said to a request that is not by this method, or must not be.
+    /// The refusal of a request with another method, or one that is not allowed.
     fn refusal(self, request: &Request<'_>) -> Option<Response> {
         let (methods, allowed): (&[&str], _) = match self {
             Self::Get => (&["GET", "HEAD"], "GET, HEAD"),
@@ -238,7 +238,7 @@ impl Action for Admin {
 fn foreign(request: &Request<'_>) -> Option<&'static str> {
     let host = request.host();
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    // A name may be made to mean the loopback by whoever owns it.
+    // The owner of a name can make it resolve to the loopback.
     if !is_address && !host.eq_ignore_ascii_case("localhost") {
         return Some("only an address or localhost is answered");
     }

@@ -1,4 +1,4 @@
-//! What the workers count: each its own, added up only when somebody asks.
+//! What the workers count: each its own figures, added up only when they are read.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -330,7 +330,7 @@ impl Counters {
         RouteTag { name, counters }
     }
 
-    /// The figures of that type, which are made when they are first asked for, outlive reloads, and are shown beside
+    /// The figures of that type, which are made on first use, outlive reloads, and are shown beside
     /// the engine's.
     pub fn figures<T: Figures + Default + 'static>(&self) -> Arc<T> {
         let mut others = lock(&self.others);

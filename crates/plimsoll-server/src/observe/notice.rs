@@ -48,7 +48,7 @@ impl Notice {
     }
 }
 
-/// Who is told. By default nobody is.
+/// Receives notices. By default they are dropped.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(&Notice) + Send + Sync>);
 
@@ -58,8 +58,8 @@ impl Notices {
         Self(Arc::new(listener))
     }
 
-    /// Tells it.
-    pub fn tell(&self, notice: &Notice) {
+    /// Passes a notice on.
+    pub fn report(&self, notice: &Notice) {
         (self.0)(notice);
     }
 }

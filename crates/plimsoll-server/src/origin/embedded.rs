@@ -68,16 +68,19 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// What the answer to a head depends on.
-struct Asked {
+struct RequestHead {
     is_head: bool,
     is_persistent: bool,
     length: usize,
 }
 
-fn read_head(decoder: &mut RequestDecoder, input: &[u8]) -> Result<Option<Asked>, RequestError> {
+fn read_head(
+    decoder: &mut RequestDecoder,
+    input: &[u8],
+) -> Result<Option<RequestHead>, RequestError> {
     let mut storage = HeadStorage::new();
     let found = decoder.decode_head(input, &mut storage)?;
-    Ok(found.map(|(head, length)| Asked {
+    Ok(found.map(|(head, length)| RequestHead {
         is_head: head.is_head(),
         is_persistent: head.is_persistent,
         length,

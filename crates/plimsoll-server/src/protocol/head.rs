@@ -80,7 +80,7 @@ pub(crate) fn announced(fields: &HeaderMap) -> Result<Option<u64>, RequestError>
     length.map(Some).ok_or(RequestError::ContentLength)
 }
 
-/// Whether the client waits to be asked for its content.
+/// Whether the client waits for 100 (Continue) before it sends its content.
 pub(crate) fn is_expected(parts: &Parts) -> bool {
     parts
         .headers
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    fn told(
+    fn authority_of(
         method: &str,
         authority: Option<&str>,
         path: &str,
@@ -142,13 +142,16 @@ mod tests {
             (Some("a"), "/r/a\"b", None, Err(RequestError::Target)),
             (Some("a"), "*", None, Err(RequestError::Target)),
         ] {
-            let found = told("GET", authority, path, host);
+            let found = authority_of("GET", authority, path, host);
             let found = found.as_deref().map_err(|error| *error);
             assert_eq!(found, expected, "{authority:?} {path} {host:?}");
         }
-        assert_eq!(told("OPTIONS", Some("a"), "*", None), Ok("a".to_owned()));
         assert_eq!(
-            told("CONNECT", Some("a"), "/chat", None),
+            authority_of("OPTIONS", Some("a"), "*", None),
+            Ok("a".to_owned())
+        );
+        assert_eq!(
+            authority_of("CONNECT", Some("a"), "/chat", None),
             Ok("a".to_owned())
         );
     }

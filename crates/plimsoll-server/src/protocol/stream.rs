@@ -141,6 +141,14 @@ impl Stream {
         }
     }
 
+    /// The TCP connection in the clear, and what was read from it already; the same stream if it is anything else.
+    pub fn into_tcp(self) -> Result<(TcpStream, Vec<u8>), Self> {
+        match self.transport {
+            Transport::Tcp(stream) => Ok((stream, self.read_ahead)),
+            transport => Err(Self { transport, ..self }),
+        }
+    }
+
     /// TCP in the clear, to which the kernel can send files by itself.
     pub(crate) fn in_the_clear(&self) -> Option<&TcpStream> {
         self.socket().filter(|_| !self.is_tls())

@@ -1,6 +1,6 @@
 //! What a route asks of a request.
 
-use crate::route::{Asked, PathCondition};
+use crate::route::{PathCondition, RouteInput};
 
 /// All of these must be met.
 #[derive(Debug, Clone)]
@@ -53,21 +53,24 @@ impl RouteConditions {
 
     /// Everything that is neither host nor path.
     #[inline]
-    pub(super) fn are_met_besides_path(&self, asked: &impl Asked) -> bool {
-        let method = asked.method();
+    pub(super) fn are_met_besides_path(&self, request: &impl RouteInput) -> bool {
+        let method = request.method();
         let is_method = self.methods.is_empty()
             || self
                 .methods
                 .iter()
                 .any(|wanted| wanted == method || (wanted == "GET" && method == "HEAD"));
         is_method
-            && self.query.iter().all(|wanted| wanted.is_in(asked.query()))
+            && self
+                .query
+                .iter()
+                .all(|wanted| wanted.is_in(request.query()))
             && self.headers.iter().all(|wanted| {
                 let mut accepts = |value: &[u8]| match &wanted.value {
                     None => true,
                     Some(text) => text.as_bytes() == value,
                 };
-                asked.any_field(&wanted.name, &mut accepts)
+                request.any_field(&wanted.name, &mut accepts)
             })
     }
 

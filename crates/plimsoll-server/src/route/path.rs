@@ -47,7 +47,7 @@ pub enum PathError {
     /// A place that is not a whole segment, or without a name.
     #[error("`{0}` is neither text nor a place such as {{id}} or, at the end, {{rest...}}")]
     Place(String),
-    /// A regular expression that is none.
+    /// A malformed regular expression.
     #[error("is not a regular expression: {0}")]
     Regex(String),
     /// A path that no request can have, since it is refused.
@@ -110,7 +110,7 @@ impl PathCondition {
         compile(&format!("^(?:{expression})$")).map(Self::Regex)
     }
 
-    pub(super) fn matches(&self, path: &AskedPath<'_>) -> bool {
+    pub(super) fn matches(&self, path: &RequestPath<'_>) -> bool {
         match self {
             Self::Exact(wanted) => key(wanted) == path.folded,
             Self::Prefix(wanted) => path
@@ -161,7 +161,7 @@ impl Pattern {
     }
 }
 
-/// The message without the drawing of the place in it, whose last line reads like an error of its own.
+/// The message without the drawing of the place in it, whose last line is an error message by itself.
 fn in_one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -170,14 +170,14 @@ fn in_one_line(error: &regex::Error) -> String {
 
 /// The path of a request as routes compare it.
 #[derive(Debug)]
-pub(super) struct AskedPath<'a> {
+pub(super) struct RequestPath<'a> {
     /// Normal, in the case it was sent in.
     pub(super) text: Cow<'a, str>,
     /// Normal, for comparisons in any case.
     pub(super) folded: Cow<'a, str>,
 }
 
-impl<'a> AskedPath<'a> {
+impl<'a> RequestPath<'a> {
     pub(super) fn of(path: &'a NormalPath<'_>) -> Self {
         Self {
             text: Cow::Borrowed(path.text()),

@@ -11,7 +11,7 @@ struct Plain {
     field: Option<&'static str>,
 }
 
-impl Asked for Plain {
+impl RouteInput for Plain {
     fn method(&self) -> &str {
         self.method
     }
@@ -95,9 +95,9 @@ fn the_most_exact_route_answers() {
         ("c.b.example", "/api", "star b"),
         ("example", "/api", "api"),
     ] {
-        let asked = get(host, path);
-        assert_eq!(index.find(&asked), Ok(Some(&expected)), "{host}{path}");
-        assert_eq!(index.scan(&asked), Ok(Some(&expected)), "{host}{path}");
+        let request = get(host, path);
+        assert_eq!(index.find(&request), Ok(Some(&expected)), "{host}{path}");
+        assert_eq!(index.scan(&request), Ok(Some(&expected)), "{host}{path}");
     }
 }
 
@@ -143,7 +143,7 @@ fn methods_queries_and_fields_choose_too() {
     let mut read = to(None, exact("/"));
     read.methods = vec!["GET".to_owned()];
     let index = RouteIndex::new(vec![(post, 0), (query, 1), (field, 2), (read, 3)]);
-    let find = |asked: &Plain| index.find(asked).unwrap().copied();
+    let find = |request: &Plain| index.find(request).unwrap().copied();
     assert_eq!(find(&get("", "/?x=y&a=b")), Some(1));
     assert_eq!(find(&get("", "/?a=bb")), Some(3));
     let with_field = Plain {
@@ -239,8 +239,8 @@ proptest! {
         requests in prop::collection::vec(request(), 1..12),
     ) {
         let index = RouteIndex::new(routes.into_iter().zip(0..).collect());
-        for asked in requests {
-            prop_assert_eq!(index.find(&asked), index.scan(&asked), "{:?}", asked);
+        for request in requests {
+            prop_assert_eq!(index.find(&request), index.scan(&request), "{:?}", request);
         }
     }
 

@@ -17,7 +17,7 @@ const MOST_ALARMS: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct Alarms(Rc<RefCell<Kept>>);
 
-/// Those that ring for nobody now, and how many there are in all.
+/// Timers that wake no connection now, and how many there are in all.
 #[derive(Debug, Default)]
 struct Kept {
     idle: Vec<Alarm>,

@@ -195,7 +195,7 @@ fn a_rate_limit_keeps_its_buckets_over_a_reload() {
     let plan = compile(1, "two");
     engine.reload(&plan).unwrap();
     assert_eq!(ask(&engine, &plan, 0), "too many requests\n");
-    // Another limit has buckets of its own.
+    // Another limit has its own buckets.
     let plan = compile(2, "three");
     engine.reload(&plan).unwrap();
     assert_eq!(ask(&engine, &plan, 0), "three");

@@ -24,7 +24,7 @@ use crate::{http2, http3};
 /// Answers `/wait` never, `/content` neither, though it reads the content, and `/stream` without an end; counts them.
 #[derive(Clone, Default)]
 struct Counts {
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
 }
 
@@ -61,7 +61,7 @@ impl Body for Pending {
 impl Action for Endless {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let counts = self.0.clone();
-        counts.asked.fetch_add(1, Ordering::SeqCst);
+        counts.requests.fetch_add(1, Ordering::SeqCst);
         let pending_answer = Pending {
             counts,
             has_begun: false,
@@ -87,8 +87,8 @@ impl Counts {
         move || Rc::new(Endless(counts.clone())) as Rc<dyn Action>
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
     fn dropped(&self) -> usize {
@@ -118,7 +118,7 @@ fn http_1_clients_that_leave_have_their_answers_dropped() {
     {
         let mut stream = server.connect();
         stream.write_all(request.as_bytes()).unwrap();
-        eventually(|| counts.asked() == number + 1);
+        eventually(|| counts.requests() == number + 1);
         if request.contains("/stream") {
             let mut begun = Vec::new();
             while !String::from_utf8_lossy(&begun).contains("begun") {
@@ -131,7 +131,11 @@ fn http_1_clients_that_leave_have_their_answers_dropped() {
         eventually(|| counts.dropped() == number + 1);
         eventually(|| server.engine.counters().open() == 0);
     }
-    assert_eq!(counts.asked(), 8, "what came behind them was not answered");
+    assert_eq!(
+        counts.requests(),
+        8,
+        "what came behind them was not answered"
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn http_2_clients_that_leave_have_their_answers_dropped() {
             tokio::spawn(response);
             requests = requests.ready().await.unwrap();
         }
-        while counts.asked() < 2 {
+        while counts.requests() < 2 {
             tokio::task::yield_now().await;
         }
     });
@@ -182,7 +186,7 @@ fn http_2_requests_that_are_reset_have_their_answers_dropped() {
             stream
                 .send_data(Bytes::from_static(b"ab"), is_over)
                 .unwrap();
-            while counts.asked() < number {
+            while counts.requests() < number {
                 tokio::task::yield_now().await;
             }
             stream.send_reset(h2::Reason::CANCEL);
@@ -212,7 +216,7 @@ fn http_3_requests_that_are_cancelled_have_their_answers_dropped() {
             if is_over {
                 stream.finish().await.unwrap();
             }
-            while counts.asked() < number {
+            while counts.requests() < number {
                 tokio::task::yield_now().await;
             }
             stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
@@ -239,7 +243,7 @@ fn http_3_clients_that_leave_have_their_answers_dropped() {
             stream.finish().await.unwrap();
             streams.push(stream);
         }
-        while counts.asked() < 2 {
+        while counts.requests() < 2 {
             tokio::task::yield_now().await;
         }
         quic.close(0x100_u32.into(), b"");
@@ -249,5 +253,5 @@ fn http_3_clients_that_leave_have_their_answers_dropped() {
             tokio::task::yield_now().await;
         }
     });
-    assert_eq!(counts.asked(), 2);
+    assert_eq!(counts.requests(), 2);
 }

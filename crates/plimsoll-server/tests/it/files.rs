@@ -91,7 +91,7 @@ fn they_come_over_tls_in_pieces() {
     let mut stream = rustls::Stream::new(&mut client, &mut stream);
     stream.write_all(LAST.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // The server may leave without a farewell of TLS; the length tells whether all came.
+    // The server may leave without close_notify of TLS; the length shows whether all came.
     Read::by_ref(&mut stream)
         .take(1 << 20)
         .read_to_end(&mut answer)

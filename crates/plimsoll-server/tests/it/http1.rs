@@ -52,7 +52,7 @@ fn requests_come_byte_by_byte_too() {
 }
 
 #[test]
-fn old_clients_are_told_whether_the_connection_stays() {
+fn old_clients_learn_whether_the_connection_stays() {
     let server = Server::hello();
     assert_eq!(
         server.talk("GET / HTTP/1.0\r\n\r\n"),
@@ -101,7 +101,7 @@ fn what_is_ambiguous_is_refused_counted_and_ends_the_connection() {
 }
 
 #[test]
-fn content_is_asked_for_only_if_somebody_reads_it() {
+fn content_is_requested_only_if_the_action_reads_it() {
     const ASKING: &str =
         "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";
     let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
@@ -113,7 +113,7 @@ fn content_is_asked_for_only_if_somebody_reads_it() {
         &mut stream,
         "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: 5\r\n\r\nhello",
     );
-    // Nobody reads it, and whether it still comes cannot be known.
+    // It is not read, and whether it still comes cannot be known.
     let server = Server::hello();
     assert_eq!(
         server.talk(ASKING),
@@ -323,7 +323,7 @@ fn no_request_gets_two_responses() {
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
 }
 
-/// Tells in how many pieces content came, and how long it was.
+/// Answers with the number of pieces in which content came, and its length.
 struct Pieces;
 
 impl Action for Pieces {
@@ -349,8 +349,8 @@ fn chunks_of_one_byte_are_joined() {
     let head =
         "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
     let answer = server.talk(format!("{head}{}0\r\n\r\n", "1\r\nx\r\n".repeat(CHUNKS)));
-    let (_, told) = answer.split_once("\r\n\r\n").unwrap();
-    let (pieces, bytes) = told.split_once(' ').unwrap();
+    let (_, content) = answer.split_once("\r\n\r\n").unwrap();
+    let (pieces, bytes) = content.split_once(' ').unwrap();
     assert_eq!(bytes, CHUNKS.to_string());
     let pieces: usize = pieces.parse().unwrap();
     assert!(pieces <= CHUNKS / 100, "{pieces} pieces");

@@ -196,7 +196,7 @@ fn content_goes_both_ways_and_waits_for_neither_side() {
 }
 
 #[test]
-fn clients_of_tcp_are_told_of_it() {
+fn clients_of_tcp_are_informed() {
     let (server, authority) = start(Limits::default(), 1, || text("hello"));
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.der()).unwrap();
@@ -220,7 +220,7 @@ fn clients_of_tcp_are_told_of_it() {
         server.address.port()
     );
     assert!(answer.contains(&expected), "{answer}");
-    // In the clear, anybody on the way could have said so.
+    // In the clear, the answer could come from anywhere on the way.
     let clear = Server::hello();
     let mut stream = clear.connect();
     stream
@@ -298,7 +298,7 @@ fn a_drain_answers_what_is_under_way_and_rejects_the_rest() {
         let mut body = under_way.recv_data().await.unwrap().unwrap();
         assert_eq!(body.copy_to_bytes(body.remaining()), "later");
         drop(under_way);
-        // The end is told before it comes.
+        // The end is announced before it comes.
         let closed = driver.await.unwrap();
         assert!(closed.is_h3_no_error(), "{closed}");
         let drained = tokio::task::spawn_blocking(|| draining.join().unwrap());

@@ -1,5 +1,5 @@
-//! Rates over HTTP/3: of requests, and of content in both directions. Nothing is fast enough for the latter, so nobody has
-//! to wait.
+//! Rates over HTTP/3: of requests, and of content in both directions. Nothing is fast enough for the latter, so the
+//! tests do not wait.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -95,7 +95,7 @@ fn a_response_must_be_taken_fast_enough() {
 }
 
 #[test]
-fn who_asks_too_often_is_told_when_to_come_back() {
+fn a_client_over_its_rate_learns_when_to_come_back() {
     let (files, authority) = (MaterialFiles::new(), Authority::new());
     let leaf = authority.issue(&["localhost"]);
     files.write("cert.pem", leaf.pem());

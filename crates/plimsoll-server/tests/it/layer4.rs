@@ -97,7 +97,7 @@ fn a_hello_in_ten_segments_is_seen_whole() {
     let (server, looks) = by_name(Limits::default());
     let hello = hello_for("upstream.example");
     let mut stream = server.connect();
-    // It is asked before there is anything.
+    // It is polled before there is anything.
     eventually(|| looks.load(Ordering::SeqCst) == 1);
     for (number, segment) in hello.chunks(hello.len().div_ceil(10)).enumerate() {
         stream.write_all(segment).unwrap();
@@ -108,9 +108,9 @@ fn a_hello_in_ten_segments_is_seen_whole() {
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut received = Vec::new();
     stream.read_to_end(&mut received).unwrap();
-    let said = format!("to upstream.example {}:", hello.len());
+    let expected = format!("to upstream.example {}:", hello.len());
     // Then every byte from the first on.
-    assert_eq!(received, [said.as_bytes(), &hello, b"more"].concat());
+    assert_eq!(received, [expected.as_bytes(), &hello, b"more"].concat());
 }
 
 /// Never has enough.
@@ -136,9 +136,9 @@ fn what_cannot_be_decided_is_closed_and_counted() {
     assert_eq!(cut(Cut::HeaderTimeout), 1);
     // No bytes at all may be enough for a decision.
     let mut silent = server.connect();
-    let mut said = [0; 7];
-    silent.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"silent:");
+    let mut expected = [0; 7];
+    silent.read_exact(&mut expected).unwrap();
+    assert_eq!(&expected, b"silent:");
     // Something else.
     assert_eq!(server.talk(b"GET / HTTP/1.1\r\n"), "");
     assert_eq!(cut(Cut::HeaderTimeout), 1);
@@ -161,12 +161,12 @@ fn a_reload_replaces_the_handler_of_streams() {
     server.engine.reload(&plan).unwrap();
     let mut stream = server.connect();
     stream.write_all(&hello_for("a.example")).unwrap();
-    let mut said = [0; 16];
-    stream.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"now to a.example");
+    let mut expected = [0; 16];
+    stream.read_exact(&mut expected).unwrap();
+    assert_eq!(&expected, b"now to a.example");
 }
 
-/// Forwards the datagrams of each client by a session of its own, and closes sessions on request or when idle.
+/// Forwards the datagrams of each client by a separate session, and closes sessions on request or when idle.
 #[derive(Default)]
 struct Sessions {
     by_peer: HashMap<SocketAddr, (SessionId, SocketAddr)>,

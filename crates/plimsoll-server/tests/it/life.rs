@@ -103,17 +103,17 @@ fn a_drain_answers_what_comes_and_says_that_it_is_the_last() {
     let draining = std::thread::spawn(move || server.engine.drain(Duration::from_secs(20)));
     eventually(|| std::net::TcpStream::connect(address).is_err());
     busy.write_all(rest).unwrap();
-    // The listener is closed before connections are told, so an answer may come in between.
+    // The listener is closed before connections get notice, so an answer may come in between.
     let (usual, last) = (
         answer("", "hello"),
         answer("connection: close\r\n", "hello"),
     );
     loop {
-        let said = undated(&read_answer(&mut busy));
-        if said == last {
+        let response = undated(&read_answer(&mut busy));
+        if response == last {
             break;
         }
-        assert_eq!(said, usual);
+        assert_eq!(response, usual);
         busy.write_all(REQUEST).unwrap();
     }
     drop(idle);
@@ -132,7 +132,7 @@ fn a_port_is_not_shared_by_mistake() {
 }
 
 #[test]
-fn the_admin_port_tells_what_happens_also_during_a_drain() {
+fn the_admin_port_reports_what_happens_also_during_a_drain() {
     let counters = Arc::<Counters>::default();
     let mut plan = plan(Limits::default(), || text("hello"));
     let shown = Arc::clone(&counters);

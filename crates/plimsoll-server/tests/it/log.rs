@@ -40,7 +40,7 @@ impl Lines {
     }
 }
 
-/// Never answers, and says that it was asked.
+/// Never answers, and counts requests.
 struct Silent(Arc<AtomicBool>);
 
 impl Action for Silent {
@@ -50,10 +50,10 @@ impl Action for Silent {
     }
 }
 
-/// An engine that logs, what it wrote, and whether the silent route was asked.
+/// An engine that logs, what it wrote, and whether the silent route got a request.
 fn logged() -> (Server, Lines, Arc<AtomicBool>) {
-    let asked = Arc::<AtomicBool>::default();
-    let is_asked = Arc::clone(&asked);
+    let reopened = Arc::<AtomicBool>::default();
+    let is_reopened = Arc::clone(&reopened);
     let counters = Arc::<Counters>::default();
     let log = AccessLog::new(LogFormat::Json, 1 << 20, Arc::clone(&counters));
     let lines = Lines::default();
@@ -68,10 +68,10 @@ fn logged() -> (Server, Lines, Arc<AtomicBool>) {
         log.over(Rc::new(Routes::new(vec![
             route("/hello", text("hello")),
             route("/echo", Rc::new(Echo)),
-            route("/silent", Rc::new(Silent(Arc::clone(&is_asked)))),
+            route("/silent", Rc::new(Silent(Arc::clone(&is_reopened)))),
         ])))
     }));
-    (server, lines, asked)
+    (server, lines, reopened)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_request_leaves_one_line() {
 
 #[test]
 fn what_breaks_off_is_logged_as_that() {
-    let (server, lines, is_asked) = logged();
+    let (server, lines, is_reopened) = logged();
     let mut stream = server.connect();
     stream
         .write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc")
@@ -126,7 +126,7 @@ fn what_breaks_off_is_logged_as_that() {
     stream
         .write_all(b"GET /silent HTTP/1.1\r\nhost: a\r\n\r\n")
         .unwrap();
-    eventually(|| is_asked.load(Ordering::Relaxed));
+    eventually(|| is_reopened.load(Ordering::Relaxed));
     drop(server);
     eventually(|| lines.parsed().len() == 2);
     assert_eq!(lines.parsed()[1]["status"], 499);

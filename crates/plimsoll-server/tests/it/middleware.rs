@@ -135,7 +135,7 @@ fn a_trace_goes_on_with_a_new_parent() {
 }
 
 #[test]
-fn browsers_are_told_who_may_read() {
+fn browsers_learn_who_may_read() {
     let server = serving(
         "cors = { origins = [\"https://a.example\"], methods = [\"PUT\"], expose = [\"x-a\"], credentials = true, max_age = \"1m\" }",
         "",
@@ -170,7 +170,7 @@ fn browsers_are_told_who_may_read() {
 }
 
 #[test]
-fn who_asks_too_often_is_told_when_to_come_back() {
+fn a_client_over_its_rate_learns_when_to_come_back() {
     let server = serving(
         "rate_limit = { requests = 2, per = \"1h\", key = \"header:x-key\" }",
         "",
@@ -226,7 +226,7 @@ fn a_password_opens() {
         );
         assert!(answer.starts_with("HTTP/1.1 401 "), "{wrong}: {answer}");
     }
-    // Content reaches whoever answers, though the password is checked before.
+    // Content reaches the action, though the password is checked before.
     let server = serving(
         &format!("basic_auth = {{ users = {{ alice = \"{hash}\" }} }}"),
         "",

@@ -1,4 +1,4 @@
-//! Content that goes on, but too slowly: the rates are such that nothing is fast enough, so nobody has to wait.
+//! Content that goes on, but too slowly: the rates are such that nothing is fast enough, so the test does not wait.
 
 use std::future::{pending, poll_fn};
 use std::io::{Read, Write};

@@ -321,7 +321,7 @@ impl Body for Trailed {
     }
 }
 
-/// Sends trailer fields and, before them, early hints: at once, and from a task of its own.
+/// Sends trailer fields and, before them, early hints: at once, and from a separate task.
 struct Hinting;
 
 fn hint(to: &str) -> HeaderMap {
@@ -373,7 +373,7 @@ fn clients_of_http_1_0_get_no_interim_response() {
 }
 
 #[test]
-fn content_is_asked_for_once_it_is_read() {
+fn content_is_requested_once_it_is_read() {
     let sent = Sent::post(&[b"hello"]).with("expect", "100-continue");
     for received in over_all(|| Reading, &sent) {
         assert_eq!(received.content, "None hello");

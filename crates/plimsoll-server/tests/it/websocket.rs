@@ -41,15 +41,15 @@ impl Action for Echo {
     }
 }
 
-/// What came, and what is to be said to it.
+/// What came, and what is to be answered to it.
 #[derive(Default)]
-struct Said {
+struct Received {
     message: Vec<u8>,
     answers: Vec<u8>,
     is_closed: bool,
 }
 
-impl FrameSink for Said {
+impl FrameSink for Received {
     fn piece(&mut self, piece: &[u8]) {
         self.message.extend_from_slice(piece);
     }
@@ -71,12 +71,12 @@ impl FrameSink for Said {
 
 async fn echo(mut stream: Stream) {
     let mut decoder = Decoder::new(Role::Server, MessageLimits::default());
-    let mut said = Said::default();
+    let mut received = Received::default();
     let mut buffer = vec![0; 4096];
-    while !said.is_closed {
+    while !received.is_closed {
         let read = stream.read(&mut buffer).await.unwrap();
-        decoder.decode(&buffer[..read], &mut said).unwrap();
-        let answers = std::mem::take(&mut said.answers);
+        decoder.decode(&buffer[..read], &mut received).unwrap();
+        let answers = std::mem::take(&mut received.answers);
         stream.write_all(&answers).await.unwrap();
     }
     stream.shutdown().await.unwrap();
@@ -126,21 +126,21 @@ fn a_websocket_is_a_stream_of_http2() {
             send.reserve_capacity(frames.len());
             send.send_data(Bytes::from(frames), false).unwrap();
             let mut decoder = Decoder::new(Role::Client, MessageLimits::default());
-            let mut said = Said::default();
+            let mut received = Received::default();
             while let Some(piece) = receive.data().await {
                 let piece = piece.unwrap();
                 receive
                     .flow_control()
                     .release_capacity(piece.len())
                     .unwrap();
-                decoder.decode(&piece, &mut said).unwrap();
+                decoder.decode(&piece, &mut received).unwrap();
             }
             // It has ended, and with a close frame.
-            assert!(said.is_closed);
+            assert!(received.is_closed);
             let mut expected = Vec::new();
             encode_frame(&mut expected, Opcode::Binary, true, &message, None);
             encode_close(&mut expected, Some(1000), None);
-            assert!(said.answers == expected);
+            assert!(received.answers == expected);
         }
     });
     let snapshot = server.engine.counters().snapshot();

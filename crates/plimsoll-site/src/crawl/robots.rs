@@ -75,7 +75,7 @@ impl Robots {
         &self.sitemaps
     }
 
-    /// Whether a path with its query may be asked for: the longest rule that matches says so, and of two as long
+    /// Whether a path with its query may be requested: the longest rule that matches decides, and of two as long
     /// the one that allows.
     pub fn allows(&self, path: &str) -> bool {
         let matching = self

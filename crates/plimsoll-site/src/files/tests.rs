@@ -93,5 +93,5 @@ fn nothing_is_compressed_for_head() {
         lines.retain(|line| !line.starts_with("date: "));
         lines
     };
-    assert_eq!(fields(&got), fields(&after), "a made form tells its length");
+    assert_eq!(fields(&got), fields(&after), "a made form has its length");
 }

@@ -12,7 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::live::Live;
 
-/// How often it is looked. What has changed is told when it has been the same for as long: files are seldom written
+/// How often it is looked. A change is reported when it has been the same for as long: files are seldom written
 /// alone.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -22,7 +22,7 @@ const SILENT: u32 = 150;
 pub(super) struct Events {
     live: Arc<Live>,
     looks: Interval,
-    told: Option<String>,
+    last_sent: Option<String>,
     last: Option<String>,
     silent: u32,
 }
@@ -34,7 +34,7 @@ impl Events {
         Self {
             live,
             looks,
-            told: None,
+            last_sent: None,
             last: None,
             silent: 0,
         }
@@ -44,10 +44,10 @@ impl Events {
     fn look(&mut self) -> Option<String> {
         let state = self.live.state();
         let last = self.last.replace(state.clone());
-        if last.as_ref() == Some(&state) && self.told.as_ref() != Some(&state) {
+        if last.as_ref() == Some(&state) && self.last_sent.as_ref() != Some(&state) {
             self.silent = 0;
             let text = format!("data: {state}\n\n");
-            self.told = Some(state);
+            self.last_sent = Some(state);
             return Some(text);
         }
         self.silent += 1;

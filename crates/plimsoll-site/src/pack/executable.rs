@@ -42,7 +42,7 @@ pub(super) fn is_cut(head: &[u8]) -> bool {
             .is_some_and(|at| at.iter().all(|byte| *byte == 0))
 }
 
-/// Tells in the header of a program which was cut to [`program_length`] that it has no table of sections.
+/// Marks in the header of a program which was cut to [`program_length`] that it has no table of sections.
 pub(super) fn without_sections(program: &mut [u8]) {
     if program.starts_with(b"\x7fELF\x02\x01") && program.len() >= 0x40 {
         program[0x28..0x30].fill(0);

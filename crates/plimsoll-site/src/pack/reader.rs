@@ -185,7 +185,7 @@ pub fn packed_keys(program: &Path) -> Option<String> {
     match read(program, false) {
         Ok((_, _, index)) => Some(index.keys),
         Err(PackError::NoPayload(_) | PackError::Io { .. }) => None,
-        // What is damaged is told when it is to be served.
+        // Damage is reported when it is to be served.
         Err(_) => Some(String::new()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::path::SitePath;
-use crate::rules::{Asked, MOST_HOPS, Rules};
+use crate::rules::{MOST_HOPS, RuleInput, Rules};
 
 /// What stands in places while rules are tried.
 const SAMPLE: &str = "x";
@@ -41,18 +41,18 @@ fn chain(rules: &Rules, exists: &dyn Fn(&str) -> bool, start: String) -> Option<
         if !seen.insert(path.clone()) || way.len() > MOST_HOPS {
             return Some(way);
         }
-        let asked = Asked {
+        let input = RuleInput {
             host: "",
             path: &path,
             query: None,
         };
         let is_there = way.len() > 1 && exists(&path);
-        let told = rules.redirect(asked, is_there)?;
-        if !(300..400).contains(&told.status) || !told.to.starts_with('/') {
+        let outcome = rules.redirect(input, is_there)?;
+        if !(300..400).contains(&outcome.status) || !outcome.to.starts_with('/') {
             return None;
         }
-        let end = told.to.find(['?', '#']).unwrap_or(told.to.len());
-        let next = told.to.get(..end).unwrap_or_default();
+        let end = outcome.to.find(['?', '#']).unwrap_or(outcome.to.len());
+        let next = outcome.to.get(..end).unwrap_or_default();
         let parsed = SitePath::parse(next).ok()?;
         let slash = if parsed.has_slash && !parsed.joined.is_empty() {
             "/"

@@ -14,20 +14,20 @@ fn compiled(redirects: &str, headers: &str, dialect: Dialect) -> (Rules, Vec<Str
     (rules, remarks.collect())
 }
 
-fn told(redirects: &str, dialect: Dialect, target: &str, is_there: bool) -> Option<String> {
+fn outcome(redirects: &str, dialect: Dialect, target: &str, is_there: bool) -> Option<String> {
     let (rules, remarks) = compiled(redirects, "", dialect);
     assert_eq!(remarks, Vec::<String>::new());
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let asked = Asked {
+    let input = RuleInput {
         host: "a.example",
         path,
         query,
     };
-    let told = rules.redirect(asked, is_there)?;
-    Some(format!("{} {}", told.status, told.to))
+    let outcome = rules.redirect(input, is_there)?;
+    Some(format!("{} {}", outcome.status, outcome.to))
 }
 
 #[test]
@@ -103,12 +103,12 @@ fn the_two_dialects_answer_as_their_makers_do() {
         ),
     ] {
         assert_eq!(
-            told(rule, Netlify, target, is_there).as_deref(),
+            outcome(rule, Netlify, target, is_there).as_deref(),
             netlify,
             "{rule} {target}"
         );
         assert_eq!(
-            told(rule, Cloudflare, target, is_there).as_deref(),
+            outcome(rule, Cloudflare, target, is_there).as_deref(),
             cloudflare,
             "{rule} {target}"
         );
@@ -141,20 +141,20 @@ fn the_two_dialects_answer_as_their_makers_do() {
         ("/a/b /2\n/a/* /1/:splat", "/a/b", false, Some("301 /2")),
     ] {
         assert_eq!(
-            told(rule, Netlify, target, is_there).as_deref(),
+            outcome(rule, Netlify, target, is_there).as_deref(),
             expected,
             "{rule} {target}"
         );
     }
     let order = "/a/* /1/:splat\n/a/b /2";
     assert_eq!(
-        told(order, Cloudflare, "/a/b", false).as_deref(),
+        outcome(order, Cloudflare, "/a/b", false).as_deref(),
         Some("302 /2")
     );
 }
 
 #[test]
-fn rules_that_lead_in_circles_are_left_out_and_told() {
+fn rules_that_lead_in_circles_are_left_out_and_reported() {
     let text = "/a /b\n/b /c\n/c /a\n/fine /end\n/grow/* /grow/x/:splat\n/* /index.html 301\n";
     let (rules, remarks) = compiled(text, "", Dialect::Netlify);
     assert_eq!(rules.redirects(), 2);
@@ -173,12 +173,12 @@ fn fields(headers: &str, dialect: Dialect, path: &str) -> String {
     let (rules, _) = compiled("", headers, dialect);
     let mut fields = HeaderMap::new();
     fields.insert("cache-control", HeaderValue::from_static("no-cache"));
-    let asked = Asked {
+    let input = RuleInput {
         host: "a.example",
         path,
         query: None,
     };
-    rules.apply(asked, &mut fields);
+    rules.apply(input, &mut fields);
     let shown = fields
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));

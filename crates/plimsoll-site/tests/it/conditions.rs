@@ -14,7 +14,7 @@ fn site() -> (Site, String, String) {
 }
 
 #[test]
-fn clients_that_have_it_are_told_so() {
+fn clients_that_have_it_are_informed() {
     let (site, tag, date) = site();
     let older = "Sun, 06 Nov 1994 08:49:37 GMT";
     for (fields, status) in [
@@ -47,7 +47,7 @@ fn clients_that_have_it_are_told_so() {
 }
 
 #[test]
-fn parts_are_those_that_were_asked_for() {
+fn parts_are_those_that_were_requested() {
     let (site, tag, _) = site();
     for path in ["/a.bin", "/large.bin"] {
         let length: usize = if path == "/a.bin" { 10_000 } else { 100_000 };

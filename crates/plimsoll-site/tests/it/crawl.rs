@@ -23,7 +23,7 @@ fn run(site: &Site, change: impl FnOnce(&mut CrawlPlan)) -> Result<Crawled, Craw
 }
 
 #[test]
-fn links_are_followed_wherever_they_stand_and_the_broken_ones_told() {
+fn links_are_followed_wherever_they_stand_and_the_broken_ones_reported() {
     let files: &[(&str, &[u8])] = &[
         (
             "index.html",
@@ -90,7 +90,7 @@ fn a_site_without_lists_has_nothing_broken() {
 }
 
 #[test]
-fn what_cannot_be_crawled_is_told() {
+fn what_cannot_be_crawled_is_reported() {
     let site = Site::new(&[], "");
     let error = run(&site, |plan| {
         plan.start = "file:///etc/passwd".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Which file answers, and what is said of it.
+//! Which file answers, and with which fields.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -117,7 +117,7 @@ fn redirects_stay_on_their_host_and_keep_the_query() {
 }
 
 #[test]
-fn what_is_not_there_is_told_by_the_nearest_page() {
+fn what_is_not_there_is_reported_by_the_nearest_page() {
     let files: &[(&str, &[u8])] = &[("404.html", b"top"), ("docs/404.html", b"docs")];
     let site = Site::new(files, "");
     for (path, body) in [
@@ -143,7 +143,7 @@ fn a_fallback_answers_pages_but_not_files() {
 }
 
 #[test]
-fn directories_are_listed_only_if_that_is_asked_for() {
+fn directories_are_listed_only_if_that_is_requested() {
     let files: &[(&str, &[u8])] = &[("d/b&c.txt", b"12345"), ("d/e/f", b""), ("d/.h", b"")];
     assert_eq!(Site::new(files, "").get("/d/").status, 404);
     let site = Site::new(files, "listing = true");
@@ -170,7 +170,7 @@ fn directories_are_listed_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn copies_beside_files_go_to_whoever_accepts_them() {
+fn copies_beside_files_go_to_clients_that_accept_them() {
     let plain = "x".repeat(600);
     let files: &[(&str, &[u8])] = &[
         ("a.css", plain.as_bytes()),

@@ -43,7 +43,7 @@ fn html_gets_the_script_and_nothing_is_kept() {
     }
     fs::write(site.root().join("index.html"), "<p>two").unwrap();
     assert!(site.get("/").text().starts_with("<p>two<script"));
-    // Only where it is asked for.
+    // Only where it is requested.
     let site = Site::new(&[("index.html", b"one")], "");
     assert_eq!(site.get("/").text(), "one");
     assert_eq!(site.get("/.plimsoll/live.js").status, 404);
@@ -52,7 +52,7 @@ fn html_gets_the_script_and_nothing_is_kept() {
 #[test]
 fn a_page_hears_what_the_site_is_like_and_when_that_is_over() {
     let site = site();
-    // The kernel may still tell of the files that were just written.
+    // The kernel may still report the files that were just written.
     let mut known = String::new();
     let mut events = BufReader::new(site.connect());
     events

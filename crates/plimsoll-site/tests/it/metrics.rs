@@ -74,7 +74,7 @@ fn requests_statuses_and_redirects_are_counted_under_the_names_of_servy() {
         value("servy_requests_total")
     );
     assert!(value("servy_response_bytes_total") >= 9);
-    // An alias that nobody has defined is no label.
+    // An undefined alias is no label.
     assert!(!text.contains("alias=\"missing\""), "{text}");
     eventually(|| {
         site.get("/");

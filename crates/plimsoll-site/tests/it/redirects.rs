@@ -125,7 +125,7 @@ impl Upstream {
         answer.clone_into(&mut self.answer.lock().unwrap());
     }
 
-    fn asked(&self) -> usize {
+    fn requests(&self) -> usize {
         self.heads.lock().unwrap().len()
     }
 }
@@ -145,8 +145,8 @@ fn short_links_come_from_a_url_and_the_last_good_list_stays() {
     eventually(|| location(&site, "/gh") == to(308, "https://a.example/1"));
     let kept = |answer: &str| {
         upstream.answers(answer);
-        let asked = upstream.asked();
-        eventually(|| upstream.asked() > asked + 1);
+        let requests = upstream.requests();
+        eventually(|| upstream.requests() > requests + 1);
         assert_eq!(location(&site, "/gh"), to(308, "https://a.example/1"));
     };
     kept("HTTP/1.1 304 Not Modified\r\n\r\n");
@@ -167,7 +167,7 @@ fn short_links_come_from_a_url_and_the_last_good_list_stays() {
 }
 
 #[test]
-fn an_unknown_path_asks_nobody() {
+fn an_unknown_path_sends_no_request() {
     let upstream = Upstream::start(&ok("", "gh https://a.example/1\n"));
     let keys = format!("redirects = [{:?}], refresh = \"1h\"", upstream.url);
     let site = Site::new(&[], &keys);
@@ -175,11 +175,11 @@ fn an_unknown_path_asks_nobody() {
     for number in 0..50 {
         assert_eq!(site.get(&format!("/unknown/{number}")).status, 404);
     }
-    assert_eq!(upstream.asked(), 1);
+    assert_eq!(upstream.requests(), 1);
 }
 
 #[test]
-fn a_list_is_asked_for_again_on_demand() {
+fn a_list_is_requested_again_on_demand() {
     let upstream = Upstream::start(&ok("", "gh https://a.example/1\n"));
     let routes = format!(
         "[[route]]\nfiles = {{ redirects = [{:?}], refresh = \"1h\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n",

@@ -17,7 +17,7 @@ const HEADS_KEPT: usize = 256;
 /// The longest head that a test may send.
 const HEAD_LIMIT: usize = 1024 * 1024;
 
-/// A stream that can be told to end with a reset.
+/// A stream that can be made to end with a reset.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {
     /// From now on dropping the stream resets the connection, where the transport knows that.
     fn reset_on_drop(&self);

@@ -28,7 +28,7 @@ fn hello_keeps_the_connection_and_counts() {
 }
 
 #[test]
-fn bodies_and_pipelined_requests_are_told_apart() {
+fn bodies_and_pipelined_requests_are_distinguished() {
     let origin = Origin::hello();
     let mut stream = TcpStream::connect(origin.address()).unwrap();
     stream

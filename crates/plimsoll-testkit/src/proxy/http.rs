@@ -4,14 +4,14 @@ use std::io;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Asked, Plan, Stream, dial, relay};
+use super::{Plan, ProxyRequest, Stream, dial, relay};
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
 pub(super) async fn serve(
     mut client: impl Stream,
     plan: &Plan,
-    note: impl Fn(Asked),
+    note: impl Fn(ProxyRequest),
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     let end = loop {
@@ -31,7 +31,7 @@ pub(super) async fn serve(
         .filter_map(|line| line.split_once(": "))
         .find(|(name, _)| name.eq_ignore_ascii_case("proxy-authorization"))
         .map(|(_, value)| value.to_owned());
-    note(Asked {
+    note(ProxyRequest {
         how: method.to_owned(),
         target: target.to_owned(),
         credentials: credentials.clone(),

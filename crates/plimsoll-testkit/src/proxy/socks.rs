@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Asked, Plan, Stream, dial, relay};
+use super::{Plan, ProxyRequest, Stream, dial, relay};
 
 pub(super) async fn serve(
     mut client: impl Stream,
     plan: &Plan,
-    note: impl Fn(Asked),
+    note: impl Fn(ProxyRequest),
 ) -> io::Result<()> {
     match client.read_u8().await? {
         4 => version_4(client, plan, note).await,
@@ -19,7 +19,11 @@ pub(super) async fn serve(
     }
 }
 
-async fn version_4(mut client: impl Stream, plan: &Plan, note: impl Fn(Asked)) -> io::Result<()> {
+async fn version_4(
+    mut client: impl Stream,
+    plan: &Plan,
+    note: impl Fn(ProxyRequest),
+) -> io::Result<()> {
     let _command = client.read_u8().await?;
     let port = client.read_u16().await?;
     let address = Ipv4Addr::from(client.read_u32().await?);
@@ -29,7 +33,7 @@ async fn version_4(mut client: impl Stream, plan: &Plan, note: impl Fn(Asked)) -
         [0, 0, 0, last] if last != 0 => read_until_nul(&mut client).await?,
         _ => address.to_string(),
     };
-    note(Asked {
+    note(ProxyRequest {
         how: "SOCKS4".to_owned(),
         target: format!("{host}:{port}"),
         credentials: (!user.is_empty()).then(|| user.clone()),
@@ -50,7 +54,11 @@ async fn version_4(mut client: impl Stream, plan: &Plan, note: impl Fn(Asked)) -
     relay(client, origin).await
 }
 
-async fn version_5(mut client: impl Stream, plan: &Plan, note: impl Fn(Asked)) -> io::Result<()> {
+async fn version_5(
+    mut client: impl Stream,
+    plan: &Plan,
+    note: impl Fn(ProxyRequest),
+) -> io::Result<()> {
     let mut methods = vec![0; client.read_u8().await?.into()];
     client.read_exact(&mut methods).await?;
     let mut credentials = None;
@@ -79,7 +87,7 @@ async fn version_5(mut client: impl Stream, plan: &Plan, note: impl Fn(Asked)) -
         _ => return Err(io::ErrorKind::InvalidData.into()),
     };
     let port = client.read_u16().await?;
-    note(Asked {
+    note(ProxyRequest {
         how: "SOCKS5".to_owned(),
         target: format!("{host}:{port}"),
         credentials,

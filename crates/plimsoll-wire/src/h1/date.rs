@@ -14,7 +14,7 @@ pub struct DateLine {
 }
 
 impl DateLine {
-    /// A line that will be written when it is first asked for.
+    /// A line that will be written on first use.
     pub const fn new() -> Self {
         Self {
             line: Vec::new(),

@@ -47,7 +47,7 @@ pub enum DecodeError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The peer switched protocols without having been asked.
+    /// The peer switched protocols without a request for it.
     #[error("unexpected 101 switching protocols")]
     Upgrade,
     /// More interim responses than the limit.

@@ -28,7 +28,7 @@ impl Framing {
     pub(crate) fn of(headers: &[Header<'_>]) -> Result<Self, DecodeError> {
         let mut framing = Self::default();
         for header in headers {
-            // Lengths first: most header fields are told apart by them alone.
+            // Lengths first: most header fields differ in them.
             match header.name.len() {
                 10 if header.name.eq_ignore_ascii_case("connection") => {
                     framing.connection(header.value);

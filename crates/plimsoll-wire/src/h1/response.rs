@@ -87,9 +87,9 @@ impl ResponseHead<'_> {
     }
 }
 
-/// Whoever wants to see more of a response than that it is complete.
+/// Receives more of a response than that it is complete.
 pub trait ResponseSink {
-    /// Whether [`head`](Self::head) looks at anything; a head that nobody looks at may be recognised
+    /// Whether [`head`](Self::head) looks at anything; a head that is not looked at may be recognised
     /// rather than parsed.
     fn wants_head(&self) -> bool {
         true
@@ -271,7 +271,7 @@ impl ResponseDecoder {
     ///
     /// - `known`: the last head of this or another connection; the decoded message does not depend on it.
     ///
-    /// Bytes beyond `consumed` of a complete response belong to nobody: no request is outstanding,
+    /// Bytes beyond `consumed` of a complete response answer no request: none is outstanding,
     /// and the connection must not be used again (RFC 9112, section 9.2).
     pub fn decode<S: ResponseSink>(
         &mut self,

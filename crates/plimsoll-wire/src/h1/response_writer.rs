@@ -96,7 +96,7 @@ impl<'a> ResponseWriter<'a> {
         self.out.extend_from_slice(b"connection: close\r\n");
     }
 
-    /// Tells a client of HTTP/1.0 that the connection stays.
+    /// Announces to a client of HTTP/1.0 that the connection stays.
     pub fn keep_alive(&mut self) {
         self.out.extend_from_slice(b"connection: keep-alive\r\n");
     }

@@ -184,7 +184,7 @@ impl Connection {
         self.streams.find_open(id.0).map(|stream| stream.traffic)
     }
 
-    /// Gives an exchange up: the peer is told, and no event names its token again.
+    /// Gives an exchange up: the stream is reset, and no event names its token again.
     ///
     /// False if it was over already.
     pub fn cancel(&mut self, id: StreamId) -> bool {

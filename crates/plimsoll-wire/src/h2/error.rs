@@ -1,4 +1,4 @@
-//! What can be wrong with a connection, with one message on it, and with nobody but one stream.
+//! Errors of a connection, of one message on it, and of one stream.
 
 use std::fmt;
 
@@ -141,7 +141,7 @@ pub enum ConnectionError {
     /// Something other than CONTINUATION inside a header block, or CONTINUATION elsewhere (6.10).
     #[error("header block interrupted, or continued without a beginning")]
     Continuation,
-    /// The peer pushes although it was told not to (section 6.6).
+    /// The peer pushes although push is off (section 6.6).
     #[error("PUSH_PROMISE although push is off")]
     Push,
     /// The peer sent more than the connection's window allows (section 6.9.1).
@@ -168,7 +168,7 @@ pub enum ConnectionError {
     /// The peer closed the connection inside a frame.
     #[error("connection closed inside a frame")]
     ClosedInFrame,
-    /// The transport failed; the I/O error is the caller's to tell.
+    /// The transport failed; the caller reports the I/O error.
     #[error("connection lost")]
     Lost,
 }
@@ -185,7 +185,7 @@ impl fmt::Display for After<'_> {
 }
 
 impl ConnectionError {
-    /// The code that GOAWAY tells the peer, `None` if there is no peer any more.
+    /// The code for GOAWAY, `None` if there is no peer any more.
     pub const fn code(&self) -> Option<ErrorCode> {
         Some(match self {
             Self::Closed(_) | Self::ClosedInFrame | Self::Lost | Self::SpeaksHttp1 => return None,
@@ -304,7 +304,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// The code that `RST_STREAM` tells the peer.
+    /// The code for `RST_STREAM`.
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::WindowExceeded | Self::WindowOverflow => ErrorCode::FLOW_CONTROL_ERROR,

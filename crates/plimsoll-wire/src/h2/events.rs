@@ -1,4 +1,4 @@
-//! What a connection tells its caller.
+//! The events of a connection.
 
 use crate::h2::hpack::Fields;
 use crate::h2::{ErrorCode, StreamError, Traffic};
@@ -39,7 +39,7 @@ pub trait Events {
     /// Header fields after the content; empty unless [`Events::wants_fields`].
     fn trailers(&mut self, _token: u32, _fields: &Fields) {}
 
-    /// What the exchange's frames took; told right before `complete` or `failed`.
+    /// The bytes of the exchange's frames; called right before `complete` or `failed`.
     fn traffic(&mut self, _token: u32, _traffic: Traffic) {}
 
     /// A [streamed](crate::h2::Connection::open_streamed) request may be able to send more than before: its own

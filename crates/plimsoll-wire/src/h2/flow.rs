@@ -51,7 +51,7 @@ impl ReceiveWindow {
         self.consumed += length.min(outstanding);
     }
 
-    /// The increment to tell the peer, once half of the window is consumed.
+    /// The increment for `WINDOW_UPDATE`, once half of the window is consumed.
     pub(crate) fn credit(&mut self) -> Option<u32> {
         if self.consumed == 0 || self.consumed < self.size / 2 {
             return None;

@@ -33,7 +33,7 @@ const HTTP1: &[u8] = b"HTTP/1";
 impl Connection {
     /// Takes what came from the peer; where it was cut makes no difference.
     ///
-    /// After an error, which every exchange under way was told, only the output is of use: it ends
+    /// After an error, which was reported to every exchange under way, only the output is of use: it ends
     /// with GOAWAY.
     pub fn receive<E: Events>(
         &mut self,
@@ -118,7 +118,7 @@ impl Connection {
         rest
     }
 
-    /// What can be said of a frame before its payload.
+    /// What is known of a frame before its payload.
     #[inline]
     fn check(&self, bytes: [u8; HEADER_BYTES]) -> Result<FrameHeader, ConnectionError> {
         let header = FrameHeader::parse(bytes);

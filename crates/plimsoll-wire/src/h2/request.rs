@@ -54,7 +54,7 @@ pub enum HeadError {
     /// The field value contains a control character, or begins or ends with a blank.
     #[error("value of header `{0}` contains a control character or begins or ends with a blank")]
     Value(String),
-    /// The field is said by other means in HTTP/2, or does not exist in it (RFC 9113, section 8.2.2).
+    /// HTTP/2 carries it by other means, or does not have it (RFC 9113, section 8.2.2).
     #[error(
         "header `{0}` cannot be given in HTTP/2: the connection, the length and the authority are set apart"
     )]

@@ -1,4 +1,4 @@
-//! What either side told the other about itself, and what we bear from the peer.
+//! The settings of both sides, and what we accept from the peer.
 
 use crate::h2::ConnectionError;
 use crate::h2::flow;
@@ -14,7 +14,7 @@ pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 
 const LEAST_FRAME_SIZE: u32 = 1 << 14;
 const MOST_FRAME_SIZE: u32 = (1 << 24) - 1;
-/// The most streams that one connection can be asked to carry at a time.
+/// The most streams at a time that a peer can be configured for.
 const MOST_STREAMS: u32 = 1 << 20;
 /// Streams to open before the peer's SETTINGS are known: the first exchange need not wait for them, and
 /// more might be refused.
@@ -126,7 +126,7 @@ impl Default for Limits {
     }
 }
 
-/// What the peer told about itself (RFC 9113, section 6.5.2).
+/// The peer's settings (RFC 9113, section 6.5.2).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerSettings {
     pub(crate) streams: u32,

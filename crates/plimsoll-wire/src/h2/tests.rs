@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::h2::hpack::{Encoder, Fields, HpackError};
 
-/// What a sink was told, with adjacent content joined.
+/// The events of a sink, with adjacent content joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Told {
+enum Seen {
     Head(u32, u16, String),
     Content(u32, Vec<u8>),
     Trailers(u32, String),
@@ -18,7 +18,7 @@ enum Told {
 #[derive(Debug, Default)]
 struct Keep {
     wants_fields: bool,
-    told: Vec<Told>,
+    seen: Vec<Seen>,
     traffic: Vec<(u32, Traffic)>,
 }
 
@@ -38,22 +38,22 @@ impl Events for Keep {
     }
 
     fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
-        self.told
-            .push(Told::Head(token, head.status, text(head.fields)));
+        self.seen
+            .push(Seen::Head(token, head.status, text(head.fields)));
     }
 
     fn content(&mut self, token: u32, piece: &[u8]) {
         assert!(!piece.is_empty());
-        match self.told.last_mut() {
-            Some(Told::Content(same, content)) if *same == token => {
+        match self.seen.last_mut() {
+            Some(Seen::Content(same, content)) if *same == token => {
                 content.extend_from_slice(piece);
             }
-            _ => self.told.push(Told::Content(token, piece.to_vec())),
+            _ => self.seen.push(Seen::Content(token, piece.to_vec())),
         }
     }
 
     fn trailers(&mut self, token: u32, fields: &Fields) {
-        self.told.push(Told::Trailers(token, text(fields)));
+        self.seen.push(Seen::Trailers(token, text(fields)));
     }
 
     fn traffic(&mut self, token: u32, traffic: Traffic) {
@@ -61,15 +61,15 @@ impl Events for Keep {
     }
 
     fn complete(&mut self, token: u32) {
-        self.told.push(Told::Complete(token));
+        self.seen.push(Seen::Complete(token));
     }
 
     fn failed(&mut self, token: u32, error: &StreamError) {
-        self.told.push(Told::Failed(token, *error));
+        self.seen.push(Seen::Failed(token, *error));
     }
 
     fn going_away(&mut self, last_stream: u32, code: ErrorCode) {
-        self.told.push(Told::GoingAway(last_stream, code));
+        self.seen.push(Seen::GoingAway(last_stream, code));
     }
 }
 
@@ -177,7 +177,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
 }
 
 /// Three GETs under way with tokens 10, 11 and 12 on streams 1, 3 and 5; what comes of `input`.
-fn after(input: &[Vec<u8>]) -> (Vec<Told>, Result<(), ConnectionError>, Vec<u8>) {
+fn after(input: &[Vec<u8>]) -> (Vec<Seen>, Result<(), ConnectionError>, Vec<u8>) {
     let mut connection = established(&[]);
     for token in 10..13 {
         connection.open(&get(), token).unwrap();
@@ -188,12 +188,12 @@ fn after(input: &[Vec<u8>]) -> (Vec<Told>, Result<(), ConnectionError>, Vec<u8>)
         ..Keep::default()
     };
     let result = connection.receive(&input.concat(), &mut keep);
-    (keep.told, result, drain(&mut connection))
+    (keep.seen, result, drain(&mut connection))
 }
 
 #[track_caller]
 fn ends_with(input: &[Vec<u8>], error: ConnectionError) {
-    let (told, result, output) = after(input);
+    let (seen, result, output) = after(input);
     assert_eq!(result, Err(error));
     let code = error.code().unwrap();
     let goaway = [0_u32.to_be_bytes(), code.0.to_be_bytes()].concat();
@@ -202,11 +202,11 @@ fn ends_with(input: &[Vec<u8>], error: ConnectionError) {
         Some(&(frame::GOAWAY, 0, 0, goaway)),
         "{error}"
     );
-    let ended = told
+    let ended = seen
         .iter()
-        .filter(|told| matches!(told, Told::Complete(_) | Told::Failed(..)))
+        .filter(|seen| matches!(seen, Seen::Complete(_) | Seen::Failed(..)))
         .count();
-    assert_eq!(ended, 3, "{told:?}");
+    assert_eq!(ended, 3, "{seen:?}");
 }
 
 /// The first stream fails, the connection and the second stream go on.
@@ -214,11 +214,11 @@ fn ends_with(input: &[Vec<u8>], error: ConnectionError) {
 fn fails_one(input: &[Vec<u8>], error: MessageError) {
     let mut input = input.to_vec();
     input.push(headers(3, END_STREAM, OK));
-    let (told, result, output) = after(&input);
+    let (seen, result, output) = after(&input);
     assert_eq!(result, Ok(()), "{error}");
-    let failed = Told::Failed(10, error.into());
-    assert!(told.contains(&failed), "{error}: {told:?}");
-    assert_eq!(told.last(), Some(&Told::Complete(11)), "{error}");
+    let failed = Seen::Failed(10, error.into());
+    assert!(seen.contains(&failed), "{error}: {seen:?}");
+    assert_eq!(seen.last(), Some(&Seen::Complete(11)), "{error}");
     let reset = (frame::RST_STREAM, 0, 1, error.code().0.to_be_bytes().into());
     assert!(frames(&output).contains(&reset), "{error}");
 }
@@ -238,7 +238,7 @@ fn it_begins_with_preface_settings_and_window() {
 
 #[test]
 fn responses_interleave() {
-    let (told, result, _) = after(&[
+    let (seen, result, _) = after(&[
         headers(3, 0, OK),
         headers(1, 0, &[0x8d]),
         data(3, 0, b"he"),
@@ -249,17 +249,17 @@ fn responses_interleave() {
     ]);
     assert_eq!(result, Ok(()));
     assert_eq!(
-        told,
+        seen,
         [
-            Told::Head(11, 200, ":status=200;".into()),
-            Told::Head(10, 404, ":status=404;".into()),
-            Told::Content(11, b"he".into()),
-            Told::Content(10, b"no".into()),
-            Told::Complete(10),
-            Told::Content(11, b"llo".into()),
-            Told::Complete(11),
-            Told::Head(12, 204, ":status=204;".into()),
-            Told::Complete(12),
+            Seen::Head(11, 200, ":status=200;".into()),
+            Seen::Head(10, 404, ":status=404;".into()),
+            Seen::Content(11, b"he".into()),
+            Seen::Content(10, b"no".into()),
+            Seen::Complete(10),
+            Seen::Content(11, b"llo".into()),
+            Seen::Complete(11),
+            Seen::Head(12, 204, ":status=204;".into()),
+            Seen::Complete(12),
         ]
     );
 }
@@ -267,7 +267,7 @@ fn responses_interleave() {
 #[test]
 fn interim_heads_priority_continuations_and_trailers() {
     let field = b"\x00\x01a\x01b";
-    let (told, result, _) = after(&[
+    let (seen, result, _) = after(&[
         headers(1, 0, b"\x08\x03103"),
         raw(
             frame::HEADERS,
@@ -283,12 +283,12 @@ fn interim_heads_priority_continuations_and_trailers() {
     ]);
     assert_eq!(result, Ok(()));
     assert_eq!(
-        told,
+        seen,
         [
-            Told::Head(10, 200, ":status=200;a=b;".into()),
-            Told::Content(10, b"hi".into()),
-            Told::Trailers(10, "a=b;".into()),
-            Told::Complete(10),
+            Seen::Head(10, 200, ":status=200;a=b;".into()),
+            Seen::Content(10, b"hi".into()),
+            Seen::Trailers(10, "a=b;".into()),
+            Seen::Complete(10),
         ]
     );
 }
@@ -305,10 +305,10 @@ fn a_length_that_announces_nothing_that_comes() {
     connection
         .receive(&headers(1, END_STREAM, length_5), &mut keep)
         .unwrap();
-    assert_eq!(keep.told[1..], [Told::Complete(1)]);
+    assert_eq!(keep.seen[1..], [Seen::Complete(1)]);
 
-    let (told, _, _) = after(&[headers(1, END_STREAM, b"\x8b\x0f\x0d\x015")]);
-    assert_eq!(told[1..], [Told::Complete(10)]);
+    let (seen, _, _) = after(&[headers(1, END_STREAM, b"\x8b\x0f\x0d\x015")]);
+    assert_eq!(seen[1..], [Seen::Complete(10)]);
 }
 
 #[test]
@@ -556,8 +556,8 @@ fn an_http1_answer_is_named() {
             .and_then(|()| connection.end_of_stream(&mut keep));
         assert_eq!(result, Err(ConnectionError::SpeaksHttp1));
         assert_eq!(
-            keep.told,
-            [Told::Failed(3, ConnectionError::SpeaksHttp1.into())]
+            keep.seen,
+            [Seen::Failed(3, ConnectionError::SpeaksHttp1.into())]
         );
         let failure = ConnectionError::SpeaksHttp1.failure(Phase::Wait);
         assert_eq!(failure.kind, FailureKind::Protocol);
@@ -642,10 +642,10 @@ fn what_is_under_way_for_a_cancelled_stream_counts_and_is_ignored() {
     ];
     connection.receive(&input.concat(), &mut keep).unwrap();
     assert_eq!(
-        keep.told,
+        keep.seen,
         [
-            Told::Head(8, 200, ":status=200;a=b;".into()),
-            Told::Complete(8)
+            Seen::Head(8, 200, ":status=200;a=b;".into()),
+            Seen::Complete(8)
         ]
     );
 }
@@ -653,16 +653,16 @@ fn what_is_under_way_for_a_cancelled_stream_counts_and_is_ignored() {
 #[test]
 fn resets_say_whether_a_retry_is_safe() {
     let reset = |stream, code: ErrorCode| raw(frame::RST_STREAM, 0, stream, &code.0.to_be_bytes());
-    let (told, result, _) = after(&[
+    let (seen, result, _) = after(&[
         reset(1, ErrorCode::REFUSED_STREAM),
         headers(3, 0, OK),
         reset(3, ErrorCode::INTERNAL_ERROR),
     ]);
     assert_eq!(result, Ok(()));
-    let retries: Vec<_> = told
+    let retries: Vec<_> = seen
         .iter()
-        .filter_map(|told| match told {
-            Told::Failed(token, error) => Some((*token, error.failure(Phase::Wait).retry)),
+        .filter_map(|seen| match seen {
+            Seen::Failed(token, error) => Some((*token, error.failure(Phase::Wait).retry)),
             _ => None,
         })
         .collect();
@@ -687,13 +687,13 @@ fn goaway_parts_the_unprocessed_from_the_processed() {
     connection.receive(&input.concat(), &mut keep).unwrap();
     let gone = StreamError::GoneAway { code };
     assert_eq!(
-        keep.told,
+        keep.seen,
         [
-            Told::GoingAway(0x7fff_ffff, code),
-            Told::GoingAway(3, code),
-            Told::Failed(12, gone),
-            Told::Head(10, 200, String::new()),
-            Told::Complete(10),
+            Seen::GoingAway(0x7fff_ffff, code),
+            Seen::GoingAway(3, code),
+            Seen::Failed(12, gone),
+            Seen::Head(10, 200, String::new()),
+            Seen::Complete(10),
         ]
     );
     assert_eq!(gone.failure(Phase::Wait).retry, Retry::Safe);
@@ -701,11 +701,11 @@ fn goaway_parts_the_unprocessed_from_the_processed() {
     assert_eq!(connection.in_flight(), 1);
     let closed = ConnectionError::Closed(Some(code));
     assert_eq!(connection.end_of_stream(&mut keep), Err(closed));
-    assert_eq!(keep.told.last(), Some(&Told::Failed(11, closed.into())));
+    assert_eq!(keep.seen.last(), Some(&Seen::Failed(11, closed.into())));
 }
 
 #[test]
-fn the_end_of_a_connection_is_told_to_each_exchange_once() {
+fn the_end_of_a_connection_is_reported_to_each_exchange_once() {
     let mut idle = established(&[]);
     assert_eq!(idle.end_of_stream(&mut Keep::default()), Ok(()));
     assert_eq!(idle.capacity(), 0);
@@ -723,10 +723,10 @@ fn the_end_of_a_connection_is_told_to_each_exchange_once() {
     cut.lost(&mut keep);
     assert_eq!(cut.receive(b"more", &mut keep), Err(error));
     assert_eq!(
-        keep.told[1..],
+        keep.seen[1..],
         [
-            Told::Content(1, b"ab".into()),
-            Told::Failed(1, error.into())
+            Seen::Content(1, b"ab".into()),
+            Seen::Failed(1, error.into())
         ]
     );
 }
@@ -801,7 +801,7 @@ fn an_answer_before_the_end_of_the_request_stops_the_request() {
     connection
         .receive(&headers(1, END_STREAM, OK), &mut keep)
         .unwrap();
-    assert_eq!(keep.told.last(), Some(&Told::Complete(0)));
+    assert_eq!(keep.seen.last(), Some(&Seen::Complete(0)));
     assert_eq!(
         frames(&drain(&mut connection)),
         [(frame::RST_STREAM, 0, 1, vec![0, 0, 0, 8])]
@@ -907,7 +907,7 @@ fn traffic() -> impl Strategy<Value = Vec<u8>> {
 fn outcome<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     begin: &[u8],
-) -> (Vec<Told>, Result<(), ConnectionError>, Vec<u8>, usize) {
+) -> (Vec<Seen>, Result<(), ConnectionError>, Vec<u8>, usize) {
     let mut connection = Connection::new(small());
     let mut keep = Keep {
         wants_fields: true,
@@ -933,13 +933,13 @@ fn outcome<'a>(
     }
     for token in (10..).take(opened) {
         let ends = keep
-            .told
+            .seen
             .iter()
-            .filter(|told| matches!(told, Told::Complete(t) | Told::Failed(t, _) if *t == token))
+            .filter(|seen| matches!(seen, Seen::Complete(t) | Seen::Failed(t, _) if *t == token))
             .count();
-        assert_eq!(ends, 1, "token {token}: {:?}", keep.told);
+        assert_eq!(ends, 1, "token {token}: {:?}", keep.seen);
     }
-    (keep.told, result, output, connection.in_flight())
+    (keep.seen, result, output, connection.in_flight())
 }
 
 proptest! {

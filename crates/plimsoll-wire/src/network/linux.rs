@@ -47,7 +47,7 @@ fn enter_with_user() -> Result<(), NetworkError> {
         Errno::PERM | Errno::ACCESS | Errno::NOSPC => NetworkError::NotPermitted(error.into()),
         error => failed("make a user namespace", error),
     })?;
-    // In this order: a group may be mapped only by whom setgroups(2) is denied (user_namespaces(7)).
+    // In this order: a group may be mapped only where setgroups(2) is denied (user_namespaces(7)).
     for (file, line) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),

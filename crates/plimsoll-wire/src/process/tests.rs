@@ -66,13 +66,13 @@ fn time_and_memory_of_descendants_are_counted() {
         "{finished:?}"
     );
     assert!(finished.max_rss_bytes > 0);
-    // Told again, although the process is long gone.
+    // Reported again, although the process is long gone.
     assert_eq!(process.finish(Duration::ZERO).unwrap(), Some(finished));
     assert_eq!(process.end(LONG), Some(finished.status));
 }
 
 #[test]
-fn a_running_program_is_told_apart_from_an_ended_one() {
+fn a_running_program_is_distinguished_from_an_ended_one() {
     let mut process = Process::spawn(&shell("exec sleep 100")).unwrap();
     assert_eq!(process.wait(Duration::ZERO), None);
     let status = process.stop(LONG).unwrap();
@@ -198,7 +198,7 @@ fn a_core_that_is_not_there_is_refused() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_running_program_can_be_bound_and_asked() {
+fn a_running_program_can_be_bound_and_requested() {
     let process = Process::spawn(&shell("exec sleep 100")).unwrap();
     let available = crate::cores::available();
     assert_eq!(

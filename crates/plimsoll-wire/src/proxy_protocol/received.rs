@@ -9,7 +9,7 @@ use crate::proxy_protocol::{
 /// A header that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// Who is connected to whom; absent where the proxy does not say, as in its own checks.
+    /// Both ends of the connection; absent where the proxy does not send them, as in its own checks.
     pub ends: Option<ProxiedEnds>,
     /// Its bytes; what follows is the client's.
     pub length: usize,

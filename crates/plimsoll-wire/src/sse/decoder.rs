@@ -48,7 +48,7 @@ pub enum TooLong {
     Id(usize),
 }
 
-/// Decodes one stream after the other, and remembers what the next one is asked for with.
+/// Decodes one stream after the other, and remembers what the next request sends.
 ///
 /// Source: WHATWG HTML, sections 9.2.5 and 9.2.6.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Decoder {
         &self.last_event_id
     }
 
-    /// How long the server asked to be left alone before the next request, if it did.
+    /// The reconnection time that the server wants, if it sent one.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }

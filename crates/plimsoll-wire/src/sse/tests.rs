@@ -136,7 +136,7 @@ fn what_is_too_long_ends_the_stream() {
 }
 
 #[test]
-fn content_types_are_told_apart() {
+fn content_types_are_distinguished() {
     for right in [
         "text/event-stream",
         "Text/Event-Stream; charset=utf-8",

@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 /// What an authority asks for by ALPN when it validates (RFC 8737, section 6.2).
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// The certificates that authorities are shown, by name; shared between whoever orders and the listeners.
+/// The certificates for challenges, by name; shared between the ACME client and the listeners.
 #[derive(Debug, Clone, Default)]
 pub struct TlsChallenges(Arc<RwLock<HashMap<String, Arc<CertifiedKey>>>>);
 
@@ -46,7 +46,7 @@ impl TlsChallenges {
         };
         let (chain, key) = certified(name, digest).map_err(|error| wrong(&error))?;
         let key = ring::sign::any_ecdsa_type(&key.into()).map_err(|error| wrong(&error))?;
-        // Not looked at as others are: nobody but an authority is to know what its extension says.
+        // Not parsed as others are: only a certificate authority knows what its extension means.
         let key = CertifiedKey::new(chain, key);
         let mut certificates = self.0.write().unwrap_or_else(PoisonError::into_inner);
         certificates.insert(name.to_owned(), Arc::new(key));

@@ -34,8 +34,8 @@ pub fn failure_kind(error: &Error) -> FailureKind {
     }
 }
 
-/// The failure that our own verdict on a server's certificate means where only the alert that told
-/// it to the server and a text are left of it, as in QUIC (RFC 9001, section 4.8).
+/// The failure that our own verdict on a server's certificate means where only the alert that went to the
+/// server and a text are left of it, as in QUIC (RFC 9001, section 4.8).
 ///
 /// - `reason`: how rustls puts it.
 pub fn failure_of_alert(phase: Phase, alert: u8, reason: &str) -> Failure {

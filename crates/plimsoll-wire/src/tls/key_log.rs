@@ -34,7 +34,7 @@ impl rustls::KeyLog for KeyLogFile {
         push_hex(&mut line, secret);
         line.push('\n');
         if let Ok(mut file) = self.file.lock() {
-            // A full disk costs the log its lines; a handshake has nobody to tell.
+            // A full disk costs the log its lines; a handshake cannot report it.
             file.write_all(line.as_bytes()).ok();
         }
     }

@@ -1,6 +1,6 @@
 //! What an authority says of a certificate's revocation (RFC 6960), to be shown in handshakes (RFC 6066, section 8).
 //!
-//! A response is believed if the authority has signed it, or somebody whom the authority has certified for that, and
+//! A response is valid if it is signed by the authority, or by a delegate that it has certified for that, and
 //! if it is about the certificate. Nothing here opens a connection.
 
 mod der;
@@ -52,7 +52,7 @@ const ENUMERATED: u8 = 0x0a;
 /// Constructed, of the context.
 const CONTEXT: u8 = 0xa0;
 
-/// A certificate, as its authority is asked about it.
+/// A certificate, with what an OCSP request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OcspQuestion {
     issuer: CertificateDer<'static>,
@@ -63,7 +63,7 @@ pub struct OcspQuestion {
     name: String,
 }
 
-/// What an authority has said.
+/// The answer of an OCSP responder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OcspResponse {
     /// As it came.
@@ -147,12 +147,12 @@ impl OcspQuestion {
         Self::new(&pem::certificates(file)?)
     }
 
-    /// Where the certificate says that its authority is asked, if it does: a URL.
+    /// The URL of the OCSP responder, if the certificate names one.
     pub fn responder(&self) -> Option<&str> {
         self.responder.as_deref()
     }
 
-    /// What is asked, in DER (RFC 6960, section 4.1): without a nonce, so that responses may be made beforehand.
+    /// The request, in DER (RFC 6960, section 4.1): without a nonce, so that responses may be made beforehand.
     pub fn request(&self) -> Vec<u8> {
         let hash = |bytes: &[u8]| {
             let hash = digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
@@ -262,7 +262,7 @@ impl OcspQuestion {
         })
     }
 
-    /// Whether the issuer has signed it, or somebody whom it has certified for that (RFC 6960, section 4.2.2.2).
+    /// Whether it is signed by the issuer, or by a delegate it has certified for that (RFC 6960, section 4.2.2.2).
     fn is_signed(
         &self,
         signed: &Signed<'_>,

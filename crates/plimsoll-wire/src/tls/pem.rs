@@ -14,7 +14,7 @@ pub enum MaterialError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is not PEM.

@@ -56,7 +56,7 @@ impl SelfSigned {
         Ok(Self(Arc::new(parts)))
     }
 
-    /// Its names, as they were asked for.
+    /// Its names, as they were requested.
     pub(super) fn names(&self) -> &[String] {
         &self.0.names
     }

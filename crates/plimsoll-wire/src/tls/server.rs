@@ -1,4 +1,4 @@
-//! What a server shows to its clients: certificates, chosen by the name that is asked for.
+//! What a server shows to its clients: certificates, chosen by the requested name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct CertificateFiles {
     pub certificates: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
-    /// What its authority has said of its revocation, in DER; not shown if it does not fit or hold.
+    /// The OCSP response, in DER; not shown if it does not fit or is not valid.
     pub ocsp: Option<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ pub enum ServerCertificate {
     Awaited(AwaitedCertificate),
 }
 
-/// A certificate that somebody is being asked for. Until it is there, clients who ask for one of its names are turned
+/// A certificate that is being ordered. Until it is there, clients that request one of its names are turned
 /// away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitedCertificate {
@@ -115,7 +115,7 @@ pub enum ServerTlsError {
 /// A client that asks for a name gets the first certificate that is for it, any other the first of all.
 /// Sessions are resumed by tickets, whose keys are changed by time.
 ///
-/// - `clients`: whose certificates clients may or must show; they are not asked for any if absent.
+/// - `clients`: whose certificates clients may or must show; absent requests none.
 /// - `challenges`: what authorities are shown that ask for it by ALPN (RFC 8737).
 pub fn server_config(
     certificates: &[ServerCertificate],
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn names_choose_and_mistakes_are_told() {
+    fn names_choose_and_mistakes_are_reported() {
         let (files, authority) = (MaterialFiles::new(), Authority::new());
         let write = |name: &str, names: &[&str]| {
             let leaf = authority.issue(names);
@@ -321,11 +321,11 @@ mod tests {
             required: true,
         };
         assert!(server_config(&[files_of(&one)], Some(&clients), true, None).is_ok());
-        let nobody = ClientCertificates {
+        let no_clients = ClientCertificates {
             authorities: one.key.clone(),
             ..clients
         };
-        assert!(server_config(&[files_of(&one)], Some(&nobody), true, None).is_err());
+        assert!(server_config(&[files_of(&one)], Some(&no_clients), true, None).is_err());
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,

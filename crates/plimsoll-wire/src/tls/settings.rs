@@ -14,7 +14,7 @@ use crate::tls::roots;
 use crate::tls::verify::{AcceptAny, Explaining};
 use crate::tls::versions::TlsVersions;
 
-/// What the user said about TLS.
+/// The user's settings of TLS.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TlsSettings {
     /// Which servers are believed.
@@ -130,7 +130,7 @@ pub enum TlsError {
     /// A file cannot be used at all.
     #[error(transparent)]
     Material(#[from] MaterialError),
-    /// The versions and the cipher suites that were asked for exclude one another.
+    /// The requested versions and cipher suites exclude one another.
     #[error("none of the cipher suites belongs to a version of TLS that is offered")]
     NoSuite,
     /// The secrets cannot be written down.
@@ -138,7 +138,7 @@ pub enum TlsError {
     KeyLog {
         /// The file for the secrets.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A certificate of a `--cacert` file cannot be a root.
@@ -158,7 +158,7 @@ pub enum TlsError {
         key: PathBuf,
         /// What is wrong, and what to do.
         reason: String,
-        /// What rustls said.
+        /// The error of rustls.
         source: Box<rustls::Error>,
     },
 }

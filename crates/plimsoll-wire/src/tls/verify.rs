@@ -14,7 +14,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
 
-/// rustls's own verifier, which in addition tells a self-signed certificate from one that is
+/// rustls's own verifier, which in addition distinguishes a self-signed certificate from one that is
 /// merely untrusted, and takes a certificate that is itself among the given ones.
 #[derive(Debug)]
 pub(crate) struct Explaining {
@@ -91,7 +91,7 @@ impl ServerCertVerifier for Explaining {
     }
 }
 
-/// The peer's certificate is its own issuer, and nobody said to trust it.
+/// The peer's certificate is its own issuer, and is not trusted.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate is self-signed")]
 pub(crate) struct SelfSigned;

@@ -58,7 +58,7 @@ pub struct Close<'a> {
     pub reason: &'a str,
 }
 
-/// Whoever takes what is decoded.
+/// Receives what is decoded.
 pub trait FrameSink {
     /// A piece of a message that is not complete yet.
     fn piece(&mut self, piece: &[u8]) {
@@ -175,7 +175,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// How long the head is, as far as it can be told.
+    /// The length of the head, as far as it is known.
     fn head_bytes(&self) -> usize {
         if self.head_length < 2 {
             return 2;

@@ -48,7 +48,7 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// The close code that tells the peer (section 7.4.1).
+    /// The close code for the peer (section 7.4.1).
     pub const fn close_code(&self) -> u16 {
         match self {
             Self::Utf8 => 1007,

@@ -82,7 +82,7 @@ pub(super) const LENGTH_OF_EIGHT: u8 = 127;
 /// Puts a frame at the end of `out`.
 ///
 /// - `is_final`: whether its message ends with it.
-/// - `mask`: a client needs one for each frame that nobody can foretell; a server has none.
+/// - `mask`: an unpredictable one for each frame of a client; a server has none.
 pub fn encode_frame(
     out: &mut Vec<u8>,
     opcode: Opcode,

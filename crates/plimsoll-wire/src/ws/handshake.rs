@@ -21,7 +21,7 @@ impl Key {
     /// The length of every key as it is written.
     pub const LENGTH: usize = 24;
 
-    /// The key that stands for `nonce`, which nobody should be able to foretell.
+    /// The key that stands for `nonce`, which should be unpredictable.
     pub fn new(nonce: [u8; 16]) -> Self {
         Self(STANDARD.encode(nonce))
     }

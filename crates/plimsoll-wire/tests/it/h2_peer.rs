@@ -267,7 +267,7 @@ fn many_small_exchanges_reuse_streams_and_tables() {
 }
 
 #[test]
-fn resets_and_refusals_are_told_apart() {
+fn resets_and_refusals_are_distinguished() {
     let requests = ["/refused", "/fine", "/broken", "/inside"]
         .map(get)
         .to_vec();

@@ -1,4 +1,4 @@
-//! What is said about files that cannot be used.
+//! The messages about files that cannot be used.
 
 use std::path::PathBuf;
 
@@ -104,7 +104,7 @@ fn identities_that_cannot_be_used() {
 }
 
 #[test]
-fn what_is_asked_for_is_set() {
+fn what_is_requested_is_set() {
     let files = MaterialFiles::new();
     let authority = Authority::new();
     let client = authority.issue_for_client("client.test");

@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         cases: ran.outcome.cases,
         healthy: ran.outcome.healthy,
         memory,
-        interrupted: interrupt.is_asked(),
+        interrupted: interrupt.is_set(),
     };
     let text = if args.json {
         ChaosDocument::of(&summary).to_json()
@@ -264,7 +264,7 @@ fn attack(
     let at = SystemClock.wall();
     let start = SystemClock.now();
     let watching = Sampler::start(tree, None, start, SAMPLED, || (0, Moment::default()));
-    let outcome = prepared.run(|| interrupt.is_asked());
+    let outcome = prepared.run(|| interrupt.is_set());
     let samples = watching.stop();
     let outcome = outcome.map_err(|error| failed(&error))?;
     Ok(Ran {

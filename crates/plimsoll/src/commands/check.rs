@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::check::{CheckPlan, Condition, Expectations, GrpcCheck, check};
-use plimsoll_client::{ConnectPlan, Connector, Endpoint};
+use plimsoll_client::check::{
+    CheckOptions, CheckPlan, Condition, Expectations, Follow, GrpcCheck, check,
+};
+use plimsoll_client::{ConnectPlan, Connector, DecodeLimits, Decoder, Endpoint, Redirect};
 use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::{Checked, Protocol, Verdict};
 use plimsoll_report::{CheckDocument, text};
@@ -12,7 +14,9 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
-use crate::flags::{ConnectionArgs, Problems, RequestArgs, Way, connection_variables, number};
+use crate::flags::{
+    ConnectionArgs, Problems, RequestArgs, RequestParts, Way, connection_variables, number,
+};
 use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -20,9 +24,9 @@ use crate::terminal;
 /// Make one request and report its phases, response and conditions
 ///
 /// The exit code is the verdict: 0 if a complete response arrived and met every condition, otherwise 1.
-/// Without a condition any complete response passes, whatever its status. Redirects are not followed.
+/// Without a condition any complete response passes, whatever its status. Redirects are followed with --location.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("location", |flag| flag.hide(false)))]
 pub(crate) struct Args {
     /// URL to request
     #[arg(value_name = "URL")]
@@ -30,6 +34,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     request: RequestArgs,
+
+    #[command(flatten)]
+    response: ResponseArgs,
 
     #[command(flatten)]
     judge: JudgeArgs,
@@ -50,7 +57,21 @@ Examples:
   plimsoll check --expect 'status == 200' --expect 'time < 300ms' https://example.org/
   plimsoll check --expect 'cert.days > 14' --expect 'body.json($.ok) == true' https://example.org/
   plimsoll check --grpc shop.Cart/Get -d '{\"cart\": \"a1\"}' --expect 'body.json($.items[0]) exists' http://127.0.0.1:50051
+  plimsoll check -L --expect 'status == 200' http://example.org/
   plimsoll check --json http://127.0.0.1:8080/ | jq .exchange.phases";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Response")]
+struct ResponseArgs {
+    /// Redirects that are followed at most
+    // The default of curl: a longer chain is a loop.
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "location")]
+    max_redirs: u32,
+
+    /// Accept compressed content, and decode it for conditions
+    #[arg(long)]
+    compressed: bool,
+}
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Judgement")]
@@ -83,17 +104,37 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let mut compiled = compile(args, &variables, None)?;
     if let Some(unknown) = &compiled.unknown_method {
         let (connect, endpoint) = (&compiled.connect, &compiled.plan.endpoint);
-        let told = grpc::reflect(connect, endpoint, &args.url, &unknown.name, &unknown.parts)?;
-        compiled = compile(args, &variables, Some(&told))?;
+        let known = grpc::reflect(connect, endpoint, &args.url, &unknown.name, &unknown.parts)?;
+        compiled = compile(args, &variables, Some(&known))?;
     }
-    let Compiled { plan, connect, .. } = compiled;
+    let Compiled {
+        plan,
+        connect,
+        parts,
+        ..
+    } = compiled;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Problem::new(format!("cannot start: {error}")).could_not_run())?;
+    let protocol = args.connection.version();
+    let encode = |endpoint: &Endpoint, redirect: &Redirect| {
+        let connect = &connect;
+        let encoded = parts
+            .redirected(redirect)
+            .encode(endpoint, Way { connect, protocol });
+        encoded.map_err(|error| error.to_string())
+    };
+    let options = CheckOptions {
+        follow: args.request.follows_redirects().then_some(Follow {
+            limit: args.response.max_redirs,
+            encode: &encode,
+        }),
+        decode: args.response.compressed.then(DecodeLimits::default),
+    };
     let checked = runtime.block_on(async {
-        let connector = Connector::new(connect);
-        check(&Arc::new(plan), &connector, &SystemClock).await
+        let connector = Connector::new(Arc::clone(&connect));
+        check(&Arc::new(plan), options, &connector, &SystemClock).await
     });
     print(args, &checked)?;
     Ok(match checked.verdict() {
@@ -106,19 +147,21 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
 struct Compiled {
     plan: CheckPlan,
     connect: Arc<ConnectPlan>,
-    /// The method to be called, as long as only its server can tell of it; the plan then reaches the
+    /// The request without its URL, for redirects.
+    parts: RequestParts,
+    /// The method to be called, as long as only its server can describe it; the plan then reaches the
     /// server and no more.
     unknown_method: Option<UnknownMethod>,
 }
 
-/// - `told`: what the server said of the method of `--grpc`, once it was asked.
+/// - `known`: the server's description of the method of `--grpc`, once it was fetched.
 fn compile(
     args: &Args,
     variables: &[(String, String)],
-    told: Option<&Descriptors>,
+    known: Option<&Descriptors>,
 ) -> Result<Compiled, Failed> {
     let mut problems = Problems::default();
-    let compiled = plan(args, variables, told, &mut problems);
+    let compiled = plan(args, variables, known, &mut problems);
     problems.unless_any(compiled)
 }
 
@@ -140,11 +183,11 @@ fn conditions(args: &Args, problems: &mut Problems) -> Vec<Condition> {
 fn plan(
     args: &Args,
     variables: &[(String, String)],
-    told: Option<&Descriptors>,
+    known: Option<&Descriptors>,
     problems: &mut Problems,
 ) -> Option<Compiled> {
     let timeout = args.judge.timeout;
-    let wanted = Wanted::compile(&args.grpc, told, problems);
+    let wanted = Wanted::compile(&args.grpc, known, problems);
     let url = match &wanted {
         Some(wanted) => problems.value("URL", grpc::url(&args.url, &wanted.name))?,
         None => args.url.clone(),
@@ -160,11 +203,27 @@ fn plan(
     if let Some(wanted) = &wanted {
         wanted.fill(&mut parts, problems);
     }
+    if args.response.compressed {
+        parts.accept_encodings(Decoder::ACCEPTED);
+    }
+    for (flag, is_given) in [
+        ("--location", args.request.follows_redirects()),
+        ("--compressed", args.response.compressed),
+    ] {
+        if is_given && args.grpc.grpc.is_some() {
+            problems.add(flag, "does not go with --grpc");
+        }
+    }
     args.request.check_body(problems);
     let digest = args.request.digest(problems);
+    let mut endpoints: Vec<Endpoint> = endpoint.iter().cloned().collect();
+    if args.request.follows_redirects() {
+        // A redirect may lead to TLS where the URL does not.
+        endpoints.extend(Endpoint::parse("https://redirect.invalid/"));
+    }
     let connect = args
         .connection
-        .plan(endpoint.as_slice(), timeout, variables, problems);
+        .plan(&endpoints, timeout, variables, problems);
     let (endpoint, connect) = (endpoint?, connect?);
     let way = Way {
         connect: &connect,
@@ -190,6 +249,7 @@ fn plan(
     Some(Compiled {
         plan,
         connect: Arc::new(connect),
+        parts: parts.clone(),
         unknown_method: wanted
             .filter(Wanted::is_unknown)
             .map(|wanted| UnknownMethod {

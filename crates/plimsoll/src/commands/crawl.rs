@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         urls
     };
     terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
-    tell(&crawled, args.most);
+    report(&crawled, args.most);
     Ok(
         if is_missing || args.fail_on_broken && crawled.broken().next().is_some() {
             Exit::Objective
@@ -158,7 +158,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failed> {
 }
 
 /// What leads nowhere, each with the pages that link to it, and how much there was.
-fn tell(crawled: &Crawled, most: usize) {
+fn report(crawled: &Crawled, most: usize) {
     let broken: Vec<_> = crawled
         .broken()
         .map(|(url, found)| {
@@ -174,7 +174,7 @@ fn tell(crawled: &Crawled, most: usize) {
         .collect();
     terminal::print_warnings(&broken);
     if crawled.is_cut_short {
-        let message = format!("there is more than the {most} things that were asked for");
+        let message = format!("there is more than the {most} pages allowed by the limit");
         terminal::print_warnings(&[Problem::new(message).hint("--most takes more")]);
     }
     let count = crawled.found.len();

@@ -1,9 +1,13 @@
 //! `plimsoll gateway`: forwards requests to servers.
 
+mod import;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{ServingArgs, quoted, quoted_path};
+use crate::flags::{Preferred, ServingArgs, listen_address, quoted, quoted_path};
 use crate::problem::Failed;
 
 /// Forward requests to upstream servers, as a reverse proxy and load balancer
@@ -11,16 +15,56 @@ use crate::problem::Failed;
 /// SIGTERM and Ctrl-C drain open connections; a second signal stops at once. `plimsoll up` takes several upstreams and
 /// routes from a file; --print-config prints that of this command line.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
-    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`; repeatable
+    #[command(subcommand)]
+    command: Option<GatewayCommand>,
+
+    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`, `tcp://…` with --tcp, `udp://…` with --udp and --quic; repeatable
     #[arg(long, value_name = "URL", required = true)]
     to: Vec<String>,
+
+    /// Forward the TCP connections to this address instead of HTTP requests
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP)]
+    tcp: Option<SocketAddr>,
+
+    /// Forward the datagrams to this address instead of HTTP requests
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with = "tcp")]
+    udp: Option<SocketAddr>,
+
+    /// Forward the QUIC connections to this address, without decrypting them, instead of HTTP requests
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with_all = ["tcp", "udp"])]
+    quic: Option<SocketAddr>,
 
     #[command(flatten)]
     upstream: UpstreamArgs,
 
     #[command(flatten)]
     serving: ServingArgs,
+}
+
+/// Flags that say something of requests, or of how a listener for them is encrypted.
+const ONLY_HTTP: [&str; 15] = [
+    "listen",
+    "port",
+    "tls",
+    "cert",
+    "key",
+    "http3",
+    "https_redirect",
+    "security_headers",
+    "sticky",
+    "upstream_http2",
+    "host",
+    "cache",
+    "cacert",
+    "insecure",
+    "response_timeout",
+];
+
+#[derive(Debug, clap::Subcommand)]
+enum GatewayCommand {
+    Import(import::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +86,7 @@ struct UpstreamArgs {
     #[arg(long)]
     upstream_http2: bool,
 
-    /// Check each server by GET of this path and leave failing ones out
+    /// Check each server by GET of this path, or with `tcp` by a connection, and leave failing ones out
     #[arg(long, value_name = "PATH")]
     health: Option<String>,
 
@@ -53,6 +97,10 @@ struct UpstreamArgs {
     /// Host that the servers see: `client`, `server` or a name [default: client]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+
+    /// Cache responses in memory, as their `Cache-Control` allows
+    #[arg(long)]
+    cache: bool,
 
     /// Trust the certificates of this file (PEM) for https:// servers, and no others
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
@@ -68,7 +116,26 @@ struct UpstreamArgs {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    args.serving.serve(&configuration(args))
+    if let Some(GatewayCommand::Import(args)) = &args.command {
+        return import::run(args);
+    }
+    let preferred = Preferred {
+        listeners: raw_listener(args),
+        ..Preferred::default()
+    };
+    let text = configuration(args);
+    args.serving
+        .serve_preferring(&text, &preferred, Brought::all())
+}
+
+/// The listener for what is not HTTP, if the flags ask for one.
+fn raw_listener(args: &Args) -> Option<String> {
+    let kinds = [("tcp", args.tcp), ("udp", args.udp), ("quic", args.quic)];
+    let (key, address) = kinds.into_iter().find_map(|(key, it)| Some((key, it?)))?;
+    let address = quoted(&address.to_string());
+    Some(format!(
+        "[[listen]]\naddress = {address}\n{key} = \"servers\"\n"
+    ))
 }
 
 /// What the flags mean, as an upstream and a route.
@@ -81,6 +148,7 @@ fn configuration(args: &Args) -> String {
         health,
         retries,
         host,
+        cache,
         cacert,
         insecure,
         response_timeout,
@@ -97,7 +165,10 @@ fn configuration(args: &Args) -> String {
     key("by", by.as_deref().map(quoted));
     key("sticky", sticky.as_deref().map(quoted));
     key("protocol", upstream_http2.then(|| quoted("http2")));
-    let path = |path: &String| format!("{{ path = {} }}", quoted(path));
+    let path = |path: &String| match path.as_str() {
+        "tcp" => "{ kind = \"tcp\" }".to_owned(),
+        path => format!("{{ path = {} }}", quoted(path)),
+    };
     key("health", health.as_ref().map(path));
     let retry = retries.map(|retries| format!("{{ retries = {retries} }}"));
     key("retry", retry);
@@ -107,10 +178,14 @@ fn configuration(args: &Args) -> String {
     let tls = ca.or_else(|| insecure.then(|| "{ insecure = true }".to_owned()));
     key("tls", tls);
     key("response_timeout", response_timeout.as_deref().map(quoted));
+    if raw_listener(args).is_some() {
+        return lines.join("\n");
+    }
     let host = host.as_deref().map(quoted);
     let host = host.map_or(String::new(), |host| format!(", host = {host}"));
+    let cache = if *cache { ", cache = true" } else { "" };
     lines.push(format!(
-        "\n[[route]]\nproxy = {{ to = \"servers\"{host} }}\n"
+        "\n[[route]]\nproxy = {{ to = \"servers\"{host}{cache} }}\n"
     ));
     lines.join("\n")
 }

@@ -8,11 +8,10 @@ use plimsoll_lab::matrix::{
     Event, Figure, Matrix, MatrixError, MatrixPlan, Outcome, RunOptions, Store, StoreError, Trial,
     compile, run as run_matrix, to_html, to_json, to_text,
 };
-use plimsoll_model::document::ConfigProblem;
 use plimsoll_model::{grouped, masked_arguments, parse_duration, three_figures};
 
 use crate::exit::Exit;
-use crate::flags::{Problems, number};
+use crate::flags::{number, plan_file};
 use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal::{self, ProgressLine};
@@ -74,7 +73,7 @@ Exit codes: 0 every cell was measured, killed for memory, or cannot be held here
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let own = super::own_program()?;
-    let (text, mut plan) = load(&args.plan, &own)?;
+    let (text, mut plan) = plan_file(&args.plan, |text, directory| compile(text, directory, &own))?;
     if args.check {
         let cells = plan.targets.len() * plan.loads.len() * plan.sizes.len();
         print(&format!(
@@ -129,32 +128,6 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     };
     print(document.trim_end())?;
     verdict(&matrix)
-}
-
-/// The text of the plan, and what it comes to.
-fn load(file: &Path, own: &str) -> Result<(String, MatrixPlan), Failed> {
-    let usage = |problems| Failed {
-        exit: Exit::Usage,
-        problems,
-    };
-    let bytes = Problems::read(file).map_err(|message| usage(vec![Problem::new(message)]))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        let message = format!("{} is not UTF-8", file.display());
-        usage(vec![Problem::new(message)])
-    })?;
-    let directory = file.parent().unwrap_or(Path::new(""));
-    let plan = compile(&text, directory, own).map_err(|problems| {
-        let shown = |problem: &ConfigProblem| {
-            let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
-            let shown = Problem::new(problem).about(&place);
-            match &problem.hint {
-                Some(hint) => shown.hint(hint),
-                None => shown,
-            }
-        };
-        usage(problems.iter().map(shown).collect())
-    })?;
-    Ok((text, plan))
 }
 
 /// How long it takes at least.
@@ -230,12 +203,12 @@ fn show(progress: &ProgressLine, event: &Event<'_>) {
             load,
             size,
         } => progress.under_way(|| format!("trial {number} of {of}: {target}, {load}, {size}")),
-        Event::Ended(trial) => progress.ended(|| told(trial)),
+        Event::Ended(trial) => progress.ended(|| trial_text(trial)),
     }
 }
 
 /// `nginx, c8, small, trial 1: 52,110/s, CPU 4.61 µs/request`.
-fn told(trial: &Trial) -> String {
+fn trial_text(trial: &Trial) -> String {
     let came_to = match &trial.outcome {
         Outcome::Measured(figures) => {
             let cost = Figure::CpuUsPerRequest

@@ -22,7 +22,7 @@ use crate::terminal::{self, ProgressLine};
 /// The names of the result files.
 const FILES: [&str; 3] = ["line.json", "line.txt", "line.html"];
 
-/// What has to be kept if nothing else is asked for.
+/// The default objectives.
 const DEFAULT_OBJECTIVES: [&str; 2] = ["p99<50ms", "errors<0.1%"];
 
 /// Windows that the one at the answer is as long as.
@@ -327,7 +327,7 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
             problems: vec![Problem::with(
                 "--at-least",
                 format!(
-                    "{}/s were asked for, {}/s held",
+                    "{}/s was the target, {}/s held",
                     grouped(at_least.per_second()),
                     grouped(reached)
                 ),
@@ -339,17 +339,17 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
 
 fn show(progress: &ProgressLine, event: &Event<'_>) {
     match event {
-        Event::Begins { number, asked } => progress.under_way(|| {
-            let rate = grouped(asked.rate);
-            let purpose = asked.purpose.name();
+        Event::Begins { number, planned } => progress.under_way(|| {
+            let rate = grouped(planned.rate);
+            let purpose = planned.purpose.name();
             format!("window {number}: {rate}/s ({purpose})")
         }),
-        Event::Ended(window) => progress.ended(|| told(window)),
+        Event::Ended(window) => progress.ended(|| window_text(window)),
     }
 }
 
 /// `10,000/s held: p99 1.2 ms, errors 0`.
-fn told(window: &Window) -> String {
+fn window_text(window: &Window) -> String {
     let came_to = match (window.seen.held, window.seen.generator_limited) {
         (true, _) => "held",
         (false, true) => "broke, with the generator at its limit",
@@ -362,7 +362,7 @@ fn told(window: &Window) -> String {
     );
     format!(
         "{:>9}/s {}: {p99}, {}/s ok, {} missed",
-        grouped(window.asked.rate),
+        grouped(window.planned.rate),
         came_to,
         grouped(window.throughput),
         grouped(window.missed)

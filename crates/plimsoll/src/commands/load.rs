@@ -1,4 +1,4 @@
-//! `plimsoll load`: puts load on a URL.
+//! `plimsoll load`: puts load on a URL, or runs a k6 script.
 
 pub(crate) mod args;
 
@@ -13,6 +13,9 @@ mod output;
 mod profiling;
 
 mod push;
+
+#[cfg(feature = "k6")]
+pub(crate) mod script;
 
 mod view;
 
@@ -103,7 +106,7 @@ pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Fa
         cores: target::worker_cores(args, is_embedded),
         variables: connection_variables(),
     };
-    // Everything that can be told without the target is told before it is started.
+    // Everything that can be checked without the target is checked before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);
     let mut compiled = compile::compile(args, url, &surroundings, None)?;
@@ -114,14 +117,14 @@ pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Fa
     }
     if let (Some(unknown), Some(url)) = (&compiled.unknown_method, url) {
         check_reachable(&compiled.plan).map_err(|error| failed(&error))?;
-        let told = grpc::reflect(
+        let known = grpc::reflect(
             &compiled.plan.connect,
             &compiled.plan.endpoints[0],
             url,
             &unknown.name,
             &unknown.parts,
         )?;
-        compiled = compile::compile(args, Some(url), &surroundings, Some(&told))?;
+        compiled = compile::compile(args, Some(url), &surroundings, Some(&known))?;
     }
     Ok(Prepared {
         compiled,

@@ -108,7 +108,7 @@ fn measure(
         found: part.found,
         ticks: lines.into_ticks(),
         peak_memory_bytes: part.peak_memory_bytes.or(peak),
-        interrupted: interrupt.is_asked(),
+        interrupted: interrupt.is_set(),
     })
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     };
     let origin = Origin::bind(args.port, BODY).map_err(|error| fail(&error))?;
     let origin = origin.speaking(speaks);
-    // Whoever started it reads this line to know that and where it serves.
+    // The parent process reads this line to know that and where it serves.
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "listening on http://{}/", origin.address()).map_err(|error| fail(&error))?;
     stdout.flush().map_err(|error| fail(&error))?;

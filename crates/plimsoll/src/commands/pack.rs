@@ -74,7 +74,7 @@ pub(crate) fn run_packed(args: &PackedArgs, packed: &PackedSite) -> Result<Exit,
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if args.list {
-        let files = list(&args.place).map_err(|error| told(&error))?;
+        let files = list(&args.place).map_err(|error| pack_failed(&error))?;
         let lines = files.iter().map(|file| {
             let copies = file.copies.iter();
             let copies = copies.map(|(coding, length)| format!("  {coding} {length}"));
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return print(&lines.collect::<Vec<_>>().concat());
     }
     if let Some(directory) = &args.extract {
-        let files = extract(&args.place, directory).map_err(|error| told(&error))?;
+        let files = extract(&args.place, directory).map_err(|error| pack_failed(&error))?;
         return print(&format!(
             "wrote {} to {}",
             counted(files as u64, "file"),
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         links,
         hidden: args.site.hidden(),
     };
-    let packed = pack(&options).map_err(|error| told(&error))?;
+    let packed = pack(&options).map_err(|error| pack_failed(&error))?;
     let copies = match packed.copies {
         1 => "1 compressed copy".to_owned(),
         copies => format!("{copies} compressed copies"),
@@ -152,7 +152,7 @@ fn program(given: Option<&Path>) -> Result<PathBuf, Failed> {
     Ok(if small.is_file() { small } else { own })
 }
 
-fn told(error: &PackError) -> Failed {
+fn pack_failed(error: &PackError) -> Failed {
     let problem = Problem::caused_by(error);
     match error {
         PackError::NoPayload(_) | PackError::Occupied(_) | PackError::Name(_) => problem.usage(),

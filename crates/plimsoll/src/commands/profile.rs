@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         plan.duration = args.every.map_or(left, |every| every.min(left));
         let begun = SystemClock.wall();
         let profile = match &server {
-            Some(server) => asked(server, plan.duration, &interrupt)?,
+            Some(server) => fetch_profile(server, plan.duration, &interrupt)?,
             None => match take(&plan, &interrupt) {
                 // It ended between two profiles.
                 Err(ProfileError::NoProcess(_)) if number > 1 => break,
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         })?;
         let left = end.saturating_duration_since(SystemClock.now());
         let is_last = args.every.is_none_or(|every| left < every / 2);
-        if is_last || interrupt.is_asked() {
+        if is_last || interrupt.is_set() {
             break;
         }
     }
@@ -211,7 +211,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             return Err(Problem::with("--spawn", message).could_not_run());
         }
     }
-    Ok(if interrupt.is_asked() {
+    Ok(if interrupt.is_set() {
         Exit::Interrupted
     } else {
         Exit::Fine
@@ -219,7 +219,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 }
 
 /// The profile that a server takes of itself.
-fn asked(server: &Server, duration: Duration, interrupt: &Interrupt) -> Result<Profile, Failed> {
+fn fetch_profile(
+    server: &Server,
+    duration: Duration,
+    interrupt: &Interrupt,
+) -> Result<Profile, Failed> {
     fetch(server, duration, interrupt).map_err(|error| Failed {
         exit: match error {
             FetchError::Interrupted => Exit::Interrupted,

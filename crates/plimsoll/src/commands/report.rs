@@ -119,7 +119,7 @@ fn expanded(folders: &[PathBuf]) -> Vec<PathBuf> {
             .filter(|path| is_result(path))
             .collect();
         if is_result(folder) || within.is_empty() {
-            // What is neither is told when it is read.
+            // What is neither is reported when it is read.
             expanded.push(folder.clone());
         } else {
             within.sort();
@@ -159,7 +159,7 @@ fn record(folder: &Path, name: &str, problems: &mut Problems) -> Option<RunRecor
     problems.value(&place, RunRecord::read(name, &summary, &latency))
 }
 
-/// The last part of its path, or all of it where that is not enough to tell it from others.
+/// The last part of its path, or all of it where that does not distinguish it from others.
 fn name(folder: &Path, all: &[PathBuf]) -> String {
     let last = |folder: &Path| {
         folder

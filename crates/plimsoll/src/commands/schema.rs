@@ -20,12 +20,17 @@ enum Of {
     Server,
     /// Responses of the mock's admin API
     MockAdmin,
+    /// Configuration files of `plimsoll monitor`
+    #[cfg(feature = "monitor")]
+    Monitor,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let schema = match args.of {
         Of::Server => SCHEMA,
         Of::MockAdmin => plimsoll_mock::ADMIN_SCHEMA,
+        #[cfg(feature = "monitor")]
+        Of::Monitor => plimsoll_monitor::config::SCHEMA,
     };
     terminal::print(schema.trim_end())
         .map_err(|error| Problem::caused_by(&error).could_not_run())?;

@@ -4,25 +4,30 @@ mod keeping;
 
 mod profiling;
 
+mod takeover;
+
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, LogPlan, LogTarget, SectionKind, ServerPlan,
+    ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, SectionKind, ServerPlan,
 };
 use plimsoll_server::{
-    AdminPath, Counters, Drained, Engine, EngineError, Inherited, LogWriter, Notice, Notices,
-    OpenLog, Severity,
+    AdminPath, Counters, Drained, Engine, EngineError, Inherited, Limits, LogWriter, Notice,
+    Notices, OpenLog, Severity,
 };
 use plimsoll_wire::{WatchedFiles, cores, descriptors};
+use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
+use crate::commands::serving::takeover::{Predecessor, Successors};
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
@@ -32,7 +37,7 @@ use crate::terminal;
 /// Where a configuration comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// A file, which is read again when it is asked for.
+    /// A file, which is read again for each request.
     File(PathBuf),
     /// A command line, of which this is the meaning; its paths are relative to the working directory.
     CommandLine(String),
@@ -43,6 +48,7 @@ pub(crate) enum Source {
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
     sections: Vec<SectionKind>,
+    listens: Vec<ListenKind>,
     admin_paths: Vec<AdminPath>,
     /// Has certificates ordered.
     keeper: Option<MakeKeeper>,
@@ -54,7 +60,11 @@ impl Brought {
         let mut brought = Self::for_sites();
         brought.actions.push(plimsoll_mock::KIND);
         brought.actions.push(plimsoll_gateway::PROXY);
+        #[cfg(feature = "monitor")]
+        brought.actions.push(crate::commands::monitor::KIND);
         brought.sections.push(plimsoll_gateway::UPSTREAMS);
+        brought.sections.push(plimsoll_gateway::TRACES);
+        brought.listens.extend(plimsoll_gateway::LISTENS);
         brought.admin_paths.push(profiling::path());
         brought.keeper = Some(keeping::keeper);
         brought
@@ -65,14 +75,15 @@ impl Brought {
         Self {
             actions: vec![plimsoll_site::FILES],
             sections: Vec::new(),
+            listens: Vec::new(),
             admin_paths: vec![plimsoll_site::refresh_path()],
             keeper: None,
         }
     }
 }
 
-/// Tells what happens while it is served.
-fn tell(notice: &Notice) {
+/// Prints what happens while it is served.
+fn report(notice: &Notice) {
     let shown = Problem::from(notice.clone());
     match notice.severity {
         Severity::Note => terminal::print_notes(&[shown]),
@@ -81,14 +92,20 @@ fn tell(notice: &Notice) {
     }
 }
 
-/// Tells every mistake, and serves nothing.
+/// Reports every mistake, and serves nothing.
 pub(crate) fn check(source: Source) -> Result<(), Failed> {
     let configuration = Configuration::new(source, Brought::all());
     configuration.load().map(|_| ())
 }
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
-pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
+///
+/// - `takeover`: a socket in the file system, by which it takes over from a server and hands over to the next one.
+pub(crate) fn run(
+    source: Source,
+    brought: Brought,
+    takeover: Option<&Path>,
+) -> Result<Exit, Failed> {
     let keeper = brought.keeper;
     let mut configuration = Configuration::new(source, brought);
     let keeper = keeper.map(|make| make(&configuration.compiler));
@@ -107,9 +124,33 @@ pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let log = write_log(&plan)?;
     let counters = Arc::clone(&configuration.compiler.counters);
-    let engine = Engine::start(&plan.engine, counters).map_err(|error| could_not(&error))?;
-    tell_addresses(&plan, &engine)?;
-    manager.ready(&status(&plan, &engine));
+    let at_socket = |error: std::io::Error| {
+        let path = takeover.unwrap_or(Path::new("")).display();
+        Problem::with("--takeover", format!("cannot use {path}: {error}")).could_not_run()
+    };
+    let predecessor = match takeover {
+        None => None,
+        Some(path) => Predecessor::connect(path).map_err(at_socket)?,
+    };
+    let taken = match &predecessor {
+        None => Vec::new(),
+        Some(predecessor) => predecessor.sockets().map_err(at_socket)?,
+    };
+    let engine =
+        Engine::take_over(&plan.engine, counters, taken).map_err(|error| could_not(&error))?;
+    let successors = takeover.map(Successors::listen).transpose();
+    let successors = successors.map_err(at_socket)?;
+    if let Some(successors) = &successors {
+        signals.wait_at(successors).map_err(at_socket)?;
+    }
+    report_addresses(&plan, &engine)?;
+    match predecessor {
+        None => manager.ready(&status(&plan, &engine)),
+        Some(predecessor) => {
+            predecessor.end().map_err(at_socket)?;
+            manager.took_over(&status(&plan, &engine));
+        }
+    }
     serve(
         &configuration,
         engine,
@@ -119,6 +160,7 @@ pub(crate) fn run(source: Source, brought: Brought) -> Result<Exit, Failed> {
         keeper,
         &mut signals,
         &manager,
+        successors,
     )
 }
 
@@ -130,7 +172,7 @@ struct Configuration {
     room: Option<usize>,
 }
 
-/// Room for fewer connections deserves a warning, for more a note.
+/// Room for fewer connections deserves a warning.
 const FEW_CONNECTIONS: usize = 1024;
 
 /// Connections that the limit on open files has room for beside what the workers of `plan` need.
@@ -151,7 +193,8 @@ impl Configuration {
         compiler.threads = cores::available().len().max(1);
         compiler.actions = brought.actions;
         compiler.sections = brought.sections;
-        compiler.notices = Notices::new(tell);
+        compiler.listens = brought.listens;
+        compiler.notices = Notices::new(report);
         compiler.admin_paths = brought.admin_paths;
         Self {
             source,
@@ -166,17 +209,19 @@ impl Configuration {
         let Some(room) = self.room.filter(|room| *room < limits.connections) else {
             return;
         };
+        let allowed = limits.connections;
         let message = format!(
-            "the limit on open files leaves room for {room} connections, fewer than the {} allowed",
-            limits.connections
+            "the limit on open files leaves room for {room} connections, fewer than the {allowed} allowed"
         );
         limits.connections = room;
         let hint =
             "raise it with `ulimit -n` or LimitNOFILE=, or set a lower `connections` in [limits]";
         let problem = Problem::new(message).hint(hint);
+        // The default is the most that any machine needs, so less of it is worth a word only where the file chose the number
+        // or where little is left.
         if room < FEW_CONNECTIONS {
             terminal::print_warnings(&[problem]);
-        } else {
+        } else if allowed != Limits::default().connections {
             terminal::print_notes(&[problem]);
         }
     }
@@ -233,6 +278,7 @@ fn flag_of(key: &str) -> Option<String> {
         ["route", "files", "root"] => "DIR",
         ["route", "files", "pack"] => "the packed site",
         ["route", "mock", "dir" | "file"] => "DIR or FILE",
+        ["route", "monitor"] => "FILE",
         ["route", "files", "clean_urls"] => "--no-clean-urls",
         ["route", "files", "compress"] => "--no-compress",
         ["upstream", "servers", "servers", ..] => "--to",
@@ -273,23 +319,46 @@ fn serve(
     mut keeper: Option<Box<dyn KeepCertificates>>,
     signals: &mut Signals,
     manager: &ServiceManager,
+    successors: Option<Successors>,
 ) -> Result<Exit, Failed> {
+    let mut has_successor = false;
     let mut watched = WatchedFiles::new(plan.certificates.clone());
     keep(keeper.as_mut(), &plan, false)?;
     loop {
-        let asked = signals.next(manager.alive_every());
-        let loaded = match asked {
-            Asked::End => break,
-            Asked::IsAlive => {
+        let event = signals.next(manager.alive_every());
+        let loaded = match event {
+            Event::End => break,
+            Event::Successor => {
+                let Some(successor) = signals.successor.take() else {
+                    continue;
+                };
+                match takeover::hand_over(&successor, &engine) {
+                    Ok(true) => {
+                        has_successor = true;
+                        engine.leave_files();
+                        break;
+                    }
+                    Ok(false) => {
+                        let message = "another process was to take over but did not start";
+                        terminal::print_warnings(&[Problem::new(message)]);
+                    }
+                    Err(error) => {
+                        let message = format!("another process could not take over: {error}");
+                        terminal::print_warnings(&[Problem::new(message)]);
+                    }
+                }
+                continue;
+            }
+            Event::IsAlive => {
                 manager.alive();
                 continue;
             }
-            Asked::Look if !watched.has_changed() => continue,
+            Event::Look if !watched.has_changed() => continue,
             // The file may be half written: what holds is what was loaded.
-            Asked::Look => configuration
+            Event::Look => configuration
                 .compile(&text)
                 .map(|plan| (text.clone(), plan)),
-            Asked::Reload => {
+            Event::Reload => {
                 manager.reloading();
                 configuration.load()
             }
@@ -307,10 +376,10 @@ fn serve(
             Ok(reloaded) => {
                 // What is noted by the old log is still written.
                 (text, plan, log, watched) = reloaded;
-                if let Err(failed) = keep(keeper.as_mut(), &plan, asked == Asked::Reload) {
+                if let Err(failed) = keep(keeper.as_mut(), &plan, event == Event::Reload) {
                     terminal::print_failure(&failed);
                 }
-                tell_addresses(&plan, &engine)?;
+                report_addresses(&plan, &engine)?;
             }
             // What is served stays as it was, but the log may have been moved.
             Err(failed) => {
@@ -320,16 +389,20 @@ fn serve(
                 terminal::print_failure(&failed);
             }
         }
-        if asked == Asked::Reload {
+        if event == Event::Reload {
             manager.ready(&status(&plan, &engine));
         }
     }
-    manager.stopping();
+    // The service goes on in the other process.
+    if !has_successor {
+        manager.stopping();
+    }
+    drop(successors);
     drop(keeper);
     let (done, drained) = oneshot::channel();
     let timeout = plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
-    let drained = signals.unless_asked_again(drained);
+    let drained = signals.unless_signalled_again(drained);
     if drained.is_some() {
         draining.join().ok();
     }
@@ -383,7 +456,7 @@ fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
     })
 }
 
-fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
+fn report_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
     let bound = engine.bound(&plan.engine);
     for (listener, address) in plan.engine.listeners.iter().zip(bound) {
         let scheme = listener.serves.scheme();
@@ -395,7 +468,7 @@ fn tell_addresses(plan: &ServerPlan, engine: &Engine) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Where it serves, for whoever started the program.
+/// Where it serves, for the parent process.
 fn status(plan: &ServerPlan, engine: &Engine) -> String {
     let bound = engine.bound(&plan.engine);
     let addresses: Vec<_> = bound.iter().map(ToString::to_string).collect();
@@ -413,16 +486,18 @@ fn print(line: &str) -> Result<(), Failed> {
 /// How often certificates are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What nobody waits for.
+/// Far enough to never come.
 const FAR: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Event {
     Reload,
     /// Whether certificates have changed.
     Look,
     /// Whether it still does.
     IsAlive,
+    /// A process takes over.
+    Successor,
     End,
 }
 
@@ -433,9 +508,21 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     alive: Option<Interval>,
+    /// Where processes connect that take over.
+    successors: Option<UnixListener>,
+    /// The one that has connected.
+    successor: Option<UnixStream>,
 }
 
 impl Signals {
+    /// Waits for processes that take over, too.
+    fn wait_at(&mut self, successors: &Successors) -> std::io::Result<()> {
+        let _guard = self.runtime.enter();
+        let listener = successors.listener()?;
+        self.successors = Some(UnixListener::from_std(listener)?);
+        Ok(())
+    }
+
     /// From now on they do not end the program by themselves.
     fn watch() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -455,11 +542,13 @@ impl Signals {
             terminate,
             interrupt,
             alive: None,
+            successors: None,
+            successor: None,
         })
     }
 
-    /// - `alive_every`: how often it is asked whether it is alive.
-    fn next(&mut self, alive_every: Option<Duration>) -> Asked {
+    /// - `alive_every`: how often the service manager wants a sign of life.
+    fn next(&mut self, alive_every: Option<Duration>) -> Event {
         let alive = self.alive.get_or_insert_with(|| {
             let _guard = self.runtime.enter();
             let every = alive_every.unwrap_or(Duration::MAX);
@@ -467,19 +556,31 @@ impl Signals {
             alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
             alive
         });
+        let successors = &self.successors;
+        let connected = async {
+            match successors {
+                None => std::future::pending().await,
+                Some(successors) => successors.accept().await?.0.into_std(),
+            }
+        };
+        let successor = &mut self.successor;
         self.runtime.block_on(async {
             tokio::select! {
-                _ = alive.tick(), if alive_every.is_some() => Asked::IsAlive,
-                () = tokio::time::sleep(LOOK) => Asked::Look,
-                _ = self.hang_up.recv() => Asked::Reload,
-                _ = self.terminate.recv() => Asked::End,
-                _ = self.interrupt.recv() => Asked::End,
+                connected = connected => {
+                    *successor = connected.ok();
+                    Event::Successor
+                }
+                _ = alive.tick(), if alive_every.is_some() => Event::IsAlive,
+                () = tokio::time::sleep(LOOK) => Event::Look,
+                _ = self.hang_up.recv() => Event::Reload,
+                _ = self.terminate.recv() => Event::End,
+                _ = self.interrupt.recv() => Event::End,
             }
         })
     }
 
     /// What is waited for, or nothing if the user does not want to wait for it.
-    fn unless_asked_again(&mut self, drained: oneshot::Receiver<Drained>) -> Option<Drained> {
+    fn unless_signalled_again(&mut self, drained: oneshot::Receiver<Drained>) -> Option<Drained> {
         self.runtime.block_on(async {
             tokio::select! {
                 drained = drained => drained.ok(),

@@ -24,6 +24,11 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
 
+    /// Take the sockets over from the server that was started with the same socket, if there is one, and hand them over to
+    /// the next one
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["check", "init"])]
+    takeover: Option<PathBuf>,
+
     /// Write an example file, unless it exists
     #[arg(long, conflicts_with = "check")]
     init: bool,
@@ -40,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }
-    serving::run(source, Brought::all())
+    serving::run(source, Brought::all(), args.takeover.as_deref())
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {

@@ -1,4 +1,4 @@
-//! The connection: which way it takes and whom it believes.
+//! The connection: which way it takes and which certificates it trusts.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -263,7 +263,7 @@ impl ConnectionArgs {
     }
 
     /// The same for servers that are not the target: the same trust, proxies and lookups, but
-    /// nothing that tells the target or this machine's address.
+    /// nothing that the target or this machine's address shows.
     pub(crate) fn plan_aside(
         &self,
         endpoints: &[Endpoint],

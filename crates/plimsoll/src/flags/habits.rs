@@ -8,10 +8,6 @@ use crate::problem::Problem;
 /// Flags that exist only to say what to write instead.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Habits {
-    /// Not supported: redirects are not followed
-    #[arg(short = 'L', long = "location", hide = true)]
-    location: bool,
-
     /// Not supported: bodies are counted and not kept
     #[arg(short = 'o', hide = true, value_name = "FILE")]
     output_of_body: Option<String>,
@@ -20,11 +16,6 @@ pub(crate) struct Habits {
 impl Habits {
     /// Reports each of them that was given.
     pub(super) fn check(&self, problems: &mut Problems) {
-        if self.location {
-            problems.push(Problem::with("-L", "redirects are not followed").hint(
-                "request the URL that the redirect leads to; `plimsoll check URL` prints it",
-            ));
-        }
         if self.output_of_body.is_some() {
             problems.push(Problem::with("-o", "bodies are counted and not kept").hint(
                 "write the result with --json or, where there is one, --out DIR; test the body \

@@ -1,4 +1,4 @@
-//! Every problem of a command line, so that all of them are told at once.
+//! Every problem of a command line, so that all of them are reported at once.
 
 use std::error::Error;
 use std::fs;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use plimsoll_client::{
-    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Request, RequestForm,
+    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Redirect, Request, RequestForm,
     basic_authorization,
 };
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
@@ -84,6 +84,13 @@ pub(crate) struct RequestArgs {
     /// The `user-agent` field [default: plimsoll with its version]
     #[arg(short = 'A', long, value_name = "NAME")]
     user_agent: Option<String>,
+
+    /// Follow redirects, and judge the last response
+    ///
+    /// Credentials and cookies are sent to the origin of the URL only. Times and bytes are those of all requests.
+    // Shown by the commands that follow redirects; the others name what to do instead.
+    #[arg(short = 'L', long, hide = true)]
+    location: bool,
 
     #[command(flatten)]
     habits: Habits,
@@ -168,6 +175,20 @@ impl RequestArgs {
         }
     }
 
+    /// Whether redirects are followed.
+    pub(crate) fn follows_redirects(&self) -> bool {
+        self.location
+    }
+
+    /// Refuses `--location`, for commands that judge each response.
+    pub(crate) fn refuse_location(&self, problems: &mut Problems) {
+        if self.location {
+            problems.push(Problem::with("-L", "redirects are not followed").hint(
+                "request the URL that the redirect leads to; `plimsoll check -L URL` prints it",
+            ));
+        }
+    }
+
     /// Who logs in by digest authentication.
     pub(crate) fn digest(&self, problems: &mut Problems) -> Option<Arc<DigestLogin>> {
         let text = self.digest.as_ref()?;
@@ -197,7 +218,7 @@ impl RequestArgs {
         super::habits::duration_as_body(self.data.as_deref(), has_shape)
     }
 
-    /// Whether the server may ask who is there, and be told on the same connection.
+    /// Whether the server may demand credentials, and get them on the same connection.
     pub(crate) fn has_digest(&self) -> bool {
         self.digest.is_some()
     }
@@ -337,6 +358,24 @@ impl RequestParts {
         }
     }
 
+    /// Adds `accept-encoding`, unless a flag gives it.
+    pub(crate) fn accept_encodings(&mut self, codings: &str) {
+        let field = ("accept-encoding".to_owned(), codings.to_owned());
+        self.defaults.push(field);
+    }
+
+    /// Those of the request that a redirect leads to.
+    pub(crate) fn redirected(&self, redirect: &Redirect) -> Self {
+        let mut parts = self.clone();
+        parts.method = Some(redirect.method.clone());
+        parts.headers.retain(|(name, _)| redirect.keeps_field(name));
+        parts
+            .defaults
+            .retain(|(name, _)| redirect.keeps_field(name));
+        parts.body = parts.body.filter(|_| redirect.keeps_body);
+        parts
+    }
+
     /// What flags give as the body.
     pub(crate) fn body(&self) -> Option<&Template> {
         self.body.as_ref()
@@ -397,8 +436,8 @@ impl RequestParts {
             let given: Vec<String> = headers.iter().map(|(name, _)| name.clone()).collect();
             headers.extend(source.into_iter().filter(|(name, _)| {
                 let is_given = given.iter().any(|given| given.eq_ignore_ascii_case(name));
-                let is_asked_for = self.is_digest && name.eq_ignore_ascii_case("authorization");
-                !is_given && !is_asked_for
+                let is_replaced = self.is_digest && name.eq_ignore_ascii_case("authorization");
+                !is_given && !is_replaced
             }));
         }
         let from_file = file.and_then(|file| file.body.as_ref());

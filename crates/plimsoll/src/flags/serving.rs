@@ -18,7 +18,7 @@ use crate::terminal;
 pub(crate) struct ServingArgs {
     /// Listen on this address: `HOST:PORT`, `PORT` on the loopback, or `:PORT` on all addresses; repeatable
     /// [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Vec<SocketAddr>,
 
     /// Listen on this port of the loopback, as `--listen PORT`
@@ -26,11 +26,11 @@ pub(crate) struct ServingArgs {
     port: Option<u16>,
 
     /// Serve metrics, health and readiness on this loopback address
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     admin: Option<SocketAddr>,
 
     /// Serve metrics alone on this address
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     metrics: Option<SocketAddr>,
 
     /// Prefix of the site's metrics [default: `plimsoll_site`]
@@ -62,7 +62,7 @@ pub(crate) struct ServingArgs {
     http3: bool,
 
     /// Listen on this address without TLS and redirect to HTTPS
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     https_redirect: Option<SocketAddr>,
 
     /// Add the security headers that OWASP and Mozilla Observatory recommend
@@ -72,6 +72,11 @@ pub(crate) struct ServingArgs {
     /// Append a JSON line per request to this file; `-` for standard output
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
+
+    /// Take the sockets over from the server that was started with the same socket, if there is one, and hand them over to
+    /// the next one
+    #[arg(long, value_name = "SOCKET")]
+    takeover: Option<PathBuf>,
 
     /// Print this command line as a configuration for `plimsoll up` and exit
     #[arg(long)]
@@ -85,6 +90,8 @@ pub(crate) struct Preferred {
     pub(crate) listen: Vec<Listening>,
     /// The lines of `[limits]`.
     pub(crate) limits: String,
+    /// The `[[listen]]` tables of a command that serves no HTTP; they take the place of those of the flags.
+    pub(crate) listeners: Option<String>,
     /// Where metrics alone are shown, and what the names of a site's own begin with.
     pub(crate) metrics: Option<(SocketAddr, &'static str)>,
 }
@@ -113,7 +120,7 @@ impl ServingArgs {
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
-        serving::run(Source::CommandLine(text), brought)
+        serving::run(Source::CommandLine(text), brought, self.takeover.as_deref())
     }
 
     fn configuration(&self, routes: &str, preferred: &Preferred) -> Result<String, Failed> {
@@ -142,7 +149,11 @@ impl ServingArgs {
             return Err(problem.hint("give --cert and --key, or --tls").usage());
         }
         let to_tls = self.to_tls(&listen)?;
-        for (address, files) in listen {
+        if let Some(listeners) = &preferred.listeners {
+            header(&mut text, listeners.trim_end());
+        }
+        let of_flags = listen.into_iter().filter(|_| preferred.listeners.is_none());
+        for (address, files) in of_flags {
             header(&mut text, "[[listen]]");
             line(&mut text, "address", &quoted(&address.to_string()));
             if self.tls {
@@ -216,7 +227,7 @@ impl ServingArgs {
 }
 
 /// An address with a port in any of the forms that the configuration takes.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let wrong = || {
         format!(
             "`{text}` is not an address with a port, such as 127.0.0.1:8080, localhost:8080, 8080 (this machine only) or \

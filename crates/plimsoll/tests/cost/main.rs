@@ -26,8 +26,9 @@ const GROWTH: usize = 4;
 const MOST_GROWTH: f64 = 9.0;
 /// Memory that a parser may hold for each byte of input. A tree of small JSON values takes 40 to 80.
 const MOST_BYTES_PER_BYTE: f64 = 400.0;
-/// Shorter times are too close to the clock's steps and to page faults to compare.
-const SHORTEST: Duration = Duration::from_micros(300);
+/// Shorter times are too close to page faults and interrupts of a busy machine to compare. Quadratic cost is far above: 64 KiB
+/// at a tenth of a nanosecond per pair of bytes take 400 ms.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Less memory is that of fixed buffers.
 const LEAST_BYTES: u64 = 256 << 10;
 const RUNS: usize = 3;
@@ -120,7 +121,10 @@ fn hostile_input_costs_no_more_than_its_size() {
         let small = Cost::of(case, case.bytes);
         let mut large = Cost::of(case, case.bytes * GROWTH);
         let mut complaint = complaint(&small, &large);
-        if complaint.is_some() {
+        for _ in 0..2 {
+            if complaint.is_none() {
+                break;
+            }
             // A page fault or an interrupt at the wrong moment; what is real shows again.
             let small = Cost::of(case, case.bytes);
             large = Cost::of(case, case.bytes * GROWTH);

@@ -291,7 +291,7 @@ fn found(condition: &str, media_type: &str, content: &[u8]) {
     let field = ("content-type".to_owned(), media_type.as_bytes().to_vec());
     request.fields.push(field);
     request.body = content.to_vec().into();
-    set.find(&request.asked());
+    set.find(&request.view());
 }
 
 fn parts(content: &[u8]) {
@@ -318,12 +318,12 @@ fn equal_xml(content: &[u8]) {
 fn target(condition: &str, target: &[u8]) {
     let set = set(condition);
     let request = KeptRequest::made("GET", text(target));
-    set.find(&request.asked());
+    set.find(&request.view());
 }
 
 fn cookies(field: &[u8]) {
     let set = set("request.cookies.x = \"x\"");
     let mut request = KeptRequest::made("GET", "/");
     request.fields.push(("cookie".to_owned(), field.to_vec()));
-    set.find(&request.asked());
+    set.find(&request.view());
 }

@@ -51,8 +51,8 @@ impl Certified {
         let (url, root) = (format!("https://{name}:{port}/"), root.to_string_lossy());
         let resolve = format!("{name}:{port}:127.0.0.1");
         let arguments = ["check", &url, "--cacert", &root, "--resolve", &resolve];
-        let said = plimsoll(&[&arguments[..], &["--expect", "body == hello"]].concat());
-        said.code == Some(0)
+        let output = plimsoll(&[&arguments[..], &["--expect", "body == hello"]].concat());
+        output.code == Some(0)
     }
 
     /// Where the certificate of `name` is kept.
@@ -128,7 +128,7 @@ fn a_certificate_is_proven_by_tls_renewed_and_counted() {
     ] {
         plimsoll(&["check", &metrics, "--expect", expected]).exits(0);
     }
-    // What nobody has a challenge for is not shown.
+    // A name without a challenge gets no certificate.
     let status = std::process::Command::new("openssl")
         .args(["s_client", "-alpn", "acme-tls/1", "-servername", "a.test"])
         .args(["-connect", &format!("127.0.0.1:{}", server.port)])
@@ -140,7 +140,7 @@ fn a_certificate_is_proven_by_tls_renewed_and_counted() {
 }
 
 #[test]
-fn a_failed_order_is_told_and_tried_again_by_a_reload_and_what_came_is_kept() {
+fn a_failed_order_is_reported_and_tried_again_by_a_reload_and_what_came_is_kept() {
     let pebble = Pebble::configure(PebbleOptions {
         wants_external_account: true,
         ..PebbleOptions::default()
@@ -159,7 +159,7 @@ fn a_failed_order_is_told_and_tried_again_by_a_reload_and_what_came_is_kept() {
         "there is none, so clients are turned away",
         "hint: it is tried again in 2 minutes, and at once after SIGHUP",
     ]);
-    // Nobody is shown a certificate that is not theirs.
+    // A client never gets a certificate for another name.
     let url = format!("https://127.0.0.1:{}/", pebble.tls);
     assert_ne!(plimsoll(&["check", &url, "--insecure"]).code, Some(0));
     let running = pebble.start();

@@ -1,4 +1,4 @@
-//! A headless Chromium, told what to do by its `DevTools` protocol.
+//! A headless Chromium, driven by its `DevTools` protocol.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ pub(crate) struct Browser {
     _profile: TempDir,
     socket: WebSocket<TcpStream>,
     count: u64,
-    /// What the page was told off for: errors of scripts, and what its policy forbids.
+    /// The browser's complaints about the page: errors of scripts, and what its policy forbids.
     complaints: Vec<String>,
 }
 
@@ -75,8 +75,8 @@ impl Browser {
             "returnByValue": true,
             "awaitPromise": true,
         });
-        let said = self.call("Runtime.evaluate", &parameters);
-        said["result"]["value"].clone()
+        let output = self.call("Runtime.evaluate", &parameters);
+        output["result"]["value"].clone()
     }
 
     /// The text that a reader of the page sees.
@@ -103,16 +103,16 @@ impl Browser {
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("{method}: {error}"),
             };
-            let said: Value = serde_json::from_str(&text).unwrap();
-            match said["method"].as_str() {
-                Some("Runtime.exceptionThrown") => self.complaints.push(said.to_string()),
-                Some("Log.entryAdded") if said["params"]["entry"]["level"] == "error" => {
-                    self.complaints.push(said.to_string());
+            let output: Value = serde_json::from_str(&text).unwrap();
+            match output["method"].as_str() {
+                Some("Runtime.exceptionThrown") => self.complaints.push(output.to_string()),
+                Some("Log.entryAdded") if output["params"]["entry"]["level"] == "error" => {
+                    self.complaints.push(output.to_string());
                 }
                 _ => {}
             }
-            if said["id"] == self.count {
-                return said["result"].clone();
+            if output["id"] == self.count {
+                return output["result"].clone();
             }
         }
     }

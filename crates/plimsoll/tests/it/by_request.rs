@@ -5,7 +5,7 @@ use std::fs;
 use plimsoll_testkit::{Http2Origin, Origin};
 use serde_json::Value;
 
-use crate::plimsoll::{Said, plimsoll};
+use crate::plimsoll::{CommandOutput, plimsoll};
 
 /// Two named requests and one without a name, which has a place.
 fn file(folder: &tempfile::TempDir, url: &str) -> String {
@@ -18,8 +18,8 @@ fn file(folder: &tempfile::TempDir, url: &str) -> String {
 }
 
 #[track_caller]
-fn counts(said: &Said) -> Vec<(String, u64)> {
-    let document: Value = said.json();
+fn counts(output: &CommandOutput) -> Vec<(String, u64)> {
+    let document: Value = output.json();
     let mut counts: Vec<_> = document["requests"]
         .as_array()
         .unwrap()
@@ -27,9 +27,9 @@ fn counts(said: &Said) -> Vec<(String, u64)> {
         .map(|request| {
             assert!(
                 request["latency"]["p99_us"].as_f64().unwrap() > 0.0,
-                "{said}"
+                "{output}"
             );
-            assert_eq!(request["error_percent"], 0.0, "{said}");
+            assert_eq!(request["error_percent"], 0.0, "{output}");
             let name = request["name"].as_str().unwrap().to_owned();
             (name, request["count"].as_u64().unwrap())
         })
@@ -45,11 +45,11 @@ fn requests_of_a_file_have_figures_of_their_own() {
     let url = origin.url("/");
     let file = file(&folder, &url);
     let arguments = ["load", "--from", &file, "-n", "30", "-c", "1", "--json"];
-    let said = plimsoll(&arguments).exits(0);
+    let output = plimsoll(&arguments).exits(0);
     let generated = format!("GET {url}items/{{{{$random.integer(0, 1000)}}}}");
     let expected = [(&*generated, 10), ("front", 10), ("search", 10)];
     assert_eq!(
-        counts(&said),
+        counts(&output),
         expected.map(|(name, count)| (name.to_owned(), count))
     );
 }
@@ -59,12 +59,12 @@ fn requests_of_a_file_are_counted_over_http2() {
     let folder = tempfile::tempdir().unwrap();
     let origin = Http2Origin::hello();
     let file = file(&folder, &origin.url("/"));
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "--from", &file, "-n", "30", "-c", "1", "-p", "3", "--http2", "--json",
     ])
     .exits(0);
-    let total: u64 = counts(&said).iter().map(|(_, count)| count).sum();
-    assert_eq!((counts(&said).len(), total), (3, 30));
+    let total: u64 = counts(&output).iter().map(|(_, count)| count).sum();
+    assert_eq!((counts(&output).len(), total), (3, 30));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_text_and_the_page_have_a_table_of_requests() {
     let origin = Origin::hello();
     let file = file(&folder, &origin.url("/"));
     let out = folder.path().join("run");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "-v",
         "--from",
@@ -86,9 +86,9 @@ fn the_text_and_the_page_have_a_table_of_requests() {
         out.to_str().unwrap(),
     ])
     .exits(0);
-    assert!(said.stdout.contains("by request"), "{said}");
-    assert!(said.stdout.contains("\nslowest    "), "{said}");
+    assert!(output.stdout.contains("by request"), "{output}");
+    assert!(output.stdout.contains("\nslowest    "), "{output}");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains(">search</th>"), "{page}");
-    assert!(!page.contains("hunter2") && !said.stdout.contains("hunter2"));
+    assert!(!page.contains("hunter2") && !output.stdout.contains("hunter2"));
 }

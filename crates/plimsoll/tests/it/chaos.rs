@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::Value;
 
-use crate::plimsoll::{Said, command, plimsoll};
+use crate::plimsoll::{CommandOutput, command, plimsoll};
 use crate::served::Served;
 
 /// Resident memory that an attack may cost at most, beyond what the server had before.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Generous: it is told in the table, and asserted only to be no standstill.
+/// Generous: it is shown in the table, and asserted only to be no standstill.
 const MOST_P99: &str = "2s";
 
 /// The program, serving a file with an admin port.
@@ -49,7 +49,7 @@ impl Up {
         }
     }
 
-    fn chaos(&self, class: &str, more: &[&str]) -> Said {
+    fn chaos(&self, class: &str, more: &[&str]) -> CommandOutput {
         let pid = self.served.child.id().to_string();
         let arguments = ["chaos", class, &self.served.url, "--pid", &pid];
         let arguments = [&arguments[..], &["--json", "--max-p99", MOST_P99], more].concat();
@@ -112,17 +112,17 @@ fn survives_on(up: &Up, class: &str, counter: &str, more: &[&str]) -> Value {
         "smuggling" => &[],
         _ => &["-z", "1500ms", "-c", "16"],
     };
-    let said = up.chaos(class, &[bounds, more].concat());
-    let summary = said.json();
-    assert_eq!(said.code, Some(0), "{said}");
-    assert_eq!(summary["healthy_client"]["failed"], 0, "{said}");
+    let output = up.chaos(class, &[bounds, more].concat());
+    let summary = output.json();
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(summary["healthy_client"]["failed"], 0, "{output}");
     assert!(
         summary["healthy_client"]["served"].as_u64() > Some(0),
-        "{said}"
+        "{output}"
     );
     let memory = |name: &str| summary["memory"][name].as_u64().unwrap();
     let cost = memory("peak_bytes").saturating_sub(memory("before_bytes"));
-    assert!(cost < MOST_BYTES, "{cost} bytes in {said}");
+    assert!(cost < MOST_BYTES, "{cost} bytes in {output}");
     eventually(|| up.counter(&name) > 0);
     assert_eq!(up.counter("plimsoll_panics_total"), 0);
     keep_row(class, counter, up.counter(&name), &summary);
@@ -238,15 +238,15 @@ fn smuggling() {
 
 #[test]
 fn the_names_are_listed() {
-    let said = plimsoll(&["chaos"]).exits(0);
-    assert!(said.stdout.starts_with("slow-headers  "), "{said}");
-    assert_eq!(said.stdout.lines().count(), 14, "{said}");
+    let output = plimsoll(&["chaos"]).exits(0);
+    assert!(output.stdout.starts_with("slow-headers  "), "{output}");
+    assert_eq!(output.stdout.lines().count(), 14, "{output}");
 }
 
 #[test]
 fn nothing_is_done_beyond_the_bounds_or_to_others() {
-    let said = plimsoll(&["chaos", "ping-flud", "http://127.0.0.1:1/"]).exits(2);
-    assert!(said.stderr.contains("ping-flood"), "{said}");
+    let output = plimsoll(&["chaos", "ping-flud", "http://127.0.0.1:1/"]).exits(2);
+    assert!(output.stderr.contains("ping-flood"), "{output}");
     let more = [
         "-c",
         "2001",
@@ -260,23 +260,26 @@ fn nothing_is_done_beyond_the_bounds_or_to_others() {
         "1MB",
     ];
     let arguments = [&["chaos", "ping-flood", "http://127.0.0.1:1/"][..], &more].concat();
-    let said = plimsoll(&arguments).exits(2);
+    let output = plimsoll(&arguments).exits(2);
     for expected in ["2000", "50000", "1000000", "60s", "--max-rss: needs"] {
-        assert!(said.stderr.contains(expected), "no {expected} in {said}");
+        assert!(
+            output.stderr.contains(expected),
+            "no {expected} in {output}"
+        );
     }
-    // Of the addresses for documentation (RFC 5737), so that nobody would be there.
-    let said = plimsoll(&["chaos", "ping-flood", "http://192.0.2.1/"]).exits(2);
+    // An address for documentation (RFC 5737), so that no server could be there.
+    let output = plimsoll(&["chaos", "ping-flood", "http://192.0.2.1/"]).exits(2);
     assert!(
-        said.stderr.contains("neither a loopback nor a private"),
-        "{said}"
+        output.stderr.contains("neither a loopback nor a private"),
+        "{output}"
     );
-    assert!(said.stderr.contains("--i-own-this-host"), "{said}");
+    assert!(output.stderr.contains("--i-own-this-host"), "{output}");
 }
 
 #[test]
 fn a_server_that_is_not_healthy_fails_the_objective() {
     let up = Up::start("");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "chaos",
         "ping-flood",
         &up.served.url,
@@ -285,14 +288,15 @@ fn a_server_that_is_not_healthy_fails_the_objective() {
         "--max-p99",
         "1ns",
     ]);
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("✗ breached  p99 of the healthy client"),
-        "{said}"
+        "{output}"
     );
-    let said = up.chaos("ping-flood", &["-z", "300ms", "--max-rss", "1KiB"]);
-    assert_eq!(said.code, Some(1), "{said}");
-    let said = plimsoll(&["chaos", "h3-reset-flood", &up.served.url]).exits(3);
-    assert!(said.stderr.contains("does not speak HTTP/3"), "{said}");
+    let output = up.chaos("ping-flood", &["-z", "300ms", "--max-rss", "1KiB"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    let output = plimsoll(&["chaos", "h3-reset-flood", &up.served.url]).exits(3);
+    assert!(output.stderr.contains("does not speak HTTP/3"), "{output}");
 }

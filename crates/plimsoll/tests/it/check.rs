@@ -5,12 +5,12 @@ use plimsoll_testkit::{Authority, MaterialFiles, Origin, Script, refused_address
 use serde_json::Value;
 
 use crate::nginx::Nginx;
-use crate::plimsoll::{Said, command, plimsoll, run};
+use crate::plimsoll::{CommandOutput, command, plimsoll, run};
 
 const OK: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{\"ok\":true}";
 
-fn check(origin: &Origin, flags: &[&str]) -> Said {
+fn check(origin: &Origin, flags: &[&str]) -> CommandOutput {
     let url = origin.url("/health");
     let mut arguments = vec!["check"];
     arguments.extend(flags);
@@ -27,8 +27,8 @@ fn json(origin: &Origin, flags: &[&str], code: i32) -> Value {
 /// The text with everything that differs from run to run replaced.
 ///
 /// Times become `TIME` and bars vanish; the lines, their order and all else stay.
-fn steady(said: &Said, origin: &Origin) -> String {
-    let text = said
+fn steady(output: &CommandOutput, origin: &Origin) -> String {
+    let text = output
         .to_string()
         .replace(&origin.address().to_string(), "ADDRESS");
     let lines = text.lines().map(|line| {
@@ -53,7 +53,7 @@ fn steady(said: &Said, origin: &Origin) -> String {
 #[test]
 fn met() {
     let origin = Origin::scripted(Script::serve(OK));
-    let said = check(
+    let output = check(
         &origin,
         &[
             "--expect",
@@ -64,7 +64,7 @@ fn met() {
             "time < 10s",
         ],
     );
-    assert_snapshot!(steady(&said.exits(0), &origin), @"
+    assert_snapshot!(steady(&output.exits(0), &origin), @"
     GET http://ADDRESS/health
     200 in TIME, 11 B of content
 
@@ -91,7 +91,7 @@ fn met() {
 #[test]
 fn unmet() {
     let origin = Origin::scripted(Script::serve(OK));
-    let said = check(
+    let output = check(
         &origin,
         &[
             "--expect",
@@ -100,7 +100,7 @@ fn unmet() {
             "any(header.etag exists, not(body contains ok))",
         ],
     );
-    assert_snapshot!(steady(&said.exits(1), &origin), @r#"
+    assert_snapshot!(steady(&output.exits(1), &origin), @r#"
     GET http://ADDRESS/health
     200 in TIME, 11 B of content
 
@@ -128,26 +128,27 @@ fn without_a_condition_any_response_will_do() {
     let origin = Origin::scripted(Script::serve(
         "HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n",
     ));
-    let said = check(&origin, &[]).exits(0);
-    assert!(said.stdout.contains("\n500 in "), "{said}");
+    let output = check(&origin, &[]).exits(0);
+    assert!(output.stdout.contains("\n500 in "), "{output}");
 }
 
 #[test]
 fn refused() {
     let url = format!("http://{}/", refused_address());
-    let said = plimsoll(&["check", "--expect", "status == 200", &url]).exits(1);
-    assert!(said.stderr.is_empty(), "{said}");
-    let mut lines = said.stdout.lines();
+    let output = plimsoll(&["check", "--expect", "status == 200", &url]).exits(1);
+    assert!(output.stderr.is_empty(), "{output}");
+    let mut lines = output.stdout.lines();
     assert_eq!(lines.next(), Some(format!("GET {url}").as_str()));
     let failure = lines.next().unwrap();
     assert!(
         failure.starts_with("✗ failed after ") && failure.contains(": refused during connect: "),
-        "{said}"
+        "{output}"
     );
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("not judged: no complete response came"),
-        "{said}"
+        "{output}"
     );
 }
 
@@ -169,7 +170,7 @@ fn over_tls() {
         .start();
     let files = MaterialFiles::new();
     let roots = files.write("roots.pem", &authority.pem());
-    let said = check(
+    let output = check(
         &origin,
         &[
             "--cacert",
@@ -186,12 +187,12 @@ fn over_tls() {
         "issuer           CN=plimsoll test authority",
         "valid until      4096-01-01T00:00:00Z, ",
     ] {
-        assert!(said.stdout.contains(part), "{part} in {said}");
+        assert!(output.stdout.contains(part), "{part} in {output}");
     }
-    let said = check(&origin, &[]).exits(1);
+    let output = check(&origin, &[]).exits(1);
     assert!(
-        said.stdout.contains(": certificate-untrusted during tls"),
-        "{said}"
+        output.stdout.contains(": certificate-untrusted during tls"),
+        "{output}"
     );
     let document = json(&origin, &["-k"], 0);
     assert_eq!(document["tls"]["certificate"]["subject"], "CN=127.0.0.1");
@@ -274,8 +275,8 @@ fn the_password_of_the_url_is_sent_and_not_shown() {
     let origin = Origin::hello();
     let url = format!("http://me:hunter2@{}/", origin.address());
     for flags in [&["check"][..], &["check", "--json"]] {
-        let said = plimsoll(&[flags, &[&url]].concat()).exits(0);
-        assert!(!said.to_string().contains("hunter2"), "{said}");
+        let output = plimsoll(&[flags, &[&url]].concat()).exits(0);
+        assert!(!output.to_string().contains("hunter2"), "{output}");
     }
     assert!(
         origin.heads()[0]
@@ -311,8 +312,8 @@ fn mistakes() {
     exit 2
     "
     );
-    let said = run(&mut command(&["check"])).exits(2);
-    assert!(said.stderr.contains("<URL>"), "{said}");
+    let output = run(&mut command(&["check"])).exits(2);
+    assert!(output.stderr.contains("<URL>"), "{output}");
 }
 
 #[test]
@@ -400,11 +401,12 @@ fn tls_settings_that_cannot_be() {
         &["--haproxy-clientip", "127.0.0.1"],
         &["--haproxy-protocol=v3"],
     ] {
-        let said = plimsoll(&[&["check"], flags, &["https://127.0.0.1:9/"]].concat()).exits(2);
+        let output = plimsoll(&[&["check"], flags, &["https://127.0.0.1:9/"]].concat()).exits(2);
         assert!(
-            said.to_string()
+            output
+                .to_string()
                 .contains(flags[0].split('=').next().unwrap()),
-            "{said}"
+            "{output}"
         );
     }
 }

@@ -12,10 +12,10 @@ fn nginx_counts_what_we_count_and_its_cost_is_known() {
     let pid = nginx.pid().to_string();
     let before = nginx.requests();
     let url = nginx.url("/");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "--json", "-n", "5000", "-c", "16", "--pid", &pid, &url,
     ]);
-    let summary = said.exits(0).json();
+    let summary = output.exits(0).json();
     assert_eq!(summary["counts"]["ok"], 5000);
     // The second request for the counters counts itself.
     assert_eq!(nginx.requests() - before - 1, 5000);
@@ -28,10 +28,10 @@ fn nginx_counts_what_we_count_and_its_cost_is_known() {
 fn a_command_is_started_and_stopped_with_all_its_children() {
     let nginx = Nginx::configure();
     let (command, url) = (nginx.command(), nginx.url("/"));
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "--json", "-z", "1s", "-c", "16", "--spawn", &command, &url,
     ]);
-    let summary = said.exits(0).json();
+    let summary = output.exits(0).json();
     assert_eq!(summary["target"]["name"], "spawned nginx");
     assert_eq!(summary["counts"]["ok"], nginx.logged_requests());
     assert_cost(&summary);
@@ -44,19 +44,19 @@ fn a_process_that_runs_is_left_running() {
     let origin = Origin::hello();
     let pid = std::process::id().to_string();
     let url = origin.url("/");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "--json", "-n", "20000", "-c", "4", "--pid", &pid, &url,
     ])
     .exits(0);
-    let summary = said.json();
+    let summary = output.json();
     assert_eq!(summary["target"]["name"], format!("pid {pid}"));
     assert_cost(&summary);
 }
 
 #[test]
 fn without_a_url_an_embedded_origin_is_started_and_stopped() {
-    let said = plimsoll(&["load", "--json", "-n", "20000"]).exits(0);
-    let summary = said.json();
+    let output = plimsoll(&["load", "--json", "-n", "20000"]).exits(0);
+    let summary = output.json();
     assert_eq!(summary["target"]["name"], "embedded origin");
     assert_eq!(summary["counts"]["ok"], 20_000);
     assert_cost(&summary);

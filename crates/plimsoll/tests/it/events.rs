@@ -83,30 +83,31 @@ fn events_of_a_foreign_server_are_counted() {
 
     let url = server.url("/short");
     let flags = ["load", "-v", "--sse", "-c", "1", "-n", "3", &url];
-    let said = plimsoll(&flags).exits(0);
+    let output = plimsoll(&flags).exits(0);
     for part in [
         "\nevents     ",
         "\nstreams    ",
         "3 opened; 3 ended by the server",
         "9,",
     ] {
-        assert!(said.stdout.contains(part), "{part}: {said}");
+        assert!(output.stdout.contains(part), "{part}: {output}");
     }
 }
 
 #[test]
-fn what_does_not_go_with_streams_is_told_at_once() {
+fn what_does_not_go_with_streams_is_reported_at_once() {
     let flags = "load --sse --expect status==200 --cookies --digest a:b";
-    let said = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
+    let output = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
     for flag in ["--expect", "--cookies", "--digest"] {
         assert!(
-            said.stderr
+            output
+                .stderr
                 .contains(&format!("{flag}: does not go with --sse")),
-            "{said}"
+            "{output}"
         );
     }
     assert!(
-        said.stderr.contains("the embedded origin has no streams"),
-        "{said}"
+        output.stderr.contains("the embedded origin has no streams"),
+        "{output}"
     );
 }

@@ -5,9 +5,9 @@ use crate::plimsoll::{files_in, plimsoll};
 #[test]
 fn every_shell_gets_a_script_with_commands_and_flags() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let said = plimsoll(&["completions", shell]).exits(0);
+        let output = plimsoll(&["completions", shell]).exits(0);
         for word in ["loadtest", "objective", "loadtest-origins"] {
-            let is_there = said.stdout.contains(word);
+            let is_there = output.stdout.contains(word);
             // Commands that plimsoll starts itself are not offered.
             assert_eq!(is_there, word != "loadtest-origins", "{shell} {word}");
         }
@@ -34,6 +34,6 @@ fn every_command_gets_a_manual_page() {
 
 #[test]
 fn the_page_of_the_program_is_printed() {
-    let said = plimsoll(&["man"]).exits(0);
-    assert!(said.stdout.contains(".TH plimsoll 1"), "{said}");
+    let output = plimsoll(&["man"]).exits(0);
+    assert!(output.stdout.contains(".TH plimsoll 1"), "{output}");
 }

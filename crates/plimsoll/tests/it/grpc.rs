@@ -1,4 +1,4 @@
-//! gRPC against tonic, which is not ours, and what is told of a method that cannot be called.
+//! gRPC against tonic, which is not ours, and the report of a method that cannot be called.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use plimsoll_testkit::{Authority, Http2Answer, Http2Origin, refused_address};
 use serde_json::{Value, json};
 
 use crate::plimsoll::plimsoll;
-use crate::tonic_server::{Tells, TonicServer};
+use crate::tonic_server::{Reflection, TonicServer};
 
 const SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/echo.binpb");
 
@@ -29,8 +29,8 @@ fn called(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Val
 }
 
 #[test]
-fn each_kind_of_method_is_called_by_what_the_server_tells_of_itself() {
-    let server = TonicServer::start(Tells::V1);
+fn each_kind_of_method_is_called_by_what_the_server_reports_of_itself() {
+    let server = TonicServer::start(Reflection::V1);
     for (method, json, answers) in [
         ("Say", r#"{"text": "hello", "took": "1.5s"}"#, 1),
         ("Repeat", r#"{"line": {"text": "a"}, "times": 7}"#, 7),
@@ -55,24 +55,24 @@ fn each_kind_of_method_is_called_by_what_the_server_tells_of_itself() {
 
 #[test]
 fn what_is_sent_is_what_the_json_says() {
-    let server = TonicServer::start(Tells::V1Alpha);
+    let server = TonicServer::start(Reflection::V1Alpha);
     let thirteen = format!("[{}]", [r#"{"text": "abc"}"#; 13].join(","));
-    for (json, status, said) in [
+    for (json, status, output) in [
         ("[]", "INVALID_ARGUMENT", "0 lines, 0 letters"),
         (thirteen.as_str(), "OUT_OF_RANGE", "13 lines, 39 letters"),
     ] {
         let summary = called(&server.url(), "Gather", json, &[], 1);
         assert_eq!(summary["grpc"]["statuses"], json!({ status: 200 }));
-        assert_eq!(summary["grpc"]["messages"], json!({ status: said }));
+        assert_eq!(summary["grpc"]["messages"], json!({ status: output }));
         assert_eq!(summary["counts"]["failed_status"], 200);
     }
 }
 
 #[test]
 fn statuses_are_shown_by_name() {
-    let server = TonicServer::start(Tells::Nothing);
+    let server = TonicServer::start(Reflection::Nothing);
     let json = r#"{"code": 14, "message": "{{why}}, come back\n"}"#;
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "-v",
         "-n",
@@ -91,7 +91,7 @@ fn statuses_are_shown_by_name() {
         "http_req_failed:rate<1%",
         &server.url(),
     ]);
-    let said = said.exits(1);
+    let output = output.exits(1);
     for expected in [
         "grpc UNAVAILABLE 14",
         "zu voll für dich, come back",
@@ -99,7 +99,7 @@ fn statuses_are_shown_by_name() {
         "UNAVAILABLE 100 %",
         "1 of 1 threshold not met",
     ] {
-        assert!(said.stdout.contains(expected), "{expected}: {said}");
+        assert!(output.stdout.contains(expected), "{expected}: {output}");
     }
 }
 
@@ -129,12 +129,12 @@ fn calls_go_over_tls() {
 }
 
 #[test]
-fn what_cannot_be_called_is_told_before_anything_is_sent() {
-    let server = TonicServer::start(Tells::Nothing);
+fn what_cannot_be_called_is_reported_before_anything_is_sent() {
+    let server = TonicServer::start(Reflection::Nothing);
     let url = server.url();
-    let nobody = format!("http://{}", refused_address());
+    let refused = format!("http://{}", refused_address());
     let gather = "plimsoll.test.Echo/Gather";
-    for (flags, exit, told) in [
+    for (flags, exit, reported) in [
         (
             vec!["--grpc", "Echo", &url],
             2,
@@ -182,15 +182,19 @@ fn what_cannot_be_called_is_told_before_anything_is_sent() {
         (
             vec!["--grpc", gather, &url],
             3,
-            "the server does not tell of itself",
+            "the server does not describe itself",
         ),
-        (vec!["--grpc", gather, &nobody], 3, "refused during connect"),
+        (
+            vec!["--grpc", gather, &refused],
+            3,
+            "refused during connect",
+        ),
         (vec!["--h2-window", "64KiB", &url], 2, "needs --http2"),
     ] {
         let mut arguments = vec!["load", "-n", "2", "-c", "1"];
         arguments.extend(&flags);
-        let said = plimsoll(&arguments).exits(exit);
-        assert!(said.stderr.contains(told), "{told}: {said}");
+        let output = plimsoll(&arguments).exits(exit);
+        assert!(output.stderr.contains(reported), "{reported}: {output}");
     }
     assert_eq!(server.calls(), 0);
 }
@@ -208,7 +212,7 @@ fn checked(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Va
 
 #[test]
 fn a_call_is_checked_with_its_answer() {
-    let server = TonicServer::start(Tells::V1);
+    let server = TonicServer::start(Reflection::V1);
     let url = server.url();
     let flags = [
         "--expect",
@@ -228,7 +232,7 @@ fn a_call_is_checked_with_its_answer() {
         document["grpc"],
         json!({ "status": "OK", "code": 0, "message": null, "messages": 1, "answer": answer })
     );
-    // Nothing was asked of the status, so it has to be OK.
+    // There is no condition on the status, so it has to be OK.
     assert_eq!(document["conditions"][2]["condition"], "grpc.status == OK");
     assert_eq!(document["verdict"], "met");
 
@@ -261,9 +265,9 @@ fn a_call_is_checked_with_its_answer() {
     assert_eq!(server.calls(), 4);
 
     let method = "plimsoll.test.Echo/Fail";
-    let said = plimsoll(&["check", "--grpc", method, "-d", wanted, &url]).exits(1);
+    let output = plimsoll(&["check", "--grpc", method, "-d", wanted, &url]).exits(1);
     for expected in ["NOT_FOUND 5", "no such line", "✗ unmet  grpc.status == OK"] {
-        assert!(said.stdout.contains(expected), "{expected}: {said}");
+        assert!(output.stdout.contains(expected), "{expected}: {output}");
     }
 }
 
@@ -324,9 +328,9 @@ fn what_is_no_answer_to_a_checked_call_fails_by_name() {
         assert_eq!(document["verdict"], "failed", "{shown}");
         assert_eq!(document["exchange"]["failure"]["kind"], kind, "{document}");
     }
-    // A gateway that has nobody to ask says so by HTTP.
+    // A gateway without a backend answers by HTTP.
     let origin = Http2Origin::builder()
-        .answer(move |_, _| answer(503, "text/plain", b"nobody".to_vec(), vec![]))
+        .answer(move |_, _| answer(503, "text/plain", b"no backend".to_vec(), vec![]))
         .start();
     let document = checked(&origin.url("/"), "Say", "{}", &["--proto-set", SET], 1);
     assert_eq!(document["grpc"]["status"], "UNAVAILABLE");
@@ -335,7 +339,7 @@ fn what_is_no_answer_to_a_checked_call_fails_by_name() {
 
 #[test]
 fn statuses_are_conditions_of_calls_only() {
-    let server = TonicServer::start(Tells::Nothing);
+    let server = TonicServer::start(Reflection::Nothing);
     let summary = called(
         &server.url(),
         "Fail",
@@ -358,12 +362,15 @@ fn statuses_are_conditions_of_calls_only() {
             "grpc.status == OK",
             "http://127.0.0.1:1/",
         ];
-        let said = plimsoll(&flags).exits(2);
-        assert!(said.stderr.contains("`grpc.status` needs --grpc"), "{said}");
+        let output = plimsoll(&flags).exits(2);
+        assert!(
+            output.stderr.contains("`grpc.status` needs --grpc"),
+            "{output}"
+        );
     }
-    let said = plimsoll(&["check", "--grpc", "a.B/C", "--digest", "a:b", &server.url()]).exits(2);
+    let output = plimsoll(&["check", "--grpc", "a.B/C", "--digest", "a:b", &server.url()]).exits(2);
     assert!(
-        said.stderr.contains("--digest: does not go with --grpc"),
-        "{said}"
+        output.stderr.contains("--digest: does not go with --grpc"),
+        "{output}"
     );
 }

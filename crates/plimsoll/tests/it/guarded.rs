@@ -104,39 +104,43 @@ fn addresses_have_short_forms() {
         (&["-p", "8081"], "127.0.0.1:8081"),
         (&["--port=8081"], "127.0.0.1:8081"),
     ] {
-        let said = config(arguments).exits(0);
+        let output = config(arguments).exits(0);
         let line = format!("address = \"{address}\"");
-        assert!(said.stdout.contains(&line), "{arguments:?}: {said}");
+        assert!(output.stdout.contains(&line), "{arguments:?}: {output}");
     }
-    let said = config(&["--listen", "example.org"]).exits(2);
-    assert!(said.stderr.contains("such as 127.0.0.1:8080"), "{said}");
-    let said = config(&["--spa"]).exits(0);
-    assert!(said.stdout.contains("fallback = \"index.html\""), "{said}");
+    let output = config(&["--listen", "example.org"]).exits(2);
+    assert!(output.stderr.contains("such as 127.0.0.1:8080"), "{output}");
+    let output = config(&["--spa"]).exits(0);
+    assert!(
+        output.stdout.contains("fallback = \"index.html\""),
+        "{output}"
+    );
 }
 
 #[test]
 fn messages_name_what_the_user_wrote() {
-    let said = plimsoll(&["serve", "/nonexistent/dir"]).exits(2);
-    assert!(said.stderr.contains("error: DIR: "), "{said}");
-    let said = plimsoll(&["serve", "--cache-control", "a\u{1}b"]).exits(2);
-    assert!(said.stderr.contains("--cache-control: "), "{said}");
-    assert!(!said.stderr.contains("route[1]"), "{said}");
-    let said = plimsoll(&["serve", "--refresh", "5"]).exits(2);
+    let output = plimsoll(&["serve", "/nonexistent/dir"]).exits(2);
+    assert!(output.stderr.contains("error: DIR: "), "{output}");
+    let output = plimsoll(&["serve", "--cache-control", "a\u{1}b"]).exits(2);
+    assert!(output.stderr.contains("--cache-control: "), "{output}");
+    assert!(!output.stderr.contains("route[1]"), "{output}");
+    let output = plimsoll(&["serve", "--refresh", "5"]).exits(2);
     assert!(
-        said.stderr.contains("--refresh: there is no list"),
-        "{said}"
+        output.stderr.contains("--refresh: there is no list"),
+        "{output}"
     );
     let files = MaterialFiles::new();
     let path = files.write(
         "bad.toml",
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nregex = \"(\"\nrespond = {}\n",
     );
-    let said = plimsoll(&["up", "--check", &path.to_string_lossy()]).exits(2);
-    assert_eq!(said.stderr.matches("error").count(), 1, "{said}");
+    let output = plimsoll(&["up", "--check", &path.to_string_lossy()]).exits(2);
+    assert_eq!(output.stderr.matches("error").count(), 1, "{output}");
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("bad.toml:4:9: route[1].regex: is not a regular expression: unclosed group"),
-        "{said}"
+        "{output}"
     );
 }
 
@@ -147,12 +151,12 @@ fn a_missing_fallback_is_reported() {
     let mut served = serve(&[&public, "--fallback", "nope.html"]);
     assert!(served.answers("/about", &["body == about"]));
     served.child.kill().unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut stderr = served.child.stderr.take().unwrap();
-    stderr.read_to_string(&mut said).unwrap();
+    stderr.read_to_string(&mut output).unwrap();
     assert!(
-        said.contains("warning: fallback: `nope.html` is not there"),
-        "{said}"
+        output.contains("warning: fallback: `nope.html` is not there"),
+        "{output}"
     );
 }
 
@@ -175,10 +179,10 @@ fn a_truncated_packed_site_says_so() {
     let file = fs::OpenOptions::new().write(true).open(&packed).unwrap();
     file.set_len(length - 10).unwrap();
     drop(file);
-    let said = crate::plimsoll::run(Command::new(&packed).args(["--listen", "127.0.0.1:0"]));
-    assert_eq!(said.code, Some(2), "{said}");
-    assert!(said.stderr.contains("its end is missing"), "{said}");
-    assert!(!said.stderr.contains("Usage"), "{said}");
+    let output = crate::plimsoll::run(Command::new(&packed).args(["--listen", "127.0.0.1:0"]));
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.stderr.contains("its end is missing"), "{output}");
+    assert!(!output.stderr.contains("Usage"), "{output}");
 }
 
 #[test]
@@ -229,11 +233,11 @@ fn few_descriptors_limit_connections_and_never_files() {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     served.child.kill().unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut stderr = served.child.stderr.take().unwrap();
-    stderr.read_to_string(&mut said).unwrap();
+    stderr.read_to_string(&mut output).unwrap();
     assert!(
-        said.contains("warning: the limit on open files leaves room for "),
-        "{said}"
+        output.contains("warning: the limit on open files leaves room for "),
+        "{output}"
     );
 }

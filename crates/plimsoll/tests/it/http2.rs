@@ -135,7 +135,7 @@ fn nghttpd_answers_get_head_and_post() {
 #[test]
 fn the_summary_names_protocol_and_streams() {
     let origin = Http2Origin::hello();
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "--http2",
         "-n",
@@ -146,15 +146,15 @@ fn the_summary_names_protocol_and_streams() {
         "8",
         &origin.url("/"),
     ]);
-    let said = said.exits(0);
+    let output = output.exits(0);
     let expected = "HTTP/2, 2 connections with 8 streams each";
-    assert!(said.stdout.contains(expected), "{said}");
+    assert!(output.stdout.contains(expected), "{output}");
     assert_eq!(origin.requests(), 500);
 }
 
 #[test]
 fn without_a_url_the_embedded_origin_speaks_it_too() {
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "--json",
         "--http2",
@@ -167,10 +167,10 @@ fn without_a_url_the_embedded_origin_speaks_it_too() {
         "--expect",
         "body == 'hello, load\n'",
     ]);
-    let summary = said.exits(0).json();
+    let summary = output.exits(0).json();
     assert_eq!(summary["counts"]["ok"], 3000, "{summary}");
     assert_eq!(summary["target"]["name"], "embedded origin");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "--json",
         "--http2",
@@ -185,13 +185,13 @@ fn without_a_url_the_embedded_origin_speaks_it_too() {
         "--expect",
         "size == 0B",
     ]);
-    assert_eq!(said.exits(0).json()["counts"]["ok"], 100);
+    assert_eq!(output.exits(0).json()["counts"]["ok"], 100);
     // More than the windows that a connection begins with.
     let mut body = tempfile::NamedTempFile::new().unwrap();
     body.write_all(&vec![b'b'; 300_000]).unwrap();
     let path = body.path().to_str().unwrap();
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "--json", "--http2", "-n", "20", "-c", "1", "-p", "4", "-D", path,
     ]);
-    assert_eq!(said.exits(0).json()["counts"]["ok"], 20);
+    assert_eq!(output.exits(0).json()["counts"]["ok"], 20);
 }

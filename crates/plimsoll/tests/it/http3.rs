@@ -106,9 +106,9 @@ fn the_summary_names_protocol_and_streams() {
     let flags = [
         "load", "--http3", "-k", "-n", "200", "-c", "2", "-p", "8", &url,
     ];
-    let said = plimsoll(&flags).exits(0);
+    let output = plimsoll(&flags).exits(0);
     let expected = "HTTP/3, 2 connections with 8 streams each";
-    assert!(said.stdout.contains(expected), "{said}");
+    assert!(output.stdout.contains(expected), "{output}");
     assert_eq!(origin.requests(), 200);
 }
 
@@ -176,9 +176,9 @@ fn a_client_that_is_not_ours_is_served() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     // Twenty requests side by side.
-    let said = client(&["-n", "20"], "/");
-    assert_eq!(said.matches("[:status: 200]").count(), 20, "{said}");
-    assert_eq!(said.matches("body 5 bytes").count(), 20, "{said}");
+    let output = client(&["-n", "20"], "/");
+    assert_eq!(output.matches("[:status: 200]").count(), 20, "{output}");
+    assert_eq!(output.matches("body 5 bytes").count(), 20, "{output}");
     // More than any window holds, under keys that change and from an address that does.
     let folder = files.path("received");
     fs::create_dir(&folder).unwrap();
@@ -192,7 +192,7 @@ fn a_client_that_is_not_ours_is_served() {
         "--key-update=5ms",
         "--change-local-addr=10ms",
     ];
-    let said = client(&arguments, "/echo");
+    let output = client(&arguments, "/echo");
     let received = fs::read_to_string(files.path("received").join("echo")).unwrap_or_default();
-    assert!(received == content, "{said}");
+    assert!(received == content, "{output}");
 }

@@ -50,19 +50,19 @@ fn a_line_is_printed_and_written() {
         "50",
         &url,
     ];
-    let said = run(&mut command(&arguments)).exits(0);
-    let document = said.json();
+    let output = run(&mut command(&arguments)).exits(0);
+    let document = output.json();
     assert_eq!(document["schema"], "plimsoll.line/1");
-    assert_eq!(document["ended"], "line", "{said}");
+    assert_eq!(document["ended"], "line", "{output}");
     let line = document["line_per_second"].as_f64().unwrap();
     assert!((300.0..600.0).contains(&line), "{line}");
     assert_eq!(
         files_in(out.as_ref()),
         ["line.html", "line.json", "line.txt"]
     );
-    // Each window told itself on the way.
-    assert!(said.stderr.contains("/s held: p99 "), "{said}");
-    assert!(said.stderr.contains("/s broke: p99 "), "{said}");
+    // Each window was reported on the way.
+    assert!(output.stderr.contains("/s held: p99 "), "{output}");
+    assert!(output.stderr.contains("/s broke: p99 "), "{output}");
     let again = plimsoll(&arguments).exits(2);
     assert!(again.stderr.contains("exists already"), "{again}");
 }
@@ -91,11 +91,11 @@ fn a_line_that_is_interrupted_prints_what_it_has() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let first = told.next().unwrap().unwrap();
+    let mut reported = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = reported.next().unwrap().unwrap();
     assert!(first.contains("50/s held"), "{first}");
     interrupt(child.id());
-    told.for_each(drop);
+    reported.for_each(drop);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -105,7 +105,7 @@ fn a_line_that_is_interrupted_prints_what_it_has() {
 }
 
 #[test]
-fn what_a_line_cannot_be_searched_with_is_told_at_once() {
+fn what_a_line_cannot_be_searched_with_is_reported_at_once() {
     assert_snapshot!(
         plimsoll(&[
             "line", "--objective", "p99", "--objective", "server_rss:max<1MB", "--first", "10",
@@ -151,8 +151,8 @@ fn results_of_several_generators_become_one() {
     let other = path("other");
     let post = origin.url("/other");
     plimsoll(&["load", "-n", "10", "-c", "2", "--out", &other, &post]).exits(0);
-    let said = plimsoll(&["report", "--merge", &one, &other]).exits(2);
-    assert!(said.stderr.contains("the URLs of"), "{said}");
+    let output = plimsoll(&["report", "--merge", &one, &other]).exits(2);
+    assert!(output.stderr.contains("the URLs of"), "{output}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn drivers_are_checked_before_anything_runs() {
 }
 
 #[test]
-fn a_trend_tells_the_step_that_changed_a_figure() {
+fn a_trend_reports_the_step_that_changed_a_figure() {
     let origin = Origin::hello();
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results");
@@ -217,17 +217,17 @@ fn a_trend_tells_the_step_that_changed_a_figure() {
         .stdout;
     assert!(page.contains("Trend over 12 results"), "{page}");
     let one = format!("{results}/00");
-    let said = plimsoll(&["report", "--trend", &one]).exits(2);
-    assert!(said.stderr.contains("1 results are too few"), "{said}");
+    let output = plimsoll(&["report", "--trend", &one]).exits(2);
+    assert!(output.stderr.contains("1 results are too few"), "{output}");
     let elsewhere = format!("{results}/99");
     let other = origin.url("/other");
     plimsoll(&["load", "-n", "10", "-c", "1", "--out", &elsewhere, &other]).exits(0);
-    let said = plimsoll(&["report", "--trend", results]).exits(2);
-    assert!(said.stderr.contains("the URLs of"), "{said}");
+    let output = plimsoll(&["report", "--trend", results]).exits(2);
+    assert!(output.stderr.contains("the URLs of"), "{output}");
     std::fs::remove_dir_all(&elsewhere).unwrap();
-    let said = plimsoll(&["report", "--trend", "--format", "junit", results]).exits(2);
+    let output = plimsoll(&["report", "--trend", "--format", "junit", results]).exits(2);
     assert!(
-        said.stderr.contains("a trend is text, html or json"),
-        "{said}"
+        output.stderr.contains("a trend is text, html or json"),
+        "{output}"
     );
 }

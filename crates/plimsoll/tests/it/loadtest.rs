@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use plimsoll_testkit::eventually;
 use serde_json::Value;
 
-use crate::plimsoll::{Said, command, plimsoll, run};
+use crate::plimsoll::{CommandOutput, command, plimsoll, run};
 
 const SCHEMA: &str = include_str!("../../../../schemas/loadtest.v1.json");
 
-/// The environment of whoever runs the tests says nothing.
+/// The environment of the test run sets nothing.
 fn without_variables(mut command: Command) -> Command {
     for name in [
         "CONCURRENCY",
@@ -27,15 +27,15 @@ fn without_variables(mut command: Command) -> Command {
 
 const SMALL: [&str; 6] = ["-c", "200", "-z", "2s", "--ramp-up", "200ms"];
 
-fn loadtest(flags: &[&str]) -> Said {
+fn loadtest(flags: &[&str]) -> CommandOutput {
     run(&mut without_variables(command(
         &[&["loadtest"], flags].concat(),
     )))
 }
 
 /// The document, valid and with counts that add up.
-fn document(said: Said, least: u64) -> Value {
-    let document = said.exits(0).json();
+fn document(output: CommandOutput, least: u64) -> Value {
+    let document = output.exits(0).json();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<_> = validator
@@ -125,8 +125,8 @@ fn the_program_loadtest_takes_the_variables_of_the_harness() {
 
 #[test]
 fn a_person_reads_a_line_each_second_and_a_summary() {
-    let said = loadtest(&[&SMALL[..], &["--http2"]].concat()).exits(0);
-    assert!(said.stderr.contains(" req/s "), "{said}");
+    let output = loadtest(&[&SMALL[..], &["--http2"]].concat()).exits(0);
+    assert!(output.stderr.contains(" req/s "), "{output}");
     for part in [
         "200 workers over HTTP/2",
         "total",
@@ -139,7 +139,7 @@ fn a_person_reads_a_line_each_second_and_a_summary() {
         "processes",
         "rss",
     ] {
-        assert!(said.stdout.contains(part), "{part}: {said}");
+        assert!(output.stdout.contains(part), "{part}: {output}");
     }
 }
 
@@ -171,21 +171,21 @@ fn timeouts_are_counted_by_name_and_decide_the_exit_code() {
 
 #[test]
 fn it_runs_in_a_network_of_its_own_or_says_why_not() {
-    let said = loadtest(&["--netns", "--json", "-c", "20", "-z", "1s"]);
-    if said.code == Some(3) {
+    let output = loadtest(&["--netns", "--json", "-c", "20", "-z", "1s"]);
+    if output.code == Some(3) {
         assert!(
-            said.stderr.contains("--netns: this process may not"),
-            "{said}"
+            output.stderr.contains("--netns: this process may not"),
+            "{output}"
         );
     } else {
-        let document = document(said, 20);
+        let document = document(output, 20);
         assert_eq!(document["shape"]["own_network"], true);
     }
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
-    let said = plimsoll(&[
+fn mistakes_are_reported_all_at_once() {
+    let output = plimsoll(&[
         "loadtest",
         "-z",
         "1s",
@@ -194,9 +194,9 @@ fn mistakes_are_told_all_at_once() {
         "--mock-ports",
         "5000",
     ]);
-    let said = said.exits(2);
+    let output = output.exits(2);
     for flag in ["--ramp-up", "--mock-ports"] {
-        assert!(said.stderr.contains(flag), "{said}");
+        assert!(output.stderr.contains(flag), "{output}");
     }
 }
 
@@ -245,7 +245,7 @@ fn ends_by(name: &str, code: Option<i32>) {
     }
 }
 
-/// A run that has told its first line, and the two processes it started.
+/// A run that has printed its first line, and the two processes it started.
 fn started(flags: &[&str]) -> (Child, Vec<u32>) {
     let flags = [&["loadtest", "--json"], flags].concat();
     let mut child = without_variables(command(&flags))

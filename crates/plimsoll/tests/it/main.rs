@@ -6,6 +6,10 @@ mod plimsoll;
 
 mod served;
 
+mod docs;
+
+mod redirects;
+
 mod nginx;
 
 mod mistakes;
@@ -21,10 +25,16 @@ mod mock_record;
 
 mod mock_websocket;
 
+#[cfg(feature = "monitor")]
+mod monitor;
+
 mod lab;
 
 #[cfg(target_os = "linux")]
 mod matrix;
+
+#[cfg(feature = "k6")]
+mod k6;
 
 mod live;
 
@@ -35,6 +45,8 @@ mod numbers;
 mod profile;
 
 mod profile_store;
+
+mod takeover;
 
 mod up;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_testkit::Origin;
 
-use crate::plimsoll::{Said, plimsoll};
+use crate::plimsoll::{CommandOutput, plimsoll};
 
 /// Stands in every secret of these tests.
 const SECRET: &str = "hunter2";
@@ -16,7 +16,7 @@ fn results_of_load_hold_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let url = origin.url("/?api_key=hunter2&page=7");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "-n",
         "20",
@@ -32,8 +32,8 @@ fn results_of_load_hold_no_secret() {
         &url.replace("http://", "http://hunter2@"),
     ])
     .exits(0);
-    hides_secrets(&said, &out);
-    assert!(said.stdout.contains("page=7"), "{said}");
+    hides_secrets(&output, &out);
+    assert!(output.stdout.contains("page=7"), "{output}");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn results_of_compare_hold_no_secret() {
         "{} load --json -n 10 -c 1 -a me:hunter2 -H 'X-Token: hunter2' {url}?token=hunter2",
         env!("CARGO_BIN_EXE_plimsoll")
     );
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "compare",
         &load,
         &load,
@@ -59,13 +59,13 @@ fn results_of_compare_hold_no_secret() {
         out.to_str().unwrap(),
     ])
     .exits(0);
-    hides_secrets(&said, &out);
+    hides_secrets(&output, &out);
 }
 
 #[track_caller]
-fn hides_secrets(said: &Said, folder: &Path) {
-    assert!(!said.stdout.contains(SECRET), "{said}");
-    assert!(!said.stderr.contains(SECRET), "{said}");
+fn hides_secrets(output: &CommandOutput, folder: &Path) {
+    assert!(!output.stdout.contains(SECRET), "{output}");
+    assert!(!output.stderr.contains(SECRET), "{output}");
     let mut files = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -6,9 +6,9 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::plimsoll::{Said, command, files_in, plimsoll, run};
+use crate::plimsoll::{CommandOutput, command, files_in, plimsoll, run};
 
-/// Two targets that are the same, so that no figure tells them apart by more than chance.
+/// Two targets that are the same, so that no figure distinguishes them by more than chance.
 const PLAN: &str = r#"
 name = "twins"
 repeats = 2
@@ -56,7 +56,7 @@ impl Lab {
         self.folder.path().join("out")
     }
 
-    fn run(&self, more: &[&str]) -> Said {
+    fn run(&self, more: &[&str]) -> CommandOutput {
         let out = self.out();
         let mut arguments = vec!["lab", "plan.toml", "--out", out.to_str().unwrap()];
         arguments.extend(more);
@@ -81,19 +81,19 @@ fn valid(document: &Value) {
 #[test]
 fn every_cell_is_measured_and_a_run_is_gone_on_with() {
     let lab = Lab::new(PLAN);
-    let said = lab.run(&["--json"]).exits(0);
-    let document = said.json();
+    let output = lab.run(&["--json"]).exits(0);
+    let document = output.json();
     valid(&document);
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
     for cell in cells {
-        assert_eq!(cell["state"], "measured", "{said}");
+        assert_eq!(cell["state"], "measured", "{output}");
         assert_eq!(cell["trials"].as_array().unwrap().len(), 2);
         let medians = &cell["medians"];
         assert!(medians["rps"].as_f64().unwrap() > 0.0, "{cell}");
         assert!(medians["peak_rss_bytes"].as_f64().unwrap() > 1e6, "{cell}");
         assert!(medians["p99_us"].as_f64().unwrap() > 0.0, "{cell}");
-        // The upstream is observed although nobody asks it for anything.
+        // The upstream is observed although it gets no requests.
         let upstreams = cell["trials"][0]["outcome"]["upstreams"]
             .as_array()
             .unwrap();
@@ -125,8 +125,8 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
     assert_eq!(trials[0], "one~closed~unlimited~1");
     let trial = lab.out().join("trials").join(&trials[0]);
     assert_eq!(files_in(&trial), ["load.json", "trial.json"]);
-    // Each told itself.
-    assert_eq!(said.stderr.matches("/s").count(), 8, "{said}");
+    // Each was reported.
+    assert_eq!(output.stderr.matches("/s").count(), 8, "{output}");
 
     // Only what is missing is made again.
     fs::remove_file(trial.join("trial.json")).unwrap();
@@ -149,11 +149,11 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
 }
 
 #[test]
-fn mistakes_in_a_plan_are_told_at_once() {
+fn mistakes_in_a_plan_are_reported_at_once() {
     let lab =
         Lab::new("repeat = 3\n[[target]]\nname = \"a\"\nurl = \"b\"\n[[load]]\nname = \"c\"\n");
-    let said = lab.run(&["--check"]);
-    assert_snapshot!(said, @r#"
+    let output = lab.run(&["--check"]);
+    assert_snapshot!(output, @r#"
     error: plan.toml:1:1: repeat: unknown key
       hint: did you mean `repeats`?
     error: plan.toml:2:1: target[1]: `command` is missing
@@ -174,16 +174,16 @@ fn mistakes_in_a_plan_are_told_at_once() {
 }
 
 #[test]
-fn a_target_that_cannot_serve_is_told_and_the_others_are_measured() {
+fn a_target_that_cannot_serve_is_reported_and_the_others_are_measured() {
     let plan = PLAN.replacen(
         "{plimsoll} origin --port {port}",
         "sh -c 'echo no licence >&2; exit 7'",
         1,
     );
     let lab = Lab::new(&plan);
-    let said = lab.run(&["--repeats", "1"]).exits(3);
-    assert!(said.stderr.contains("no licence"), "{said}");
-    assert!(said.stdout.contains("failed: the server"), "{said}");
+    let output = lab.run(&["--repeats", "1"]).exits(3);
+    assert!(output.stderr.contains("no licence"), "{output}");
+    assert!(output.stdout.contains("failed: the server"), "{output}");
     let document: Value =
         serde_json::from_slice(&fs::read(lab.out().join("lab.json")).unwrap()).unwrap();
     valid(&document);
@@ -205,7 +205,7 @@ fn what_the_machine_cannot_hold_is_not_run() {
     for cell in document["cells"].as_array().unwrap() {
         assert_eq!(cell["state"], "not-run");
         let because = cell["not_run_because"].as_str().unwrap();
-        assert!(because.starts_with("100000 cores asked for"), "{because}");
+        assert!(because.starts_with("100000 cores wanted"), "{because}");
     }
 }
 
@@ -220,7 +220,7 @@ fn an_end_for_lack_of_memory_is_a_result() {
     );
     let plan = format!("{plan}\n[[size]]\nname = \"small\"\ncpus = 1\nmemory = \"64MiB\"\n");
     let lab = Lab::new(&plan);
-    let said = lab
+    let output = lab
         .run(&[
             "--json",
             "--repeats",
@@ -231,7 +231,7 @@ fn an_end_for_lack_of_memory_is_a_result() {
             "/",
         ])
         .exits(0);
-    let document = said.json();
+    let document = output.json();
     valid(&document);
     for cell in document["cells"].as_array().unwrap() {
         if cell["state"] == "not-run" {
@@ -241,10 +241,10 @@ fn an_end_for_lack_of_memory_is_a_result() {
             continue;
         }
         if cell["target"] == "one" {
-            assert_eq!(cell["state"], "killed", "{said}");
+            assert_eq!(cell["state"], "killed", "{output}");
             assert_eq!(cell["trials"][0]["outcome"]["who"], "target");
         } else {
-            assert_eq!(cell["state"], "measured", "{said}");
+            assert_eq!(cell["state"], "measured", "{output}");
             let target = &cell["trials"][0]["outcome"]["target"];
             assert_eq!(target["allowed_cores"], 1.0);
         }

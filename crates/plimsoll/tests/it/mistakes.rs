@@ -1,4 +1,4 @@
-//! What people get wrong, and what they are told.
+//! What people get wrong, and the messages they get.
 
 use insta::assert_snapshot;
 use plimsoll_testkit::{Origin, Script, Step, refused_address};
@@ -28,12 +28,12 @@ fn targets_that_are_not_there() {
     exit 3
     ");
     let refused = format!("http://{}/", refused_address());
-    let said = plimsoll(&["load", &refused]).exits(3);
+    let output = plimsoll(&["load", &refused]).exits(3);
     let expected = format!(
         "error: cannot reach {}: refused during connect: ",
         refused.trim_end_matches('/')
     );
-    assert!(said.stderr.starts_with(&expected), "{said}");
+    assert!(output.stderr.starts_with(&expected), "{output}");
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn a_plain_server_behind_https() {
         .then(Step::Write(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()));
     let origin = Origin::scripted(script);
     let url = format!("https://{}/", origin.address());
-    let said = plimsoll(&["load", &url]).exits(3);
-    assert!(said.stderr.contains("the answer is not TLS"), "{said}");
+    let output = plimsoll(&["load", &url]).exits(3);
+    assert!(output.stderr.contains("the answer is not TLS"), "{output}");
 }
 
 #[test]
@@ -94,11 +94,14 @@ fn what_http2_does_not_go_with() {
     error: request: --http2 on an http:// URL does not go through an HTTP proxy; use a SOCKS proxy, or none with `-x ''`
     exit 2
     ");
-    let said = plimsoll(&["load", "-p", "4", "http://127.0.0.1/"]).exits(2);
-    assert!(said.stderr.contains("--http2"), "{said}");
+    let output = plimsoll(&["load", "-p", "4", "http://127.0.0.1/"]).exits(2);
+    assert!(output.stderr.contains("--http2"), "{output}");
     let origin = Origin::hello();
-    let said = plimsoll(&["load", "--http2", &origin.url("/")]).exits(3);
-    assert!(said.stderr.contains("speaks HTTP/1, not HTTP/2"), "{said}");
+    let output = plimsoll(&["load", "--http2", &origin.url("/")]).exits(3);
+    assert!(
+        output.stderr.contains("speaks HTTP/1, not HTTP/2"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -208,8 +211,8 @@ fn too_few_descriptors() {
         env!("CARGO_BIN_EXE_plimsoll"),
         origin.url("/")
     );
-    let said = run(std::process::Command::new("sh").args(["-c", &script]));
-    assert_snapshot!(said, @"
+    let output = run(std::process::Command::new("sh").args(["-c", &script]));
+    assert_snapshot!(output, @"
     error: -c: needs 564 open files, but the limit is 100 (hard limit 100): raise it with `ulimit -n 564`, as root beyond the hard limit
     exit 3
     ");
@@ -219,7 +222,7 @@ fn too_few_descriptors() {
 #[test]
 fn results_that_cannot_be_written() {
     let origin = Origin::hello();
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "-n",
         "1",
@@ -227,11 +230,11 @@ fn results_that_cannot_be_written() {
         "/proc/results",
         &origin.url("/"),
     ]);
-    assert_snapshot!(said, @"
+    assert_snapshot!(output, @"
     error: --out: cannot write to /proc/results: No such file or directory (os error 2)
     exit 3
     ");
-    assert_eq!(origin.requests(), 0, "told before the run");
+    assert_eq!(origin.requests(), 0, "reported before the run");
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     let arguments = [
@@ -252,8 +255,9 @@ fn results_that_cannot_be_written() {
 #[test]
 fn proxies_of_the_environment() {
     let origin = Origin::hello();
-    let said = run(command(&["load", "-n", "1", &origin.url("/")]).env("http_proxy", "gopher://p"));
-    assert_snapshot!(said, @"
+    let output =
+        run(command(&["load", "-n", "1", &origin.url("/")]).env("http_proxy", "gopher://p"));
+    assert_snapshot!(output, @"
     error: environment: environment variable `http_proxy`: unknown proxy scheme `gopher`; plimsoll speaks http://, https://, socks4://, socks4a://, socks5:// and socks5h://
     exit 2
     ");

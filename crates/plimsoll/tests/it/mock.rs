@@ -32,10 +32,10 @@ fn the_shop_is_served_as_its_readme_says() {
     let served = mock(&[&rules, "--tls"]);
     assert!(served.url.starts_with("https://"), "{}", served.url);
     assert!(served.answers("/orders", &["status == 200"]));
-    let said = plimsoll(&["mock", &rules, "--print-config"]).exits(0);
+    let output = plimsoll(&["mock", &rules, "--print-config"]).exits(0);
     assert!(
-        said.stdout.contains("address = \"127.0.0.1:8080\""),
-        "{said}"
+        output.stdout.contains("address = \"127.0.0.1:8080\""),
+        "{output}"
     );
 }
 
@@ -45,37 +45,40 @@ fn the_starter_is_written_once_and_has_no_mistakes() {
     let folder = files.path(".");
     let folder = folder.to_string_lossy();
     plimsoll(&["mock", "--init", &folder]).exits(0);
-    let said = plimsoll(&["mock", "--init", &folder]).exits(3);
-    assert!(said.stderr.contains("nothing was written"), "{said}");
+    let output = plimsoll(&["mock", "--init", &folder]).exits(3);
+    assert!(output.stderr.contains("nothing was written"), "{output}");
     let file = files.path("apimock.toml");
     let file = file.to_string_lossy();
-    let said = plimsoll(&["mock", "validate", &file]).exits(0);
+    let output = plimsoll(&["mock", "validate", &file]).exits(0);
     assert!(
-        said.stdout.contains("no mistakes; 4 rules in 1 sets"),
-        "{said}"
+        output.stdout.contains("no mistakes; 4 rules in 1 sets"),
+        "{output}"
     );
-    let said = plimsoll(&["mock", &file, "--print-config"]).exits(0);
+    let output = plimsoll(&["mock", &file, "--print-config"]).exits(0);
     assert!(
-        said.stdout.contains("address = \"127.0.0.1:3001\""),
-        "{said}"
+        output.stdout.contains("address = \"127.0.0.1:3001\""),
+        "{output}"
     );
 }
 
 #[test]
-fn mistakes_are_told_with_their_places_and_codes() {
+fn mistakes_are_reported_with_their_places_and_codes() {
     let files = MaterialFiles::new();
     let path = files.write(
         "rules.toml",
         "[[rules]]\nwhen.request.url_paht = \"/\"\nrespond.status = 20\n",
     );
     let path = path.to_string_lossy();
-    let said = plimsoll(&["mock", "validate", &path]).exits(1);
+    let output = plimsoll(&["mock", "validate", &path]).exits(1);
     for expected in [
         "rules.toml:2:14: rules[1].when.request.url_paht: unknown key",
         "hint: did you mean `url_path`?",
         "rules.toml:3:18: rules[1].respond.status: must be a whole number",
     ] {
-        assert!(said.stderr.contains(expected), "no `{expected}` in {said}");
+        assert!(
+            output.stderr.contains(expected),
+            "no `{expected}` in {output}"
+        );
     }
     plimsoll(&["mock", &path]).exits(2);
     plimsoll(&["mock", "validate", "/nonexistent.toml"]).exits(2);
@@ -94,13 +97,14 @@ fn a_match_is_explained_rule_by_rule() {
         "-d",
         "{\"amount\": 20}",
     ];
-    let said = plimsoll(&ask).exits(0);
+    let output = plimsoll(&ask).exits(0);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("yes rules[1]: 401, 35 bytes of application/json"),
-        "{said}"
+        "{output}"
     );
-    assert!(said.stdout.contains("answered by rules[1]"), "{said}");
+    assert!(output.stdout.contains("answered by rules[1]"), "{output}");
     let with_key = [&ask[..], &["-H", "x-api-key: k", "--json"]].concat();
     let explained = plimsoll(&with_key).exits(0).json();
     let schema = include_str!("../../../../schemas/mock-match.v1.json");
@@ -115,10 +119,13 @@ fn a_match_is_explained_rule_by_rule() {
         explained["sets"][0]["rules"][0]["unmet"][0]["found"],
         "\"k\""
     );
-    let said = plimsoll(&["mock", "match-test", "/nothing", &rules]).exits(1);
-    assert!(said.stdout.contains("answered by nothing: 404"), "{said}");
-    let said = plimsoll(&["mock", "match-test", "/products", &rules]).exits(0);
-    assert!(said.stdout.contains("products.csv"), "{said}");
+    let output = plimsoll(&["mock", "match-test", "/nothing", &rules]).exits(1);
+    assert!(
+        output.stdout.contains("answered by nothing: 404"),
+        "{output}"
+    );
+    let output = plimsoll(&["mock", "match-test", "/products", &rules]).exits(0);
+    assert!(output.stdout.contains("products.csv"), "{output}");
 }
 
 #[test]
@@ -134,32 +141,38 @@ respond.fault = "half_body"
 "#;
     let path = files.write("rules.toml", rules);
     let path = path.to_string_lossy();
-    let said = plimsoll(&["mock", "get", "/a?who=ann", &path]).exits(0);
-    assert!(said.stdout.starts_with("201 Created\n"), "{said}");
-    assert!(said.stdout.contains("\nx-a: 1\n"), "{said}");
-    assert!(said.stdout.ends_with("\n\nfor ann\n"), "{said}");
-    let said = plimsoll(&["mock", "get", "/c", &path, "--why"]).exits(1);
-    assert!(said.stdout.contains("answered by nothing: 404"), "{said}");
-    assert!(said.stdout.contains("\n404 Not Found\n"), "{said}");
+    let output = plimsoll(&["mock", "get", "/a?who=ann", &path]).exits(0);
+    assert!(output.stdout.starts_with("201 Created\n"), "{output}");
+    assert!(output.stdout.contains("\nx-a: 1\n"), "{output}");
+    assert!(output.stdout.ends_with("\n\nfor ann\n"), "{output}");
+    let output = plimsoll(&["mock", "get", "/c", &path, "--why"]).exits(1);
+    assert!(
+        output.stdout.contains("answered by nothing: 404"),
+        "{output}"
+    );
+    assert!(output.stdout.contains("\n404 Not Found\n"), "{output}");
     let ask = [
         "mock", "get", "/b", &path, "-H", "x-key: k", "-d", "content",
     ];
-    let said = plimsoll(&ask).exits(1);
-    assert!(said.stderr.contains("the answer is not whole"), "{said}");
+    let output = plimsoll(&ask).exits(1);
+    assert!(
+        output.stderr.contains("the answer is not whole"),
+        "{output}"
+    );
     plimsoll(&["mock", "get", "/a b", &path]).exits(2);
 }
 
 #[test]
-fn bad_changes_are_told_and_change_nothing() {
+fn bad_changes_are_reported_and_change_nothing() {
     let files = MaterialFiles::new();
     let rule = "[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = \"one\"\n";
     let path = files.write("rules.toml", rule);
     let mut served = mock(&[&path.to_string_lossy()]);
     assert!(served.answers("/", &["body == one"]));
-    let mut said = BufReader::new(served.child.stderr.take().unwrap()).lines();
+    let mut output = BufReader::new(served.child.stderr.take().unwrap()).lines();
     fs::write(&path, "[[rules]]\nnonsense = 1\n").unwrap();
-    let told = said.find(|line| line.as_ref().unwrap().contains("its old rules answer"));
-    assert!(told.is_some());
+    let reported = output.find(|line| line.as_ref().unwrap().contains("its old rules answer"));
+    assert!(reported.is_some());
     assert!(served.answers("/", &["body == one"]));
     fs::write(&path, rule.replace("one", "two")).unwrap();
     eventually(|| served.answers("/", &["body == two"]));
@@ -187,7 +200,7 @@ fn every_version_of_http_is_spoken() {
 }
 
 #[test]
-fn the_admin_port_tells_what_was_asked() {
+fn the_admin_port_reports_what_was_requested() {
     let folder = shop();
     let folder = folder.to_string_lossy();
     let arguments = [
@@ -201,8 +214,8 @@ fn the_admin_port_tells_what_was_asked() {
     let (served, [admin]) = Served::with_more(&mut command(&arguments));
     assert!(served.answers("/products", &["status == 200"]));
     let requests = format!("{admin}mock/requests");
-    let asked = ["--expect", "body contains \"products.csv\""];
-    plimsoll(&[&["check", &requests], &asked[..]].concat()).exits(0);
+    let expected = ["--expect", "body contains \"products.csv\""];
+    plimsoll(&[&["check", &requests], &expected[..]].concat()).exits(0);
     let none = [&arguments[..], &["--journal", "0"]].concat();
     let (_served, [admin]) = Served::with_more(&mut command(&none));
     let requests = format!("{admin}mock/requests");
@@ -227,14 +240,17 @@ fn mappings_of_wiremock_answer_and_become_rules() {
     let files = MaterialFiles::new();
     let out = files.path("rules.toml");
     let out = out.to_string_lossy();
-    let said = plimsoll(&["mock", "import", &folder, "-o", &out]).exits(0);
-    assert!(said.stdout.contains("wrote 8 rules of WireMock"), "{said}");
+    let output = plimsoll(&["mock", "import", &folder, "-o", &out]).exits(0);
+    assert!(
+        output.stdout.contains("wrote 8 rules of WireMock"),
+        "{output}"
+    );
     let note = "mappings[6].request.customMatcher: this condition is not known here";
-    assert!(said.stderr.contains(note), "{said}");
-    let said = plimsoll(&["mock", "validate", &out]).exits(0);
-    assert!(said.stdout.contains("no mistakes; 8 rules"), "{said}");
-    let said = plimsoll(&["mock", "match-test", "/products", &out]).exits(0);
-    assert!(said.stdout.contains("all products"), "{said}");
+    assert!(output.stderr.contains(note), "{output}");
+    let output = plimsoll(&["mock", "validate", &out]).exits(0);
+    assert!(output.stdout.contains("no mistakes; 8 rules"), "{output}");
+    let output = plimsoll(&["mock", "match-test", "/products", &out]).exits(0);
+    assert!(output.stdout.contains("all products"), "{output}");
     plimsoll(&["mock", "import", &folder, "-o", &out]).exits(3);
     plimsoll(&["mock", "import", "/nonexistent"]).exits(2);
     let printed = plimsoll(&["mock", "import", &folder]).exits(0);
@@ -257,13 +273,13 @@ fn a_document_answers_and_becomes_a_table() {
     let files = MaterialFiles::new();
     let out = files.path("rules.toml");
     let out = out.to_string_lossy();
-    let said = plimsoll(&["mock", "import", &document, "-o", &out]).exits(0);
+    let output = plimsoll(&["mock", "import", &document, "-o", &out]).exits(0);
     assert!(
-        said.stdout.contains("wrote 15 operations of OpenAPI"),
-        "{said}"
+        output.stdout.contains("wrote 15 operations of OpenAPI"),
+        "{output}"
     );
-    let said = plimsoll(&["mock", "match-test", "/pets/1", &out, "--json"]).exits(0);
-    assert!(said.stdout.contains("\"openapi\""), "{said}");
+    let output = plimsoll(&["mock", "match-test", "/pets/1", &out, "--json"]).exits(0);
+    assert!(output.stdout.contains("\"openapi\""), "{output}");
 }
 
 #[test]
@@ -278,7 +294,7 @@ fn a_rule_is_set_from_the_command_line() {
     let root = set.with_file_name("apimock.toml");
     let root = root.to_string_lossy();
     let run = |arguments: &[&str]| plimsoll(&[&["mock", "set", "rule", &root], arguments].concat());
-    let said = run(&[
+    let output = run(&[
         "--rule",
         "a",
         "--json",
@@ -289,7 +305,7 @@ fn a_rule_is_set_from_the_command_line() {
     ])
     .exits(0);
     assert_eq!(
-        said.stdout,
+        output.stdout,
         format!(
             "{}: rules[1] would change\n- respond.text = \"old\"\n+ respond.status = 201\n+ respond.json = '{{\"b\":1}}'\n",
             set.display()
@@ -302,10 +318,10 @@ fn a_rule_is_set_from_the_command_line() {
     run(&["--path", "/b", "--delay", "1ms", "--status", "204"]).exits(0);
     let added = "\n[[rules]]\nwhen.request.url_path = \"/b\"\nrespond.status = 204\nrespond.delay = \"1ms\"\n";
     assert_eq!(fs::read_to_string(&set).unwrap(), changed.clone() + added);
-    // What would be a mistake is told with its place, and not written.
-    let said = run(&["--rule", "a", "--status", "99"]).exits(1);
-    assert!(said.stderr.contains("respond.status"), "{said}");
-    assert!(said.stderr.contains("rules.toml:"), "{said}");
+    // A mistake is reported with its place, and not written.
+    let output = run(&["--rule", "a", "--status", "99"]).exits(1);
+    assert!(output.stderr.contains("respond.status"), "{output}");
+    assert!(output.stderr.contains("rules.toml:"), "{output}");
     run(&["--rule", "c", "--status", "200"]).exits(2);
     run(&["--rule", "a"]).exits(2);
     run(&["--rule", "a", "--rule-set", "2", "--status", "200"]).exits(2);

@@ -65,10 +65,10 @@ fn what_a_server_answered_is_answered_without_it() {
         assert!(replayed.answers(path, conditions), "{path}");
     }
     // Nothing is recorded over a recording.
-    let said = plimsoll(&["mock", "--record", &replayed.url, "-o", &folder]).exits(2);
+    let output = plimsoll(&["mock", "--record", &replayed.url, "-o", &folder]).exits(2);
     assert!(
-        said.stderr.contains("nothing is recorded over it"),
-        "{said}"
+        output.stderr.contains("nothing is recorded over it"),
+        "{output}"
     );
     plimsoll(&["mock", "--record", "http://127.0.0.1:1"]).exits(2);
 }
@@ -101,7 +101,7 @@ fn the_certificate_of_the_real_server_is_checked_unless_it_must_not_be() {
         let arguments = [&["--record", real.url.as_str(), "-o", &folder], flags].concat();
         let recorded = mock(&arguments);
         assert!(recorded.answers("/users", &[condition]), "{name}");
-        // What could not be asked is not kept.
+        // What could not be fetched is not kept.
         if condition == "status == 200" {
             let rules = out.join("rules.toml");
             eventually(|| fs::read_to_string(&rules).is_ok_and(|text| text.contains("/users")));

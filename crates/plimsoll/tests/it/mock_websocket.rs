@@ -33,11 +33,11 @@ when.request.url_path = "/"
 [rules.respond]
 headers = { content-type = "text/html; charset=utf-8" }
 text = '''
-<p id="said"></p>
+<p id="log"></p>
 <script>
   const socket = new WebSocket(location.href.replace("http", "ws") + "chat", "chat");
-  const said = document.getElementById("said");
-  const note = (text) => { said.textContent += text + ";"; };
+  const log = document.getElementById("log");
+  const note = (text) => { log.textContent += text + ";"; };
   socket.onopen = () => { note("open " + socket.protocol); socket.send('{"add": 5}'); socket.send("ü"); socket.send("bye"); };
   socket.onmessage = (event) => note(event.data);
   socket.onclose = (event) => note("closed " + event.code + " " + event.reason + " " + event.wasClean);

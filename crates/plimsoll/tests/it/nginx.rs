@@ -22,7 +22,7 @@ impl Nginx {
     /// it wants a PROXY header and answers with what that says.
     pub(crate) fn configure() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Free now; whoever starts nginx is told if somebody else has taken them meanwhile.
+        // Free now; nginx fails to start if they are taken meanwhile.
         let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         let [port, proxied_port] = listeners.map(|listener| listener.local_addr().unwrap().port());
         let path = directory.path().display().to_string();

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use plimsoll_testkit::refused_address;
 
-use crate::plimsoll::{Said, command, plimsoll};
+use crate::plimsoll::{CommandOutput, command, plimsoll};
 
 /// The commands that have such flags, with operands that let each of them fail at once.
 fn commands(url: &str) -> Vec<(&'static str, Vec<String>)> {
@@ -92,9 +92,10 @@ fn no_number_makes_a_command_panic() {
             }
             for (what, child) in running {
                 let output: Output = child.wait_with_output().unwrap();
-                let said = Said::of(output);
-                let is_fine = matches!(said.code, Some(0..=3)) && !said.stderr.contains("panicked");
-                assert!(is_fine, "{what}\n{said}");
+                let output = CommandOutput::of(output);
+                let is_fine =
+                    matches!(output.code, Some(0..=3)) && !output.stderr.contains("panicked");
+                assert!(is_fine, "{what}\n{output}");
                 tried += 1;
             }
         }
@@ -132,7 +133,10 @@ fn zero_of_what_there_must_be_some_is_a_usage_error() {
     ] {
         let mut words: Vec<&str> = arguments.split(' ').collect();
         words.push(&url);
-        let said = plimsoll(&words).exits(2);
-        assert!(said.stderr.starts_with("error: "), "{arguments}: {said}");
+        let output = plimsoll(&words).exits(2);
+        assert!(
+            output.stderr.starts_with("error: "),
+            "{arguments}: {output}"
+        );
     }
 }

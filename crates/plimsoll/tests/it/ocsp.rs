@@ -84,14 +84,14 @@ impl OcspAuthority {
     fn respond(&self, signer: &str) -> Responder {
         let mut responder = self.started(signer);
         // A connection without a request would keep it waiting.
-        let said = || fs::read_to_string(self.path("log")).unwrap();
+        let output = || fs::read_to_string(self.path("log")).unwrap();
         eventually(|| {
             // The certificate names the port, which was free when it was made: a connection of another test may
             // have it for a moment.
             if responder.0.try_wait().unwrap().is_some() {
                 responder = self.started(signer);
             }
-            said().contains("waiting for OCSP client connections")
+            output().contains("waiting for OCSP client connections")
         });
         responder
     }
@@ -142,13 +142,13 @@ fn a_response_is_fetched_kept_and_shown() {
     let shown = authority.shown(&up);
     assert!(shown.contains("OCSP response: no response sent"), "{shown}");
     drop(up);
-    // Somebody for the authority signs.
+    // A delegate of the authority signs.
     let responder = authority.respond("signer");
     let up = authority.serve("true");
     eventually(|| authority.shown(&up).contains("Cert Status: good"));
     assert!(authority.path("chain.pem.ocsp").exists());
     drop((up, responder));
-    // Without a responder, what it said is shown on.
+    // Without a responder, its last response is shown on.
     let up = authority.serve("true");
     let shown = authority.shown(&up);
     assert!(
@@ -180,24 +180,24 @@ fn what_is_no_response_for_the_certificate_is_not_shown() {
              tls = {{ cert = \"chain.pem\", key = \"leaf.key\", ocsp = \"{file}\" }}\n"
         );
         let path = authority.files.write("bad.toml", &text);
-        let said = plimsoll(&["up", "--check", &path.to_string_lossy()]).exits(2);
-        assert!(said.stderr.contains(expected), "{said}");
+        let output = plimsoll(&["up", "--check", &path.to_string_lossy()]).exits(2);
+        assert!(output.stderr.contains(expected), "{output}");
     }
 }
 
 #[test]
-fn a_certificate_that_is_revoked_is_told_of() {
+fn a_certificate_that_is_revoked_is_reported_of() {
     let authority = OcspAuthority::new();
     authority.say("R\t391231235959Z\t200101000000Z\t5AA5\tunknown\t/CN=leaf\n");
     let _responder = authority.respond("ca");
     let mut up = authority.serve("true");
     eventually(|| authority.shown(&up).contains("Cert Status: revoked"));
     up.child.kill().unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let stderr = up.child.stderr.as_mut().unwrap();
-    std::io::Read::read_to_string(stderr, &mut said).unwrap();
+    std::io::Read::read_to_string(stderr, &mut output).unwrap();
     assert!(
-        said.contains("chain.pem: its authority has revoked this certificate"),
-        "{said}"
+        output.contains("chain.pem: its authority has revoked this certificate"),
+        "{output}"
     );
 }

@@ -17,7 +17,7 @@ use url::Url;
 pub(crate) struct PebbleOptions {
     /// How long its certificates hold, in seconds.
     pub(crate) validity: Option<u64>,
-    /// It knows the account `kid-1` and wants nobody else.
+    /// It knows the account `kid-1` and refuses others.
     pub(crate) wants_external_account: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Running {
 
 impl Pebble {
     pub(crate) fn configure(options: PebbleOptions) -> Self {
-        // Free now; whoever starts is told if somebody else has taken them meanwhile.
+        // Free now; the start fails if they are taken meanwhile.
         let listeners = [(); 4].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         let [port, management, http, tls] =
             listeners.map(|listener| listener.local_addr().unwrap().port());

@@ -6,15 +6,15 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// What the program said and how it exited.
+/// The program's output and how it exited.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) code: Option<i32>,
 }
 
-impl Said {
+impl CommandOutput {
     pub(crate) fn of(output: Output) -> Self {
         Self {
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -36,7 +36,7 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = self.code.map_or("none".to_owned(), |code| code.to_string());
         if !self.stdout.is_empty() {
@@ -60,12 +60,12 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 }
 
 /// Runs the program to its end.
-pub(crate) fn plimsoll(arguments: &[&str]) -> Said {
+pub(crate) fn plimsoll(arguments: &[&str]) -> CommandOutput {
     run(&mut command(arguments))
 }
 
-pub(crate) fn run(command: &mut Command) -> Said {
-    Said::of(command.output().unwrap())
+pub(crate) fn run(command: &mut Command) -> CommandOutput {
+    CommandOutput::of(command.output().unwrap())
 }
 
 /// The names of the files in `directory`, sorted.

@@ -6,15 +6,15 @@ use insta::assert_snapshot;
 use plimsoll_testkit::{Origin, Script, eventually};
 
 use crate::load::interrupt;
-use crate::plimsoll::{Said, command, files_in, plimsoll};
+use crate::plimsoll::{CommandOutput, command, files_in, plimsoll};
 
 /// More than any system gives.
 const NO_PROCESS: &str = "1073741823";
 
-/// Where perf events are forbidden there is nothing to see, and that is told.
-pub(crate) fn refused(said: &Said) -> bool {
+/// Where perf events are forbidden there is nothing to see, and the message says so.
+pub(crate) fn refused(output: &CommandOutput) -> bool {
     let reasons = ["does not permit to sample", "cannot open a perf event"];
-    said.code == Some(3) && reasons.iter().any(|reason| said.stderr.contains(reason))
+    output.code == Some(3) && reasons.iter().any(|reason| output.stderr.contains(reason))
 }
 
 #[test]
@@ -27,9 +27,9 @@ fn what_cannot_be_profiled() {
     error: --spawn: `server 'a` is not a command: a quote is not closed, or it is empty
     exit 2
     ");
-    let said = plimsoll(&["profile", "--spawn", "/nosuch/server"]).exits(3);
-    assert!(said.stderr.contains("--spawn: "), "{said}");
-    assert!(said.stderr.contains("/nosuch/server"), "{said}");
+    let output = plimsoll(&["profile", "--spawn", "/nosuch/server"]).exits(3);
+    assert!(output.stderr.contains("--spawn: "), "{output}");
+    assert!(output.stderr.contains("/nosuch/server"), "{output}");
 }
 
 /// Seven samples of one function, as field numbers and values of Protocol Buffers.
@@ -45,7 +45,7 @@ fn a_server_gives_the_profile_that_it_takes_of_itself() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (out, firefox) = (path("out"), path("server.json"));
     let url = origin.url("/");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "profile",
         &url,
         "-z",
@@ -56,8 +56,8 @@ fn a_server_gives_the_profile_that_it_takes_of_itself() {
         &firefox,
     ])
     .exits(0);
-    assert!(said.stdout.starts_with("7 samples"), "{said}");
-    assert!(said.stdout.contains("100.0 %  hot"), "{said}");
+    assert!(output.stdout.starts_with("7 samples"), "{output}");
+    assert!(output.stdout.contains("100.0 %  hot"), "{output}");
     assert!(
         origin.heads()[0].starts_with("GET /debug/pprof/profile?seconds=2 "),
         "{:?}",
@@ -93,10 +93,10 @@ fn a_load_with_a_profile_of_its_window() {
         "--out",
         out,
     ];
-    let said = plimsoll(&arguments).exits(0);
+    let output = plimsoll(&arguments).exits(0);
     let names = files_in(out.as_ref());
-    if said.stderr.contains("warning: --profile") {
-        // Not permitted here: told, and the other files are there.
+    if output.stderr.contains("warning: --profile") {
+        // Not permitted here: reported, and the other files are there.
         assert!(names.contains(&"report.html".to_owned()), "{names:?}");
         return;
     }
@@ -124,8 +124,11 @@ fn a_load_with_a_profile_of_its_window() {
 #[test]
 fn what_no_server_gives() {
     let origin = Origin::hello();
-    let said = plimsoll(&["profile", &origin.url("/x"), "-z", "1s"]).exits(3);
-    assert!(said.stderr.contains("no profile in the format"), "{said}");
+    let output = plimsoll(&["profile", &origin.url("/x"), "-z", "1s"]).exits(3);
+    assert!(
+        output.stderr.contains("no profile in the format"),
+        "{output}"
+    );
     assert_snapshot!(plimsoll(&["profile", "ftp://h/", "-H", "a", "--every", "1ms"]), @"
     error: -H: `a` is not of the form `Name: value`
     error: URL: `ftp://h/` is not an http or https URL
@@ -142,7 +145,7 @@ fn an_earlier_profile_that_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let before = folder.path().to_str().unwrap();
     let out = folder.path().join("out");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "profile",
         "--pid",
         NO_PROCESS,
@@ -153,22 +156,23 @@ fn an_earlier_profile_that_is_none() {
     ])
     .exits(2);
     let expected = format!("error: --before: cannot read {before}/profile.folded: ");
-    assert!(said.stderr.starts_with(&expected), "{said}");
+    assert!(output.stderr.starts_with(&expected), "{output}");
     assert!(!out.exists());
 }
 
 #[test]
 fn all_problems_at_once() {
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "profile", "--spawn", "'", "--before", "/nosuch", "--out", "out", "--every", "1ms",
     ])
     .exits(2);
-    assert!(said.stderr.contains("error: --before: "), "{said}");
-    assert!(said.stderr.contains("error: --spawn: "), "{said}");
+    assert!(output.stderr.contains("error: --before: "), "{output}");
+    assert!(output.stderr.contains("error: --spawn: "), "{output}");
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("error: --every: must be at least 100ms"),
-        "{said}"
+        "{output}"
     );
 }
 
@@ -179,12 +183,12 @@ fn a_profile_is_printed_and_written() {
     let out = out.to_str().unwrap();
     let busy = "sh -c 'while :; do :; done'";
     let arguments = ["profile", "--spawn", busy, "-z", "400ms", "--out", out];
-    let said = plimsoll(&arguments);
-    if refused(&said) {
+    let output = plimsoll(&arguments);
+    if refused(&output) {
         return;
     }
-    let said = said.exits(0);
-    assert!(said.stdout.contains("function\n"), "{said}");
+    let output = output.exits(0);
+    assert!(output.stdout.contains("function\n"), "{output}");
     let files = ["profile.folded", "profile.pb.gz", "profile.svg"];
     assert_eq!(files_in(out.as_ref()), files);
     let again = folder.path().join("again");
@@ -223,13 +227,13 @@ fn profiles_are_numbered_until_ctrl_c() {
     if second.exists() {
         interrupt(child.id());
     }
-    let said = Said::of(child.wait_with_output().unwrap());
-    if refused(&said) {
+    let output = CommandOutput::of(child.wait_with_output().unwrap());
+    if refused(&output) {
         return;
     }
-    let said = said.exits(130);
-    assert!(said.stdout.starts_with("profile 0001: "), "{said}");
-    assert!(said.stdout.contains("\nprofile 0002: "), "{said}");
+    let output = output.exits(130);
+    assert!(output.stdout.starts_with("profile 0001: "), "{output}");
+    assert!(output.stdout.contains("\nprofile 0002: "), "{output}");
     let files = ["profile.folded", "profile.pb.gz", "profile.svg"];
     assert_eq!(files_in(&out.join("0001")), files);
 }

@@ -215,7 +215,7 @@ fn a_profile_is_fetched_over_tls_and_handed_to_a_store() {
         .start();
     let (store, came) = Store::start();
     let url = format!("https://{}/profile?seconds=1", origin.address());
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "profile",
         &url,
         "-z",
@@ -232,7 +232,7 @@ fn a_profile_is_fetched_over_tls_and_handed_to_a_store() {
         "authorization: Bearer y",
     ])
     .exits(0);
-    assert!(said.stdout.contains("main"), "{said}");
+    assert!(output.stdout.contains("main"), "{output}");
     assert!(
         origin.heads()[0].contains("authorization: Bearer x"),
         "{:?}",
@@ -269,7 +269,7 @@ fn a_profile_is_fetched_over_tls_and_handed_to_a_store() {
 }
 
 #[test]
-fn what_a_store_cannot_be_told_is_a_mistake() {
+fn what_a_store_cannot_be_reported_is_a_mistake() {
     insta::assert_snapshot!(plimsoll(&[
         "profile", "http://127.0.0.1:1/", "--push", "nowhere", "--push-label", "2=x", "--push-header", "x",
         "--every", "1s",

@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use plimsoll_testkit::Origin;
 use prost::Message;
 
-use crate::plimsoll::{Said, plimsoll};
+use crate::plimsoll::{CommandOutput, plimsoll};
 
 /// The messages of `prompb`, as far as they are looked at.
 mod prompb {
@@ -100,7 +100,7 @@ fn read_request(stream: &TcpStream) -> Sent {
     (head, body)
 }
 
-fn load(flags: &[&str]) -> Said {
+fn load(flags: &[&str]) -> CommandOutput {
     let origin = Origin::hello();
     let url = origin.url("/");
     let mut arguments = vec!["load", "--json", "-c", "2", "-q", "100", "-n", "110"];
@@ -121,8 +121,8 @@ fn a_remote_write_receiver_gets_the_seconds_and_the_whole() {
         "--run-name",
         "nightly",
     ];
-    let said = load(&flags).exits(0);
-    assert_eq!(said.stderr, "", "{said}");
+    let output = load(&flags).exits(0);
+    assert_eq!(output.stderr, "", "{output}");
     let mut values = Vec::new();
     for (head, body) in receiver.sent() {
         assert!(
@@ -173,8 +173,8 @@ fn a_remote_write_receiver_gets_the_seconds_and_the_whole() {
 #[test]
 fn a_collector_gets_metrics_that_its_own_messages_decode() {
     let receiver = Receiver::answering(200, b"");
-    let said = load(&["--otlp", &receiver.url("")]).exits(0);
-    assert_eq!(said.stderr, "", "{said}");
+    let output = load(&["--otlp", &receiver.url("")]).exits(0);
+    assert_eq!(output.stderr, "", "{output}");
     let mut counts = Vec::new();
     for (head, body) in receiver.sent() {
         assert!(head.starts_with("post /v1/metrics http/1.1\r\n"), "{head}");
@@ -205,7 +205,7 @@ fn a_collector_gets_metrics_that_its_own_messages_decode() {
 }
 
 #[test]
-fn what_is_not_taken_is_told_and_changes_nothing() {
+fn what_is_not_taken_is_reported_and_changes_nothing() {
     let refusing = Receiver::answering(400, b"out of bounds\nand more");
     let partial = ExportMetricsServiceResponse {
         partial_success: Some(ExportMetricsPartialSuccess {
@@ -214,43 +214,43 @@ fn what_is_not_taken_is_told_and_changes_nothing() {
         }),
     };
     let picky = Receiver::answering(200, &partial.encode_to_vec());
-    let said = load(&[
+    let output = load(&[
         "--prometheus-remote-write",
         &refusing.url("/"),
         "--otlp",
         &picky.url(""),
     ])
     .exits(0);
-    assert_eq!(said.json()["counts"]["ok"], 110);
-    let warnings: Vec<_> = said.stderr.lines().collect();
-    assert_eq!(warnings.len(), 2, "{said}");
+    assert_eq!(output.json()["counts"]["ok"], 110);
+    let warnings: Vec<_> = output.stderr.lines().collect();
+    assert_eq!(warnings.len(), 2, "{output}");
     assert_eq!(
         warnings[0],
         "warning: --otlp: 7 points were not taken: too old"
     );
     assert!(
         warnings[1].ends_with("points were not taken: answered 400: out of bounds"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_receiver_that_is_not_there_is_told() {
+fn a_receiver_that_is_not_there_is_reported() {
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let said = load(&["--otlp", &format!("http://{gone}")]).exits(0);
-    assert_eq!(said.json()["counts"]["ok"], 110);
-    assert!(said.stderr.contains("--otlp"), "{said}");
-    assert!(said.stderr.contains("refused"), "{said}");
+    let output = load(&["--otlp", &format!("http://{gone}")]).exits(0);
+    assert_eq!(output.json()["counts"]["ok"], 110);
+    assert!(output.stderr.contains("--otlp"), "{output}");
+    assert!(output.stderr.contains("refused"), "{output}");
 }
 
 #[test]
-fn mistakes_are_told_before_the_run() {
-    let said = load(&["--otlp", "ftp://x", "--push-header", "nonsense"]).exits(2);
-    assert!(said.stderr.contains("--otlp"), "{said}");
-    assert!(said.stderr.contains("`nonsense`"), "{said}");
-    let said = load(&["--push-header", "a: b"]).exits(2);
-    assert!(said.stderr.contains("needs --otlp"), "{said}");
+fn mistakes_are_reported_before_the_run() {
+    let output = load(&["--otlp", "ftp://x", "--push-header", "nonsense"]).exits(2);
+    assert!(output.stderr.contains("--otlp"), "{output}");
+    assert!(output.stderr.contains("`nonsense`"), "{output}");
+    let output = load(&["--push-header", "a: b"]).exits(2);
+    assert!(output.stderr.contains("needs --otlp"), "{output}");
 }

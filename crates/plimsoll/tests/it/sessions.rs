@@ -115,10 +115,10 @@ fn a_challenge_is_learnt_once_by_each_user() {
             let mut arguments = vec!["load", "-n", "50", "-c", "2", "--digest", "ann:a:b c"];
             arguments.extend(["--expect", "status == 200", "--json", "-d", "hello"]);
             arguments.extend(flags);
-            let said = plimsoll(&arguments).exits(0);
-            let summary: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-            assert_eq!(summary["counts"]["ok"], 50, "{said}");
-            assert_eq!(summary["statuses"]["200"], 50, "{said}");
+            let output = plimsoll(&arguments).exits(0);
+            let summary: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+            assert_eq!(summary["counts"]["ok"], 50, "{output}");
+            assert_eq!(summary["statuses"]["200"], 50, "{output}");
             let mut log = log.lock().unwrap();
             welcome += 50;
             assert_eq!(log.welcome, welcome, "{log:?}");
@@ -152,8 +152,8 @@ fn a_wrong_password_is_answered_by_401() {
         let mut arguments = vec!["load", "-n", "5", "-c", "1", "--digest", "ann:wrong"];
         arguments.extend(["--expect", "status == 200"]);
         arguments.extend(flags);
-        let said = plimsoll(&arguments).exits(1);
-        assert!(said.stdout.contains("401"), "{said}");
+        let output = plimsoll(&arguments).exits(1);
+        assert!(output.stdout.contains("401"), "{output}");
         let mut log = log.lock().unwrap();
         assert_eq!(
             (log.welcome, log.unknown, log.refused.len()),
@@ -166,7 +166,7 @@ fn a_wrong_password_is_answered_by_401() {
 }
 
 #[test]
-fn a_check_logs_in_on_the_connection_that_asked_it() {
+fn a_check_logs_in_on_the_connection_that_requested_it() {
     let (logic, log) = realm("SHA-256", 1).logic();
     let script = Script::new().then(Step::Reply(logic.clone()));
     let one = Origin::scripted(script);
@@ -230,10 +230,10 @@ fn apache_lets_us_in_though_its_nonces_grow_old() {
         arguments.extend(["--digest", "ann:secret"]);
         arguments.extend(flags);
         arguments.push(&url);
-        let said = plimsoll(&arguments).exits(0);
-        let summary: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!(summary["counts"]["ok"], 200, "{said}");
-        assert_eq!(summary["statuses"]["200"], 200, "{said}");
+        let output = plimsoll(&arguments).exits(0);
+        let summary: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!(summary["counts"]["ok"], 200, "{output}");
+        assert_eq!(summary["statuses"]["200"], 200, "{output}");
     }
     let mut check = vec!["check", "--digest", "ann:secret"];
     check.extend(["--expect", "status == 200", "--http2", &url]);
@@ -241,12 +241,12 @@ fn apache_lets_us_in_though_its_nonces_grow_old() {
     let logged = || fs::read_to_string(path.join("access.log")).unwrap_or_default();
     let count = |line: &str| logged().lines().filter(|logged| *logged == line).count();
     eventually(|| count("HTTP/1.1 ann 200") == 200 && count("HTTP/2.0 ann 200") == 201);
-    // Each user is asked at its first request and when its nonce has grown old, not at each one.
-    let asked = logged()
+    // Each user is challenged at its first request and when its nonce has grown old, not at each one.
+    let requests = logged()
         .lines()
         .filter(|line| line.ends_with(" 401"))
         .count();
-    assert!((3..=20).contains(&asked), "{asked}:\n{}", logged());
+    assert!((3..=20).contains(&requests), "{requests}:\n{}", logged());
     let mut wrong = vec![
         "check",
         "--digest",

@@ -36,22 +36,22 @@ fn fails(call: &str, error: &str, phase: &str, flags: &[&str]) {
         assert_eq!(value, None);
         traced.env_remove(name);
     }
-    let said = run(&mut traced);
+    let output = run(&mut traced);
     let log = fs::read_to_string(&log).expect("strace is installed by `cargo xtask test`");
     let injected = log.matches("(INJECTED)").count() as u64;
-    let summary = said.json();
+    let summary = output.json();
     let failures = &summary["failures"];
     assert!(injected >= 5, "{call} was called too seldom: {log}");
     assert_eq!(summary["counts"]["started"], REQUESTS);
-    assert_eq!(summary["counts"]["ok"], REQUESTS - injected, "{said}");
-    assert_eq!(summary["counts"]["failed"], injected, "{said}");
+    assert_eq!(summary["counts"]["ok"], REQUESTS - injected, "{output}");
+    assert_eq!(summary["counts"]["failed"], injected, "{output}");
     assert_eq!(failures.as_array().map(Vec::len), Some(1), "{failures}");
     assert_eq!(failures[0]["phase"], phase);
     assert_eq!(failures[0]["kind"], "resource-limit");
     assert_eq!(failures[0]["side"], "ours");
     assert_eq!(failures[0]["count"], json!(injected));
     let window = summary["window_us"].as_f64().unwrap();
-    assert!(window < 30e6, "something waited: {said}");
+    assert!(window < 30e6, "something waited: {output}");
 }
 
 #[test]

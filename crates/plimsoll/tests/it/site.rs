@@ -40,27 +40,28 @@ fn a_directory_is_served_crawled_and_loaded() {
     eventually(|| serving.answers("/gh", &[leads_there]));
     let out = files.path("out");
     let folder = out.to_string_lossy();
-    let said = plimsoll(&["crawl", url, "--out", &folder, "--redirects", &links]).exits(0);
-    assert_eq!(said.stdout, format!("{url}\n{url}about\n"));
-    assert!(said.stderr.contains("missing: 404"), "{said}");
+    let output = plimsoll(&["crawl", url, "--out", &folder, "--redirects", &links]).exits(0);
+    assert_eq!(output.stdout, format!("{url}\n{url}about\n"));
+    assert!(output.stderr.contains("missing: 404"), "{output}");
     assert!(
-        said.stderr.contains(&format!("linked from {url}")),
-        "{said}"
+        output.stderr.contains(&format!("linked from {url}")),
+        "{output}"
     );
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("links.txt:2: is not an alias and a URL"),
-        "{said}"
+        "{output}"
     );
     let read = |name: &str| -> Value {
         serde_json::from_slice(&fs::read(out.join(name)).unwrap()).unwrap()
     };
     assert_eq!(read("paths.json"), json!(["", "about"]));
     assert_eq!(read("redirects.json"), json!(["gh"]));
-    let said = plimsoll(&["crawl", url, "--json", "--fail-on-broken"]).exits(1);
-    assert_eq!(said.json(), json!(["", "about"]));
+    let output = plimsoll(&["crawl", url, "--json", "--fail-on-broken"]).exits(1);
+    assert_eq!(output.json(), json!(["", "about"]));
     let urls = out.join("urls.txt");
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load",
         "--from",
         &urls.to_string_lossy(),
@@ -70,7 +71,7 @@ fn a_directory_is_served_crawled_and_loaded() {
         "2",
         "--json",
     ]);
-    assert_eq!(said.exits(0).json()["counts"]["ok"], 20);
+    assert_eq!(output.exits(0).json()["counts"]["ok"], 20);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_packed_site_runs_in_an_empty_folder() {
     fs::create_dir(files.path("empty")).unwrap();
     let path = |name: &str| files.path(name).to_string_lossy().into_owned();
     let (public, links, packed) = (path("public"), path("links.txt"), path("packed"));
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "pack",
         &public,
         "-o",
@@ -90,12 +91,13 @@ fn a_packed_site_runs_in_an_empty_folder() {
         "--dialect",
         "netlify",
     ]);
-    let said = said.exits(0);
-    assert!(said.stdout.contains("packed: 3 files"), "{said}");
+    let output = output.exits(0);
+    assert!(output.stdout.contains("packed: 3 files"), "{output}");
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("links.txt:2: is not an alias and a URL"),
-        "{said}"
+        "{output}"
     );
     fs::remove_dir_all(files.path("public")).unwrap();
     fs::remove_file(files.path("links.txt")).unwrap();
@@ -112,8 +114,8 @@ fn a_packed_site_runs_in_an_empty_folder() {
     ] {
         eventually(|| serving.answers(path, &[condition]));
     }
-    let said = plimsoll(&["pack", "--list", &packed]).exits(0);
-    assert_eq!(said.stdout.lines().count(), 3, "{said}");
+    let output = plimsoll(&["pack", "--list", &packed]).exits(0);
+    assert_eq!(output.stdout.lines().count(), 3, "{output}");
     let out = path("out");
     plimsoll(&["pack", "--extract", &out, &packed]).exits(0);
     assert_eq!(fs::read(files.path("out/about.html")).unwrap(), b"about");
@@ -164,9 +166,9 @@ fn servy_and_gosherve_can_be_replaced_without_changing_how_they_are_started() {
     let gosherve = gosherve
         .arg0("gosherve")
         .env("GOSHERVE_REDIRECT_MAP_URL", "https://a.example/list");
-    let said = run(gosherve).exits(0).stdout;
+    let output = run(gosherve).exits(0).stdout;
     assert_eq!(
-        said,
+        output,
         r#"[[listen]]
 address = "[::]:8080"
 
@@ -179,12 +181,12 @@ files = { cache_control = "public, max-age=31536000, must-revalidate", redirects
 "#
     );
     let wrong = [("SERVY_PORT", "http"), ("SERVY_HOST", "localhost")];
-    let said = run(command(&["serve"]).envs(wrong)).exits(2);
+    let output = run(command(&["serve"]).envs(wrong)).exits(2);
     for expected in [
         "SERVY_PORT: `http` is no port",
         "SERVY_HOST: `localhost` is no address",
     ] {
-        assert!(said.stderr.contains(expected), "{said}");
+        assert!(output.stderr.contains(expected), "{output}");
     }
 }
 
@@ -200,17 +202,17 @@ fn clients_are_sent_to_tls() {
         all.extend(more);
         plimsoll(&all)
     };
-    let said = config(&["--tls", "--security-headers"]).exits(0).stdout;
+    let output = config(&["--tls", "--security-headers"]).exits(0).stdout;
     for expected in [
         "tls = [{ self_signed = true }]\nsecurity_headers = true\n",
         "\n[[listen]]\naddress = \"127.0.0.1:8000\"\nredirect_https = { port = 8080 }\n",
     ] {
-        assert!(said.contains(expected), "no {expected} in {said}");
+        assert!(output.contains(expected), "no {expected} in {output}");
     }
-    let said = config(&[]).exits(2);
+    let output = config(&[]).exits(2);
     assert!(
-        said.stderr.contains("--https-redirect: there is no TLS"),
-        "{said}"
+        output.stderr.contains("--https-redirect: there is no TLS"),
+        "{output}"
     );
     config(&["--tls", "--listen", "127.0.0.1:0"]).exits(2);
 }
@@ -227,16 +229,19 @@ fn every_serving_command_speaks_http3_over_tls() {
         let checked = checked.exits(0).json();
         assert_eq!(checked["exchange"]["protocol"], "HTTP/3", "{checked}");
         assert_eq!(checked["exchange"]["status"], 200, "{checked}");
-        let told = plimsoll(&[
+        let reported = plimsoll(&[
             "check",
             "-k",
             "--expect",
             "header.alt-svc contains h3",
             &served.url,
         ]);
-        told.exits(0);
-        let said = plimsoll(&[serving, &*public, "--http3"]).exits(2);
-        assert!(said.stderr.contains("--http3: there is no TLS"), "{said}");
+        reported.exits(0);
+        let output = plimsoll(&[serving, &*public, "--http3"]).exits(2);
+        assert!(
+            output.stderr.contains("--http3: there is no TLS"),
+            "{output}"
+        );
     }
 }
 
@@ -245,7 +250,7 @@ fn the_command_line_means_a_configuration() {
     let files = site();
     let public = files.path("public");
     let public = public.to_string_lossy();
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "serve",
         &public,
         "--print-config",
@@ -255,7 +260,7 @@ fn the_command_line_means_a_configuration() {
         "--cache",
         "1MiB",
     ]);
-    let written = said.exits(0).stdout;
+    let written = output.exits(0).stdout;
     let file = files.write("plimsoll.toml", &written);
     plimsoll(&["up", "--check", &file.to_string_lossy()]).exits(0);
     for expected in [
@@ -265,10 +270,10 @@ fn the_command_line_means_a_configuration() {
     ] {
         assert!(written.contains(expected), "{written}");
     }
-    let said = plimsoll(&["serve", "/nonexistent"]).exits(2);
+    let output = plimsoll(&["serve", "/nonexistent"]).exits(2);
     assert!(
-        said.stderr.contains("DIR: cannot read /nonexistent"),
-        "{said}"
+        output.stderr.contains("DIR: cannot read /nonexistent"),
+        "{output}"
     );
     plimsoll(&["crawl", "ftp://a.example/"]).exits(2);
     plimsoll(&["crawl", "http://127.0.0.1:1/"]).exits(3);

@@ -27,9 +27,9 @@ impl Files {
     }
 
     /// What the program says, without the folder's name.
-    fn told(&self, arguments: &[&str]) -> String {
-        let said = plimsoll(arguments).to_string();
-        said.replace(&format!("{}/", self.0.path().display()), "")
+    fn reported(&self, arguments: &[&str]) -> String {
+        let output = plimsoll(arguments).to_string();
+        output.replace(&format!("{}/", self.0.path().display()), "")
     }
 }
 
@@ -169,11 +169,11 @@ fn bodies_are_compressed_with_and_without_places() {
         "-d",
         "x",
     ];
-    let said = plimsoll(&[&["check"][..], &wrong, &[&one.url("/")]].concat()).exits(2);
-    assert!(said.stderr.contains("--compress-body"), "{said}");
+    let output = plimsoll(&[&["check"][..], &wrong, &[&one.url("/")]].concat()).exits(2);
+    assert!(output.stderr.contains("--compress-body"), "{output}");
     let bodiless = ["load", "--compress-body", "gzip", &one.url("/")];
-    let said = plimsoll(&bodiless).exits(2);
-    assert!(said.stderr.contains("there is no body"), "{said}");
+    let output = plimsoll(&bodiless).exits(2);
+    assert!(output.stderr.contains("there is no body"), "{output}");
 }
 
 #[test]
@@ -196,9 +196,9 @@ fn each_row_is_used_once_by_all_workers_together() {
         ];
         arguments.extend(loop_flags);
         arguments.push(&url);
-        let said = plimsoll(&arguments).exits(0);
+        let output = plimsoll(&arguments).exits(0);
         let shown = format!("GET {url}");
-        assert!(said.stdout.starts_with(&shown), "{said}");
+        assert!(output.stdout.starts_with(&shown), "{output}");
         let targets: BTreeSet<_> = lines(&origin).split_off(before).into_iter().collect();
         let expected: BTreeSet<_> = ids.iter().map(|id| format!("GET /{id}")).collect();
         assert_eq!(targets, expected);
@@ -206,7 +206,7 @@ fn each_row_is_used_once_by_all_workers_together() {
 }
 
 #[test]
-fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_told() {
+fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_reported() {
     let (origin, other) = (Origin::hello(), Origin::hello());
     let files = Files::new();
     let recording = files.write(
@@ -222,14 +222,15 @@ fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_told() {
         ),
     );
     let host = format!("host={}", origin.address());
-    let said = plimsoll(&[
+    let output = plimsoll(&[
         "load", "-n", "4", "-c", "1", "--json", "--from", &recording, "--only", &host,
     ])
     .exits(0);
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("left out 1 pseudo header field of HTTP/2"),
-        "{said}"
+        "{output}"
     );
     assert_eq!(lines(&origin), ["PUT /a", "GET /b", "PUT /a", "GET /b"]);
     assert_eq!(other.connections(), 0);
@@ -256,10 +257,10 @@ fn commands_of_curl_from_standard_input() {
         .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("note: --from: -:1: left out `-k`\n  hint: give `-k` to plimsoll"),
-        "{told}"
+        reported.contains("note: --from: -:1: left out `-k`\n  hint: give `-k` to plimsoll"),
+        "{reported}"
     );
     let head = origin.heads().concat();
     assert!(head.starts_with("POST /x HTTP/1.1\r\n"), "{head}");
@@ -330,7 +331,7 @@ fn weights_and_flags_that_go_before_the_file() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
+fn mistakes_are_reported_all_at_once() {
     let files = Files::new();
     let requests = files.write(
         "a.http",
@@ -338,7 +339,7 @@ fn mistakes_are_told_all_at_once() {
     );
     let rows = files.write("rows.csv", "host,name,note\na,b,\"c\r\nx: y\"\n");
     assert_snapshot!(
-        files.told(&["load", "--from", &requests, "--feeder", &rows, "--only", "site=x"]),
+        files.reported(&["load", "--from", &requests, "--feeder", &rows, "--only", "site=x"]),
         @r"
     error: --only: `site=x` is not of the form `host=example.org`; known are host, method, name and tag
     error: --from: a.http:1: `/x` has no host
@@ -351,13 +352,13 @@ fn mistakes_are_told_all_at_once() {
     "
     );
     let requests = files.write("b.http", "GET http://h/\nx-note: {{note}}\n");
-    assert_snapshot!(files.told(&["load", "--from", &requests, "--feeder", &rows]), @r"
+    assert_snapshot!(files.reported(&["load", "--from", &requests, "--feeder", &rows]), @r"
     error: --from: b.http:1: row 1 of rows.csv: `note` contains a control character, which header `x-note` must not
     exit 2
     ");
     let url = "http://127.0.0.1:1/{{name}}";
     assert_snapshot!(
-        files.told(&["load", "--feeder", &rows, "--feeder-order", "sequential", "-n", "5", "--warm-up", "1s", url]),
+        files.reported(&["load", "--feeder", &rows, "--feeder-order", "sequential", "-n", "5", "--warm-up", "1s", url]),
         @"
     error: -n: 5 requests need as many rows, but there are 1
       hint: use rows again with `--feeder-order cyclic`
@@ -366,12 +367,12 @@ fn mistakes_are_told_all_at_once() {
     exit 2
     "
     );
-    assert_snapshot!(files.told(&["load", "--feeder", &rows, "http://127.0.0.1:1/"]), @"
+    assert_snapshot!(files.reported(&["load", "--feeder", &rows, "http://127.0.0.1:1/"]), @"
     error: --feeder: no request has a place for a value of rows.csv: `{{host}}`, `{{name}}`, `{{note}}`
     exit 2
     ");
     let curl = files.write("a.curl", "curl --dta x \"$URL\"");
-    assert_snapshot!(files.told(&["load", "--from", &curl]), @"
+    assert_snapshot!(files.reported(&["load", "--from", &curl]), @"
     error: --from: a.curl:1: curl's option `--dta` is not known here
       hint: did you mean `--data`?
     exit 2
@@ -383,8 +384,8 @@ fn variables_of_the_environment() {
     let origin = Origin::hello();
     let url = origin.url("/{{PLACE}}");
     let arguments = ["load", "-n", "1", "-c", "1", "--var", "PLACE", &url];
-    let said = run(command(&arguments).env_remove("PLACE"));
-    assert_snapshot!(said, @"
+    let output = run(command(&arguments).env_remove("PLACE"));
+    assert_snapshot!(output, @"
     error: --var: the environment has no variable `PLACE`
       hint: write `--var PLACE=VALUE` to give the value itself
     exit 2
@@ -422,7 +423,7 @@ fn forms_and_tokens() {
         // Three boundaries, two heads of parts and their contents.
         assert!(body > 200, "{body}");
     }
-    assert_snapshot!(files.told(&["check", "-F", "a", "-F", "b=@missing", "http://127.0.0.1:1/"]), @"
+    assert_snapshot!(files.reported(&["check", "-F", "a", "-F", "b=@missing", "http://127.0.0.1:1/"]), @"
     error: -F: `a` is not of the form `name=value` or `name=@file`
     error: -F: cannot read missing: No such file or directory (os error 2)
     exit 2

@@ -26,9 +26,9 @@ use tonic_reflection::server::Builder;
 /// The service and all that it imports, as `protoc` wrote them.
 const SET: &[u8] = include_bytes!("../data/echo.binpb");
 
-/// In which versions a server tells of itself.
+/// The versions of reflection that a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tells {
+pub(crate) enum Reflection {
     Nothing,
     V1,
     V1Alpha,
@@ -43,7 +43,7 @@ pub(crate) struct TonicServer {
 }
 
 impl TonicServer {
-    pub(crate) fn start(tells: Tells) -> Self {
+    pub(crate) fn start(reflection: Reflection) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -62,10 +62,12 @@ impl TonicServer {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                 let builder = Builder::configure().register_encoded_file_descriptor_set(SET);
                 let mut router = Server::builder().add_service(echo);
-                match tells {
-                    Tells::Nothing => {}
-                    Tells::V1 => router = router.add_service(builder.build_v1().unwrap()),
-                    Tells::V1Alpha => router = router.add_service(builder.build_v1alpha().unwrap()),
+                match reflection {
+                    Reflection::Nothing => {}
+                    Reflection::V1 => router = router.add_service(builder.build_v1().unwrap()),
+                    Reflection::V1Alpha => {
+                        router = router.add_service(builder.build_v1alpha().unwrap());
+                    }
                 }
                 let stopped = async {
                     stopped.await.ok();
@@ -235,11 +237,11 @@ impl ClientStreamingService<Line> for Gather {
                 count.lines += 1;
                 count.letters += u32::try_from(line.text.len()).unwrap();
             }
-            // What came is told as a status, so that it is seen from the outside.
-            let told = format!("{} lines, {} letters", count.lines, count.letters);
+            // What came is reported as a status, so that it is seen from the outside.
+            let reported = format!("{} lines, {} letters", count.lines, count.letters);
             match count.lines {
-                0 => Err(Status::invalid_argument(told)),
-                13 => Err(Status::out_of_range(told)),
+                0 => Err(Status::invalid_argument(reported)),
+                13 => Err(Status::out_of_range(reported)),
                 _ => Ok(Response::new(count)),
             }
         })

@@ -35,32 +35,35 @@ fn the_starter_is_written_once_and_has_no_mistakes() {
     let path = files.path("plimsoll.toml");
     let path = path.to_string_lossy();
     plimsoll(&["up", "--init", &path]).exits(0);
-    let said = plimsoll(&["up", "--init", &path]).exits(3);
-    assert!(said.stderr.contains("exists"), "{said}");
-    let said = plimsoll(&["up", "--check", &path]).exits(0);
-    assert!(said.stdout.ends_with("no mistakes\n"), "{said}");
+    let output = plimsoll(&["up", "--init", &path]).exits(3);
+    assert!(output.stderr.contains("exists"), "{output}");
+    let output = plimsoll(&["up", "--check", &path]).exits(0);
+    assert!(output.stdout.ends_with("no mistakes\n"), "{output}");
     let schema = plimsoll(&["schema"]).exits(0).json();
     assert_eq!(schema["title"], "plimsoll up");
 }
 
 #[test]
-fn mistakes_are_told_with_their_places() {
+fn mistakes_are_reported_with_their_places() {
     let files = MaterialFiles::new();
     let path = files.write(
         "bad.toml",
         "[[listen]]\nadress = \"a\"\n[[route]]\necho = 1\n",
     );
-    let said = plimsoll(&["up", &path.to_string_lossy()]).exits(2);
+    let output = plimsoll(&["up", &path.to_string_lossy()]).exits(2);
     for expected in [
         "bad.toml:2:1: listen[1].adress: unknown key",
         "hint: did you mean `address`?",
         "bad.toml:1:1: listen[1]: `address` is missing",
         "bad.toml:4:8: route[1].echo: must be a table",
     ] {
-        assert!(said.stderr.contains(expected), "no `{expected}` in {said}");
+        assert!(
+            output.stderr.contains(expected),
+            "no `{expected}` in {output}"
+        );
     }
-    let said = plimsoll(&["up", "/nonexistent/plimsoll.toml"]).exits(2);
-    assert!(said.stderr.contains("--init"), "{said}");
+    let output = plimsoll(&["up", "/nonexistent/plimsoll.toml"]).exits(2);
+    assert!(output.stderr.contains("--init"), "{output}");
 }
 
 #[test]
@@ -244,15 +247,15 @@ fn hears(socket: &UnixDatagram, words: &str) -> String {
     let mut buffer = [0; 4096];
     loop {
         let length = socket.recv(&mut buffer).unwrap();
-        let said = String::from_utf8_lossy(&buffer[..length]).into_owned();
-        if said.starts_with(words) {
-            return said;
+        let output = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        if output.starts_with(words) {
+            return output;
         }
     }
 }
 
 #[test]
-fn systemd_hands_sockets_over_and_is_told() {
+fn systemd_hands_sockets_over_and_is_reported() {
     let files = MaterialFiles::new();
     let text = "threads = 2\n[[listen]]\naddress = \"inherited:web\"\n[[route]]\nrespond = { body = \"hello\" }\n";
     let path = files.write("plimsoll.toml", text);
@@ -317,15 +320,15 @@ fn a_server_gives_a_profile_of_itself() {
     let profile = format!("http://{address}");
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
-    let said = plimsoll(&["profile", &profile, "-z", "1s", "--out", out]);
+    let output = plimsoll(&["profile", &profile, "-z", "1s", "--out", out]);
     let wrong = plimsoll(&[
         "profile",
         &format!("{profile}/debug/pprof/profile?seconds=0"),
     ]);
     load.kill().unwrap();
     load.wait().unwrap();
-    let said = said.exits(0);
+    let output = output.exits(0);
     let stacks = fs::read_to_string(format!("{out}/profile.folded")).unwrap();
-    assert!(stacks.contains("plimsoll_server"), "{said}\n{stacks}");
+    assert!(stacks.contains("plimsoll_server"), "{output}\n{stacks}");
     assert!(wrong.exits(3).stderr.contains("status 400"));
 }

@@ -72,7 +72,7 @@ fn a_terminal_that_goes_away_ends_the_program() {
         .parse()
         .unwrap();
     assert!(is_running(program));
-    // Nobody holds the other side of the terminal any more.
+    // The other side of the terminal is closed.
     script.kill().unwrap();
     script.wait().unwrap();
     eventually(|| !is_running(program));
@@ -95,7 +95,7 @@ fn an_error_is_seen_after_the_terminal_is_given_back() {
 }
 
 #[test]
-fn lines_take_the_place_of_the_view_if_they_are_asked_for() {
+fn lines_take_the_place_of_the_view_if_they_are_requested() {
     let origin = Origin::hello();
     let (shown, code) = output(on_a_terminal("load --no-tui -c 1 -q 20 -z 1s", &origin));
     assert!(!shown.contains(TAKEN_OVER), "{shown}");
@@ -104,12 +104,12 @@ fn lines_take_the_place_of_the_view_if_they_are_asked_for() {
 }
 
 #[test]
-fn without_a_terminal_a_line_a_second_is_logged_if_asked_for() {
+fn without_a_terminal_a_line_a_second_is_logged_if_requested() {
     let origin = Origin::hello();
     let arguments = ["load", "--no-tui", "-c", "1", "-q", "20", "-z", "1s"];
     let mut command = command(&arguments);
-    let said = crate::plimsoll::run(command.arg(origin.url("/"))).exits(0);
-    assert_eq!(said.stderr.lines().count(), 1, "{said}");
-    assert!(said.stderr.contains("req/s  p50"), "{said}");
-    assert!(!said.stderr.contains('\x1b'), "{said}");
+    let output = crate::plimsoll::run(command.arg(origin.url("/"))).exits(0);
+    assert_eq!(output.stderr.lines().count(), 1, "{output}");
+    assert!(output.stderr.contains("req/s  p50"), "{output}");
+    assert!(!output.stderr.contains('\x1b'), "{output}");
 }

@@ -11,8 +11,8 @@ fn a_message_goes_back_and_forth() {
     let origin = WebSocketOrigin::echo();
     let url = origin.url("/socket?room=1");
     let flags = ["load", "--json", "-n", "40", "-c", "2", "-d", "grüße", &url];
-    let said = plimsoll(&flags).exits(0);
-    let summary = said.json();
+    let output = plimsoll(&flags).exits(0);
+    let summary = output.json();
     assert_eq!(summary["counts"]["ok"], 40);
     assert_eq!(summary["load"]["protocol"], "WebSocket");
     assert_eq!(summary["load"]["url"], *url);
@@ -24,14 +24,14 @@ fn a_message_goes_back_and_forth() {
 }
 
 #[test]
-fn messages_are_text_or_binary_and_as_long_as_asked_for() {
+fn messages_are_text_or_binary_and_as_long_as_requested() {
     let origin = WebSocketOrigin::echo();
     let url = origin.url("/");
     let load = |more: &[&str]| {
         let flags = [&["load", "-n", "1", "-c", "1"], more, &[&*url]].concat();
-        let said = plimsoll(&flags).exits(0);
-        assert!(said.stdout.contains("\nround trips "), "{said}");
-        assert!(said.stdout.contains("1 sent   1 received"), "{said}");
+        let output = plimsoll(&flags).exits(0);
+        assert!(output.stdout.contains("\nround trips "), "{output}");
+        assert!(output.stdout.contains("1 sent   1 received"), "{output}");
         origin.last().unwrap()
     };
     assert_eq!(load(&[]), (true, b"abcdefghijklmnop".to_vec()));
@@ -45,19 +45,19 @@ fn messages_are_text_or_binary_and_as_long_as_asked_for() {
 }
 
 #[test]
-fn a_server_that_does_not_agree_is_told() {
+fn a_server_that_does_not_agree_is_reported() {
     let origin = Origin::hello();
     let url = origin.url("/").replace("http", "ws");
-    let said = plimsoll(&["load", "-n", "1", &url]).exits(3);
-    assert!(said.stderr.contains("upgrade-refused"), "{said}");
-    assert!(said.stderr.contains("status 200"), "{said}");
+    let output = plimsoll(&["load", "-n", "1", &url]).exits(3);
+    assert!(output.stderr.contains("upgrade-refused"), "{output}");
+    assert!(output.stderr.contains("status 200"), "{output}");
 }
 
 #[test]
-fn what_does_not_go_together_is_told_at_once() {
+fn what_does_not_go_together_is_reported_at_once() {
     let flags = "load --http2 --expect status==200 --fail-status 5xx -m PUT -T text/plain \
                  -H Upgrade:h2c --disable-keepalive ws://127.0.0.1:1/";
-    let said = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
+    let output = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
     for flag in [
         "--http2",
         "--expect",
@@ -68,18 +68,18 @@ fn what_does_not_go_together_is_told_at_once() {
         "--disable-keepalive",
     ] {
         assert!(
-            said.stderr.contains(&format!("error: {flag}: ")),
-            "{flag}: {said}"
+            output.stderr.contains(&format!("error: {flag}: ")),
+            "{flag}: {output}"
         );
     }
-    let said = plimsoll(&["load", "--binary", "http://127.0.0.1:1/"]).exits(2);
-    assert!(said.stderr.contains("--binary: needs a URL"), "{said}");
+    let output = plimsoll(&["load", "--binary", "http://127.0.0.1:1/"]).exits(2);
+    assert!(output.stderr.contains("--binary: needs a URL"), "{output}");
     let flags = ["load", "-x", "http://127.0.0.1:1", "ws://127.0.0.2:1/"];
-    let said = plimsoll(&flags).exits(2);
-    assert!(said.stderr.contains("SOCKS"), "{said}");
+    let output = plimsoll(&flags).exits(2);
+    assert!(output.stderr.contains("SOCKS"), "{output}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("urls");
     fs::write(&file, "ws://127.0.0.1:1/\nhttp://127.0.0.1:1/\n").unwrap();
-    let said = plimsoll(&["load", "--urls", file.to_str().unwrap()]).exits(2);
-    assert!(said.stderr.contains("one kind"), "{said}");
+    let output = plimsoll(&["load", "--urls", file.to_str().unwrap()]).exits(2);
+    assert!(output.stderr.contains("one kind"), "{output}");
 }

@@ -161,7 +161,7 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Beyond 2^53 a fraction cannot tell neighbours apart.
+/// Beyond 2^53 a fraction cannot represent neighbouring numbers.
 fn whole(number: &Number) -> Option<i128> {
     number
         .as_i64()

@@ -210,7 +210,7 @@ fn conditions_of_conditions() {
 }
 
 #[test]
-fn what_was_found_is_told() {
+fn what_was_found_is_reported() {
     let observed = Observed::new(facts(), &[], JSON, 4_000_000);
     let found = |text| Condition::parse(text).unwrap().observe(&observed);
     let text = |text: &str| Some(text.to_owned());

@@ -97,7 +97,7 @@ fn swagger_documents_are_read_as_openapi() {
 
 #[test]
 fn swagger_documents_are_requests_too() {
-    assert_snapshot!(crate::fixture::told(super::super::parse(PETS, &mut no_file)), @r#"
+    assert_snapshot!(crate::fixture::report(super::super::parse(PETS, &mut no_file)), @r#"
     GET /pets?tags=a&limit=10, paths./pets.get (listPets)
     POST /pets?limit=10, paths./pets.post
       content-type: application/json

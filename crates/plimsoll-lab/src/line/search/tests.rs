@@ -18,12 +18,12 @@ fn plan() -> SearchPlan {
 #[test]
 fn the_answer_is_lowered_until_a_long_window_holds() {
     // A queue that no short window notices below 1,040/s.
-    let (found, windows) = find(&plan(), |asked| {
-        let limit = match asked.purpose {
+    let (found, windows) = find(&plan(), |planned| {
+        let limit = match planned.purpose {
             Purpose::Confirm => 1000.0,
             _ => 1040.0,
         };
-        seen(asked.rate < limit)
+        seen(planned.rate < limit)
     });
     let confirmed = found.confirmed.unwrap();
     near(confirmed, 1000.0, 0.02);
@@ -36,8 +36,8 @@ fn the_answer_is_lowered_until_a_long_window_holds() {
     );
     let long = windows
         .iter()
-        .filter(|asked| asked.purpose == Purpose::Confirm);
-    let rates: Vec<f64> = long.map(|asked| asked.rate).collect();
+        .filter(|planned| planned.purpose == Purpose::Confirm);
+    let rates: Vec<f64> = long.map(|planned| planned.rate).collect();
     assert!(
         rates.len() >= 3 && rates.is_sorted_by(|a, b| a >= b),
         "{rates:?}"
@@ -47,9 +47,9 @@ fn the_answer_is_lowered_until_a_long_window_holds() {
 #[test]
 fn one_bad_long_window_is_not_enough_to_lower_the_answer() {
     let mut is_first = true;
-    let (found, _) = find(&plan(), |asked| {
-        let is_bad = asked.purpose == Purpose::Confirm && std::mem::replace(&mut is_first, false);
-        seen(asked.rate < 1000.0 && !is_bad)
+    let (found, _) = find(&plan(), |planned| {
+        let is_bad = planned.purpose == Purpose::Confirm && std::mem::replace(&mut is_first, false);
+        seen(planned.rate < 1000.0 && !is_bad)
     });
     assert_eq!(found.confirmed, found.held_up_to);
     near(found.confirmed.unwrap(), 1000.0, 0.03);
@@ -64,11 +64,11 @@ fn seen(held: bool) -> Seen {
 }
 
 /// What was found, and the windows it took.
-fn find(plan: &SearchPlan, mut server: impl FnMut(Asked) -> Seen) -> (Found, Vec<Asked>) {
+fn find(plan: &SearchPlan, mut server: impl FnMut(WindowPlan) -> Seen) -> (Found, Vec<WindowPlan>) {
     let mut windows = Vec::new();
-    let found = search::<Infallible>(plan, &mut |asked| {
-        windows.push(asked);
-        Ok(server(asked))
+    let found = search::<Infallible>(plan, &mut |planned| {
+        windows.push(planned);
+        Ok(server(planned))
     });
     let Ok(found) = found;
     (found, windows)
@@ -120,7 +120,7 @@ fn p99_of_single_server(
 fn a_token_bucket_is_found_within_one_percent() {
     for seed in 0..20 {
         let plan = SearchPlan { seed, ..plan() };
-        let (found, _) = find(&plan, |asked| seen(token_bucket(asked.rate)));
+        let (found, _) = find(&plan, |planned| seen(token_bucket(planned.rate)));
         let line = line(&found);
         near(line.rate, 3010.0, 0.01);
         let (low, high) = (line.low.unwrap(), line.high.unwrap());
@@ -140,8 +140,8 @@ fn a_single_server_is_found_where_theory_has_it() {
     for seed in 0..5 {
         let mut random = fastrand::Rng::with_seed(seed + 100);
         let plan = SearchPlan { seed, ..plan() };
-        let (found, _) = find(&plan, |asked| {
-            seen(p99_of_single_server(asked.rate, 1000.0, 20.0, &mut random) < 0.05)
+        let (found, _) = find(&plan, |planned| {
+            seen(p99_of_single_server(planned.rate, 1000.0, 20.0, &mut random) < 0.05)
         });
         let line = line(&found);
         near(line.rate, theory, 0.03);
@@ -158,8 +158,8 @@ fn single_bad_windows_do_not_move_the_line() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed + 7);
         let plan = SearchPlan { seed, ..plan() };
-        let (found, _) = find(&plan, |asked| {
-            seen(asked.rate < 5000.0 && random.f64() > 0.05)
+        let (found, _) = find(&plan, |planned| {
+            seen(planned.rate < 5000.0 && random.f64() > 0.05)
         });
         near(line(&found).rate, 5000.0, 0.05);
     }
@@ -167,11 +167,11 @@ fn single_bad_windows_do_not_move_the_line() {
 
 #[test]
 fn the_rounds_are_in_random_order_and_of_equal_number() {
-    let (_, windows) = find(&plan(), |asked| seen(asked.rate < 777.0));
+    let (_, windows) = find(&plan(), |planned| seen(planned.rate < 777.0));
     let rounds: Vec<f64> = windows
         .iter()
-        .filter(|asked| asked.purpose == Purpose::Round)
-        .map(|asked| asked.rate)
+        .filter(|planned| planned.purpose == Purpose::Round)
+        .map(|planned| planned.rate)
         .collect();
     assert_eq!(rounds.len(), 30);
     assert!(!rounds.is_sorted());
@@ -182,13 +182,13 @@ fn the_rounds_are_in_random_order_and_of_equal_number() {
     }
     let below = windows
         .iter()
-        .filter(|asked| asked.purpose == Purpose::Below);
+        .filter(|planned| planned.purpose == Purpose::Below);
     assert_eq!(below.count(), BELOW.len());
 }
 
 #[test]
 fn the_same_seed_makes_the_same_windows() {
-    let server = |asked: Asked| seen(asked.rate < 777.0);
+    let server = |planned: WindowPlan| seen(planned.rate < 777.0);
     assert_eq!(find(&plan(), server), find(&plan(), server));
     let other = SearchPlan { seed: 6, ..plan() };
     assert_ne!(find(&plan(), server).1, find(&other, server).1);
@@ -197,8 +197,8 @@ fn the_same_seed_makes_the_same_windows() {
 #[test]
 fn what_breaks_at_less_load_is_found_below_that() {
     // Holds up to 10,000/s, but not between 900 and 1,100/s, which the rise steps over.
-    let (found, _) = find(&plan(), |asked| {
-        seen(asked.rate < 10_000.0 && !(900.0..1_100.0).contains(&asked.rate))
+    let (found, _) = find(&plan(), |planned| {
+        seen(planned.rate < 10_000.0 && !(900.0..1_100.0).contains(&planned.rate))
     });
     assert_eq!(found.gaps.len(), 1, "{found:?}");
     assert!((900.0..1_100.0).contains(&found.gaps[0]), "{found:?}");
@@ -207,9 +207,9 @@ fn what_breaks_at_less_load_is_found_below_that() {
 
 #[test]
 fn a_generator_that_can_no_more_ends_it() {
-    let (found, windows) = find(&plan(), |asked| Seen {
-        held: asked.rate < 20_000.0,
-        generator_limited: asked.rate > 18_000.0,
+    let (found, windows) = find(&plan(), |planned| Seen {
+        held: planned.rate < 20_000.0,
+        generator_limited: planned.rate > 18_000.0,
         connections_full: false,
     });
     let Ended::Generator { rate } = found.ended else {
@@ -217,14 +217,18 @@ fn a_generator_that_can_no_more_ends_it() {
     };
     near(rate, 20_000.0, 0.05);
     near(found.held_up_to.unwrap(), 20_000.0, 0.05);
-    assert!(windows.iter().all(|asked| asked.purpose != Purpose::Round));
+    assert!(
+        windows
+            .iter()
+            .all(|planned| planned.purpose != Purpose::Round)
+    );
 }
 
 #[test]
 fn a_busy_generator_that_keeps_up_is_no_limit() {
-    let (found, _) = find(&plan(), |asked| Seen {
-        held: asked.rate < 3_000.0,
-        generator_limited: asked.rate < 2_000.0,
+    let (found, _) = find(&plan(), |planned| Seen {
+        held: planned.rate < 3_000.0,
+        generator_limited: planned.rate < 2_000.0,
         connections_full: false,
     });
     near(line(&found).rate, 3_000.0, 0.02);
@@ -237,12 +241,12 @@ fn connections_are_doubled_while_they_are_the_limit() {
         most_connections: 4096,
         ..plan()
     };
-    let server = |asked: Asked| {
-        let carried = asked.connections as f64 * 10.0;
+    let server = |planned: WindowPlan| {
+        let carried = planned.connections as f64 * 10.0;
         Seen {
-            held: asked.rate < carried.min(3_000.0),
+            held: planned.rate < carried.min(3_000.0),
             generator_limited: false,
-            connections_full: asked.rate >= carried,
+            connections_full: planned.rate >= carried,
         }
     };
     let (found, _) = find(&plan, server);
@@ -255,18 +259,18 @@ fn connections_are_doubled_while_they_are_the_limit() {
     };
     let (found, _) = find(&fixed, server);
     near(line(&found).rate, 640.0, 0.02);
-    assert!(found.connections_full, "somebody has to be told");
+    assert!(found.connections_full, "it has to be reported");
 }
 
 #[test]
 fn what_was_found_before_an_interruption_is_kept() {
     let window = |rate: f64, held| {
-        let asked = Asked {
+        let planned = WindowPlan {
             rate,
             connections: 8,
             purpose: Purpose::Bracket,
         };
-        (asked, held)
+        (planned, held)
     };
     let found = Found::so_far(&[window(1.0, true), window(2.0, true), window(4.0, false)]);
     assert_eq!(found.ended, Ended::Interrupted);
@@ -284,7 +288,7 @@ fn the_ends_of_the_range() {
     let (found, windows) = find(&most, |_| seen(true));
     assert_eq!(found.ended, Ended::Most);
     assert_eq!(found.held_up_to, Some(1_000.0));
-    assert!(windows.iter().all(|asked| asked.rate <= 1_000.0));
+    assert!(windows.iter().all(|planned| planned.rate <= 1_000.0));
 
     let (found, _) = find(&plan(), |_| seen(false));
     assert!(
@@ -293,7 +297,7 @@ fn the_ends_of_the_range() {
     );
     assert_eq!(found.held_up_to, None);
 
-    let (found, _) = find(&plan(), |asked| seen(asked.rate < 7.0));
+    let (found, _) = find(&plan(), |planned| seen(planned.rate < 7.0));
     near(line(&found).rate, 7.0, 0.02);
 }
 
@@ -303,7 +307,7 @@ fn few_rounds_give_an_estimate_without_bounds() {
         rounds: 2,
         ..plan()
     };
-    let (found, _) = find(&few, |asked| seen(token_bucket(asked.rate)));
+    let (found, _) = find(&few, |planned| seen(token_bucket(planned.rate)));
     let line = line(&found);
     near(line.rate, 3010.0, 0.02);
     assert_eq!((line.low, line.high), (None, None));
@@ -311,8 +315,8 @@ fn few_rounds_give_an_estimate_without_bounds() {
 
 #[test]
 fn an_error_ends_the_search() {
-    let result = search(&plan(), &mut |asked| {
-        if asked.rate > 300.0 {
+    let result = search(&plan(), &mut |planned| {
+        if planned.rate > 300.0 {
             Err("gone")
         } else {
             Ok(seen(true))

@@ -57,7 +57,7 @@ connections = 1
 "#;
 
 #[test]
-fn everything_that_can_be_said_is_understood() {
+fn everything_that_can_be_written_is_understood() {
     let plan = check(WHOLE).unwrap();
     assert_eq!((plan.seed, plan.repeats), (7, 2));
     assert_eq!(plan.window, Duration::from_secs(2));
@@ -80,7 +80,7 @@ fn everything_that_can_be_said_is_understood() {
 }
 
 #[test]
-fn little_has_to_be_said() {
+fn little_has_to_be_written() {
     let plan = check(
         "[[target]]\nname = \"a\"\ncommand = \"a\"\nurl = \"http://[::1]:{port}/\"\n\
          [[load]]\nname = \"b\"\n",
@@ -94,7 +94,7 @@ fn little_has_to_be_said() {
 }
 
 #[test]
-fn all_mistakes_are_told_with_their_places() {
+fn all_mistakes_are_reported_with_their_places() {
     let problems = check(
         r#"repeat = 3
 window = "1ms"

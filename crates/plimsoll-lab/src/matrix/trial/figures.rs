@@ -21,7 +21,7 @@ pub struct Figures {
     pub errors: u64,
     /// Complete responses per second.
     pub requests_per_second: f64,
-    /// Mean latency in microseconds, if the tool tells; of an open loop from the intended start.
+    /// Mean latency in microseconds, if the tool reports it; of an open loop from the intended start.
     pub mean_us: Option<f64>,
     /// Median latency.
     pub p50_us: Option<f64>,
@@ -33,7 +33,7 @@ pub struct Figures {
     pub generator: Option<Usage>,
     /// What each upstream used.
     pub upstreams: Vec<Usage>,
-    /// Who was at the limit: names of sides, or `machine`; empty if nobody was.
+    /// What was at the limit: names of sides, or `machine`; empty if nothing was.
     pub saturated: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Figures {
                 tally.failed
             )));
         }
-        let told = OwnSummary::of(output);
+        let own = OwnSummary::of(output);
         let usage = |side: &Side| side.watched.as_ref().and_then(Watched::usage);
         let target = sides.target.as_ref().and_then(usage);
         let upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
@@ -63,19 +63,19 @@ impl Figures {
             .filter(|_| sides.size.limited == Limited::Both);
         let cores = shared.unwrap_or(sides.machine_cores as f64);
         let mut saturated = saturated(&used, cores);
-        if told.saturated && !saturated.iter().any(|name| name == "generator") {
+        if own.saturated && !saturated.iter().any(|name| name == "generator") {
             saturated.insert(0, "generator".to_owned());
         }
         Ok(Self {
             source: tally.source.to_owned(),
             ok: tally.ok,
-            errors: told.errors.unwrap_or(tally.failed),
+            errors: own.errors.unwrap_or(tally.failed),
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
-            mean_us: told.latency("mean_us").or(tally.mean_us),
-            p50_us: told.latency("p50_us").or(tally.p50_us),
-            p99_us: told.latency("p99_us").or(tally.p99_us),
+            mean_us: own.latency("mean_us").or(tally.mean_us),
+            p50_us: own.latency("p50_us").or(tally.p50_us),
+            p99_us: own.latency("p99_us").or(tally.p99_us),
             target,
             generator,
             upstreams,
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-/// What `plimsoll load --json` tells beyond the tally of every tool.
+/// What `plimsoll load --json` reports beyond the tally of every tool.
 #[derive(Debug, Default)]
 struct OwnSummary {
     errors: Option<u64>,

@@ -8,11 +8,14 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::Finished;
 
 use super::sides::Sides;
-use super::{Bench, TrialError, with_causes};
+use plimsoll_model::document::with_causes;
+
+use super::{Bench, TrialError};
 use crate::cgroup::Group;
 use crate::command::Command;
-use crate::matrix::plan::{LoadPlan, Loader, fill};
+use crate::matrix::plan::{LoadPlan, Loader};
 use crate::matrix::usage::{Usage, Watched};
+use crate::plans::fill;
 use crate::server::on_own_lines;
 
 /// How often everything is looked at.
@@ -134,7 +137,7 @@ impl Generator<'_> {
             finished.map_err(|error| {
                 TrialError::Failed(format!("cannot wait for the generator: {error}"))
             })?;
-            if self.bench.interrupt.is_asked() {
+            if self.bench.interrupt.is_set() {
                 return Err(TrialError::Interrupted);
             }
             let elapsed = clock.now().saturating_duration_since(begun);

@@ -9,8 +9,9 @@ use plimsoll_wire::process::Finished;
 
 use super::{Bench, Outcome, TrialError};
 use crate::cgroup::Group;
-use crate::matrix::plan::{Limited, ProcessPlan, SizePlan, TargetPlan, fill, parse_url};
+use crate::matrix::plan::{Limited, SizePlan};
 use crate::matrix::usage::Watched;
+use crate::plans::{ProcessPlan, TargetPlan, fill, parse_url};
 use crate::server::{self, Running};
 
 /// How long a process that was killed may take to be gone.
@@ -99,7 +100,7 @@ impl Sides<'_> {
         }
     }
 
-    /// Whether any of them has ended although nobody asked it to.
+    /// Whether any of them has ended by itself.
     pub(super) fn has_dead(&mut self) -> bool {
         let mut sides = self.upstreams.iter_mut().chain(&mut self.target);
         sides.any(|side| side.running.has_ended())

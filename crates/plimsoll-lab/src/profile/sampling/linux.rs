@@ -59,7 +59,7 @@ pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile,
         return Err(error);
     }
     let mut now = start;
-    while now < end && !interrupt.is_asked() && plan.pids.iter().any(|pid| is_there(*pid)) {
+    while now < end && !interrupt.is_set() && plan.pids.iter().any(|pid| is_there(*pid)) {
         thread::park_timeout(BEAT.min(end - now));
         // First what is mapped, then the samples that lie in it.
         let there = sampling.look_for_threads();
@@ -385,7 +385,7 @@ fn open(
     Ok(sampler)
 }
 
-/// The processes and all that descend from them, without this one unless it is asked for.
+/// The processes and all that descend from them, without this one unless it is in `pids`.
 fn family(pids: &[u32]) -> BTreeSet<u32> {
     let own = std::process::id();
     let mut family = BTreeSet::new();

@@ -75,8 +75,8 @@ pub(super) struct Unwinding {
 #[derive(Default)]
 struct Process {
     unwinder: UnwinderNative<Rc<[u8]>, MayAllocateDuringUnwind>,
-    /// Mappings that the unwinder has been told of.
-    told: usize,
+    /// Mappings that the unwinder has seen.
+    mappings_seen: usize,
 }
 
 impl Unwinding {
@@ -96,7 +96,7 @@ impl Unwinding {
             return Vec::new();
         };
         let process = self.processes.entry(pid).or_default();
-        for mapping in mappings.get(process.told..).unwrap_or_default() {
+        for mapping in mappings.get(process.mappings_seen..).unwrap_or_default() {
             let tables = self
                 .files
                 .entry(mapping.path.clone())
@@ -106,7 +106,7 @@ impl Unwinding {
                 process.unwinder.add_module(module);
             }
         }
-        process.told = mappings.len();
+        process.mappings_seen = mappings.len();
         let mut read_stack = |address: u64| word(stack, stack_pointer, address).ok_or(());
         let mut frames =
             process

@@ -12,11 +12,11 @@ use procfs::{ProcError, ProcResult};
 
 use super::{AttachError, Ended};
 
-/// Up to so many threads, each is asked for its children at every sample; a child belongs to the
+/// Up to so many threads, the children of each are read at every sample; a child belongs to the
 /// thread that forked it.
 const FEW_THREADS: i64 = 64;
 
-/// With more threads than that, only the main thread is asked every time, and all of them at each
+/// With more threads than that, only the main thread is read every time, and all of them at each
 /// such sample.
 const FULL_SCAN_EVERY: u64 = 10;
 
@@ -124,7 +124,7 @@ impl Tree {
         let mut threads = HashMap::new();
         for member in self.members.iter().filter(|member| !member.zombie) {
             for thread in member.process.tasks().into_iter().flatten().flatten() {
-                // One that has just ended is nobody's limit any more.
+                // One that has just ended is no limit any more.
                 let Ok(stat) = thread.stat() else { continue };
                 let spent = CpuTime {
                     user: self.units.time(stat.utime),
@@ -199,7 +199,7 @@ impl Tree {
 
     /// Reads every member, forgets those that are gone and settles what these had spent.
     ///
-    /// A process is read after its parent, so nobody's time is seen both in its own figures and in
+    /// A process is read after its parent, so no time is seen both in its own figures and in
     /// those of the parent that reaped it. One that vanishes on the way may already be in neither,
     /// so the members are then read again.
     fn read(&mut self) {

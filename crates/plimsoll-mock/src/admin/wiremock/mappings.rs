@@ -11,18 +11,18 @@ use super::{
     DUPLICATE, bad_request, done, json_of, missing, not_here, refused, unreadable, uuid, wrong,
 };
 use crate::admin::AdminOfMock;
-use crate::admin::call::{Call, Said};
-use crate::asked::KeptRequest;
+use crate::admin::call::{AdminResponse, Call};
 use crate::condition::Condition;
 use crate::import::is_about_connection;
 use crate::import::mapping::{id_of, random_id, with_id};
 use crate::import::wiremock::stub;
 use crate::layers::{ChangeError, Layers};
 use crate::plan::MockPlan;
+use crate::request::KeptRequest;
 use crate::rules::Rule;
 use crate::states::States;
 
-/// The rules that were made of mappings, in the order in which they are asked.
+/// The rules that were made of mappings, in the order in which they are tried.
 pub(super) fn all(plan: &MockPlan) -> impl Iterator<Item = (&Arc<Rule>, &Arc<Value>)> {
     let rules = plan.sets.iter().flat_map(|set| set.rules());
     rules.filter_map(|rule| Some((rule, rule.mapping.as_ref()?)))
@@ -46,7 +46,7 @@ impl AdminOfMock {
     /// The rule of a mapping whose id is known.
     ///
     /// - `above`: what pointers to its mistakes begin with.
-    fn rule_of(&self, mapping: Value, above: &str) -> Result<Rule, Said> {
+    fn rule_of(&self, mapping: Value, above: &str) -> Result<Rule, AdminResponse> {
         let (files, states) = self.place_of_mappings();
         let stub =
             stub(mapping.clone(), &files, &states).map_err(|remarks| wrong(&remarks, "", above))?;
@@ -67,7 +67,7 @@ impl AdminOfMock {
         Ok(rule)
     }
 
-    pub(super) fn list_mappings(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn list_mappings(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let number = |name: &str| {
             let Some(text) = call.parameter(name) else {
                 return Ok(None);
@@ -86,18 +86,18 @@ impl AdminOfMock {
             .map(|(_, mapping)| &**mapping)
             .collect();
         let document = json!({ "mappings": shown, "meta": { "total": all(&plan).count() } });
-        Ok(Said::json(StatusCode::OK, document))
+        Ok(AdminResponse::json(StatusCode::OK, document))
     }
 
-    pub(super) fn add_mapping(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn add_mapping(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let mapping = object(json_of(call)?)?;
         let mapping = with_id(mapping, |_| random_id());
         let rule = self.rule_of(mapping.clone(), "")?;
         self.shared.change(|layers| add(layers, rule))?;
-        Ok(Said::json(StatusCode::CREATED, mapping))
+        Ok(AdminResponse::json(StatusCode::CREATED, mapping))
     }
 
-    pub(super) fn mapping(&self, call: &Call, id: &str) -> Result<Said, Said> {
+    pub(super) fn mapping(&self, call: &Call, id: &str) -> Result<AdminResponse, AdminResponse> {
         let id = uuid(id)?;
         match call.method.as_str() {
             "PUT" => {
@@ -112,7 +112,7 @@ impl AdminOfMock {
                     let rule = rule.take().ok_or_else(missing)?;
                     layers.put(&key, rule).map_err(|error| not_changed(&error))
                 })?;
-                Ok(Said::json(StatusCode::OK, mapping))
+                Ok(AdminResponse::json(StatusCode::OK, mapping))
             }
             "DELETE" => {
                 self.shared.change(|layers| {
@@ -125,13 +125,13 @@ impl AdminOfMock {
                 let plan = self.shared.plan().1;
                 let found = all(&plan).find(|(_, mapping)| mapping["id"] == id.as_str());
                 let (_, mapping) = found.ok_or_else(missing)?;
-                Ok(Said::json(StatusCode::OK, (**mapping).clone()))
+                Ok(AdminResponse::json(StatusCode::OK, (**mapping).clone()))
             }
         }
     }
 
     /// By its id, or by what it asks of requests.
-    pub(super) fn remove_mapping(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn remove_mapping(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let mapping = object(json_of(call)?)?;
         let wanted = id_of(&mapping);
         let request = with_id(mapping, |_| String::new())["request"].take();
@@ -144,18 +144,18 @@ impl AdminOfMock {
     pub(super) fn remove_mappings(
         &self,
         is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool,
-    ) -> Said {
+    ) -> AdminResponse {
         self.shared.change(|layers| remove(layers, is_one));
         done()
     }
 
-    pub(super) fn reset_mappings(&self) -> Said {
+    pub(super) fn reset_mappings(&self) -> AdminResponse {
         self.shared.change(Layers::reset);
         self.shared.plan().1.states.reset();
         done()
     }
 
-    pub(super) fn import_mappings(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn import_mappings(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let mut document = object(json_of(call)?)?;
         let given = document["importOptions"].take();
         let policy = given.get("duplicatePolicy").and_then(Value::as_str);
@@ -182,7 +182,7 @@ impl AdminOfMock {
         Ok(done())
     }
 
-    pub(super) fn unmatched_mappings(&self) -> Result<Said, Said> {
+    pub(super) fn unmatched_mappings(&self) -> Result<AdminResponse, AdminResponse> {
         self.kept()?;
         let plan = self.shared.plan().1;
         let shown: Vec<_> = all(&plan)
@@ -190,22 +190,22 @@ impl AdminOfMock {
             .map(|(_, mapping)| &**mapping)
             .collect();
         let document = json!({ "mappings": shown, "meta": { "total": shown.len() } });
-        Ok(Said::json(StatusCode::OK, document))
+        Ok(AdminResponse::json(StatusCode::OK, document))
     }
 
-    pub(super) fn remove_unmatched_mappings(&self) -> Result<Said, Said> {
+    pub(super) fn remove_unmatched_mappings(&self) -> Result<AdminResponse, AdminResponse> {
         self.kept()?;
         Ok(self.remove_mappings(|(rule, _)| rule.hits.load(Ordering::Relaxed) == 0))
     }
 
     /// Whether mappings answered is known only while requests are kept.
-    fn kept(&self) -> Result<(), Said> {
+    fn kept(&self) -> Result<(), AdminResponse> {
         let journal = self.shared.journal();
         let none = || not_here("requests are not kept: `journal` of the mock is 0");
         journal.map(drop).ok_or_else(none)
     }
 
-    pub(super) fn find_by_metadata(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn find_by_metadata(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let conditions = self.conditions_on_metadata(call)?;
         let plan = self.shared.plan().1;
         let shown: Vec<_> = all(&plan)
@@ -213,16 +213,19 @@ impl AdminOfMock {
             .map(|(_, mapping)| &**mapping)
             .collect();
         let document = json!({ "mappings": shown, "meta": { "total": shown.len() } });
-        Ok(Said::json(StatusCode::OK, document))
+        Ok(AdminResponse::json(StatusCode::OK, document))
     }
 
-    pub(super) fn remove_by_metadata(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn remove_by_metadata(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let conditions = self.conditions_on_metadata(call)?;
         Ok(self.remove_mappings(|(_, mapping)| has_metadata(mapping, &conditions)))
     }
 
     /// What metadata must be: a pattern, as contents have them.
-    pub(super) fn conditions_on_metadata(&self, call: &Call) -> Result<Vec<Condition>, Said> {
+    pub(super) fn conditions_on_metadata(
+        &self,
+        call: &Call,
+    ) -> Result<Vec<Condition>, AdminResponse> {
         let pattern = json_of(call)?;
         self.conditions_of(&json!({ "bodyPatterns": [pattern] }))
     }
@@ -235,8 +238,8 @@ pub(super) fn has_metadata(mapping: &Value, conditions: &[Condition]) -> bool {
     };
     let mut request = KeptRequest::made("POST", "/");
     request.body = metadata.to_string().into();
-    let asked = request.asked();
-    conditions.iter().all(|it| it.is_met_by(&asked))
+    let request = request.view();
+    conditions.iter().all(|it| it.is_met_by(&request))
 }
 
 /// By what name the rule of a mapping is known.
@@ -245,7 +248,7 @@ fn key_of(plan: &MockPlan, id: &str) -> Option<String> {
     Some(rule.key.clone())
 }
 
-fn add(layers: &mut Layers, rule: Rule) -> Result<(), Said> {
+fn add(layers: &mut Layers, rule: Rule) -> Result<(), AdminResponse> {
     let id = rule.id.clone().unwrap_or_default();
     if key_of(&layers.plan(), &id).is_some() {
         return Err(not_changed(&ChangeError::Taken(id)));
@@ -268,7 +271,7 @@ fn remove(layers: &mut Layers, is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bo
 }
 
 /// From the last one to the first, so that the first is the newest.
-fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<(), Said> {
+fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<(), AdminResponse> {
     let ids: Vec<_> = rules.iter().filter_map(|rule| rule.id.clone()).collect();
     for rule in rules.into_iter().rev() {
         let id = rule.id.clone().unwrap_or_default();
@@ -288,7 +291,7 @@ fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<()
     Ok(())
 }
 
-fn not_changed(error: &ChangeError) -> Said {
+fn not_changed(error: &ChangeError) -> AdminResponse {
     let (code, title) = match error {
         ChangeError::Taken(_) => (DUPLICATE, "Duplicate stub mapping ID"),
         _ => (super::NOT_PERMITTED, "Not permitted"),
@@ -297,7 +300,7 @@ fn not_changed(error: &ChangeError) -> Said {
     refused(StatusCode::UNPROCESSABLE_ENTITY, &error)
 }
 
-fn object(value: Value) -> Result<Value, Said> {
+fn object(value: Value) -> Result<Value, AdminResponse> {
     if value.is_object() {
         return Ok(value);
     }

@@ -6,38 +6,38 @@ use serde_json::{Value, json};
 use super::json_of;
 use super::shape::{described, logged};
 use crate::admin::AdminOfMock;
-use crate::admin::call::{Call, Said};
-use crate::asked::Asked;
+use crate::admin::call::{AdminResponse, Call};
 use crate::nearness::{distance_of, near_misses};
 use crate::plan::MockPlan;
+use crate::request::RequestView;
 use crate::states::STARTED;
 
-/// As many are told of one request or pattern.
+/// Near misses of one request or pattern.
 const MOST: usize = 3;
 
-/// Requests whose near misses are told at once.
+/// Unmatched requests whose near misses are listed at once.
 const MOST_UNMATCHED: usize = 20;
 
 impl AdminOfMock {
-    pub(super) fn near_of_unmatched(&self) -> Said {
+    pub(super) fn near_of_unmatched(&self) -> AdminResponse {
         let plan = self.shared.plan().1;
         let entries = self.entries();
         let unmatched = entries.iter().rev().filter(|entry| entry.is_unmatched());
         let near = unmatched
             .take(MOST_UNMATCHED)
-            .flat_map(|entry| near_mappings(&plan, &entry.asked(), &logged(entry)));
+            .flat_map(|entry| near_mappings(&plan, &entry.view(), &logged(entry)));
         let near: Vec<_> = near.collect();
         shown(&near)
     }
 
-    pub(super) fn near_to_request(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn near_to_request(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let json = json_of(call)?;
         let request = described(&json)?;
         let plan = self.shared.plan().1;
-        Ok(shown(&near_mappings(&plan, &request.asked(), &json)))
+        Ok(shown(&near_mappings(&plan, &request.view(), &json)))
     }
 
-    pub(super) fn near_to_pattern(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn near_to_pattern(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let mut pattern = json_of(call)?;
         let conditions = self.conditions_of(&pattern)?;
         if let Value::Object(pattern) = &mut pattern {
@@ -48,7 +48,7 @@ impl AdminOfMock {
         let mut near: Vec<_> = entries
             .iter()
             .rev()
-            .map(|entry| (distance_of(&conditions, &entry.asked()), entry))
+            .map(|entry| (distance_of(&conditions, &entry.view()), entry))
             .filter(|(distance, _)| *distance > 0.0)
             .collect();
         near.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -64,12 +64,12 @@ impl AdminOfMock {
     }
 }
 
-fn near_mappings(plan: &MockPlan, asked: &Asked<'_>, request: &Value) -> Vec<Value> {
-    let misses = near_misses(plan, asked, usize::MAX).into_iter();
+fn near_mappings(plan: &MockPlan, request: &RequestView<'_>, logged: &Value) -> Vec<Value> {
+    let misses = near_misses(plan, request, usize::MAX).into_iter();
     let misses = misses.filter_map(|miss| Some((miss.distance, miss.rule.mapping.as_ref()?)));
     let misses = misses.take(MOST).map(|(distance, mapping)| {
         let mut near = json!({
-            "request": request,
+            "request": logged,
             "stubMapping": **mapping,
             "matchResult": { "distance": distance },
         });
@@ -83,6 +83,6 @@ fn near_mappings(plan: &MockPlan, asked: &Asked<'_>, request: &Value) -> Vec<Val
     misses.collect()
 }
 
-fn shown(near: &[Value]) -> Said {
-    Said::json(StatusCode::OK, json!({ "nearMisses": near }))
+fn shown(near: &[Value]) -> AdminResponse {
+    AdminResponse::json(StatusCode::OK, json!({ "nearMisses": near }))
 }

@@ -10,7 +10,7 @@ use super::mappings::has_metadata;
 use super::shape::{logged, number_of, serve_event};
 use super::{bad_request, done, json_of, missing, uuid};
 use crate::admin::AdminOfMock;
-use crate::admin::call::{Call, Said};
+use crate::admin::call::{AdminResponse, Call};
 use crate::admin::requests::are_met;
 use crate::journal::Entry;
 
@@ -24,13 +24,13 @@ impl AdminOfMock {
     }
 
     /// A document about requests.
-    fn about_requests(&self, mut document: Value) -> Said {
+    fn about_requests(&self, mut document: Value) -> AdminResponse {
         document["requestJournalDisabled"] = json!(self.shared.journal().is_none());
-        Said::json(StatusCode::OK, document)
+        AdminResponse::json(StatusCode::OK, document)
     }
 
     /// The latest first.
-    pub(super) fn serve_events(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn serve_events(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let limit = match call.parameter("limit") {
             None | Some("") => usize::MAX,
             Some(text) => text
@@ -59,17 +59,21 @@ impl AdminOfMock {
         Ok(self.about_requests(json!({ "requests": shown, "meta": { "total": found.len() } })))
     }
 
-    pub(super) fn serve_event(&self, call: &Call, id: &str) -> Result<Said, Said> {
+    pub(super) fn serve_event(
+        &self,
+        call: &Call,
+        id: &str,
+    ) -> Result<AdminResponse, AdminResponse> {
         let number = number_of(&uuid(id)?);
         let (number, journal) = number.zip(self.shared.journal()).ok_or_else(missing)?;
         if call.method == "DELETE" {
             return journal.remove(number).then(done).ok_or_else(missing);
         }
         let entry = journal.entry(number).ok_or_else(missing)?;
-        Ok(Said::json(StatusCode::OK, serve_event(&entry)))
+        Ok(AdminResponse::json(StatusCode::OK, serve_event(&entry)))
     }
 
-    pub(super) fn forget_requests(&self) -> Said {
+    pub(super) fn forget_requests(&self) -> AdminResponse {
         if let Some(journal) = self.shared.journal() {
             journal.clear();
             self.forget_hits();
@@ -78,19 +82,19 @@ impl AdminOfMock {
     }
 
     /// Those that meet a pattern.
-    fn found(&self, call: &Call) -> Result<Vec<Arc<Entry>>, Said> {
+    fn found(&self, call: &Call) -> Result<Vec<Arc<Entry>>, AdminResponse> {
         let conditions = self.conditions_of(&json_of(call)?)?;
         let mut entries = self.entries();
         entries.retain(|entry| are_met(&conditions, entry));
         Ok(entries)
     }
 
-    pub(super) fn find(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn find(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let shown: Vec<_> = self.found(call)?.iter().map(|it| logged(it)).collect();
         Ok(self.about_requests(json!({ "requests": shown })))
     }
 
-    pub(super) fn count(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn count(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let found = self.found(call)?.len();
         let count = match self.shared.journal() {
             Some(_) => json!(found),
@@ -99,13 +103,13 @@ impl AdminOfMock {
         Ok(self.about_requests(json!({ "count": count })))
     }
 
-    pub(super) fn remove_found(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn remove_found(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let found = self.found(call)?;
         Ok(self.removed(&found))
     }
 
     /// Requests that were answered by mappings with such metadata.
-    pub(super) fn remove_of_metadata(&self, call: &Call) -> Result<Said, Said> {
+    pub(super) fn remove_of_metadata(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let conditions = self.conditions_on_metadata(call)?;
         let mut entries = self.entries();
         entries.retain(|entry| {
@@ -115,17 +119,17 @@ impl AdminOfMock {
         Ok(self.removed(&entries))
     }
 
-    fn removed(&self, entries: &[Arc<Entry>]) -> Said {
+    fn removed(&self, entries: &[Arc<Entry>]) -> AdminResponse {
         if let Some(journal) = self.shared.journal() {
             for entry in entries {
                 journal.remove(entry.number);
             }
         }
         let shown: Vec<_> = entries.iter().map(|entry| serve_event(entry)).collect();
-        Said::json(StatusCode::OK, json!({ "serveEvents": shown }))
+        AdminResponse::json(StatusCode::OK, json!({ "serveEvents": shown }))
     }
 
-    pub(super) fn unmatched(&self) -> Said {
+    pub(super) fn unmatched(&self) -> AdminResponse {
         let entries = self.entries();
         let unmatched = entries.iter().rev().filter(|entry| entry.is_unmatched());
         let shown: Vec<_> = unmatched.map(|entry| logged(entry)).collect();

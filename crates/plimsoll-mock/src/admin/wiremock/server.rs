@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mappings::all;
 use super::{NO_STATE, done, json_of, not_here, refused, unreadable};
 use crate::admin::AdminOfMock;
-use crate::admin::call::{Call, Said};
+use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
 use crate::states::{STARTED, Session};
 
@@ -16,7 +16,7 @@ use crate::states::{STARTED, Session};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl AdminOfMock {
-    pub(super) fn all_scenarios(&self) -> Said {
+    pub(super) fn all_scenarios(&self) -> AdminResponse {
         let plan = self.shared.plan().1;
         let known = known(&plan);
         let shown = known.iter().map(|(name, known)| {
@@ -39,16 +39,20 @@ impl AdminOfMock {
             })
         });
         let shown: Vec<_> = shown.collect();
-        Said::json(StatusCode::OK, json!({ "scenarios": shown }))
+        AdminResponse::json(StatusCode::OK, json!({ "scenarios": shown }))
     }
 
-    pub(super) fn begin_scenarios_anew(&self) -> Said {
+    pub(super) fn begin_scenarios_anew(&self) -> AdminResponse {
         self.shared.plan().1.states.reset();
         done()
     }
 
     /// Without a state it begins anew.
-    pub(super) fn put_scenario(&self, call: &Call, name: &str) -> Result<Said, Said> {
+    pub(super) fn put_scenario(
+        &self,
+        call: &Call,
+        name: &str,
+    ) -> Result<AdminResponse, AdminResponse> {
         let plan = self.shared.plan().1;
         let all = known(&plan);
         let known = all.get(name).ok_or_else(|| {
@@ -75,7 +79,7 @@ impl AdminOfMock {
         }
         if known.session != Session::All {
             return Err(not_here(
-                "the scenario tells clients apart; PUT /mock/scenarios/NAME takes a `client`",
+                "the scenario distinguishes clients; PUT /mock/scenarios/NAME takes a `client`",
             ));
         }
         let put = plan.states.put(name, "", state);
@@ -83,7 +87,7 @@ impl AdminOfMock {
         Ok(done())
     }
 
-    pub(super) fn health(&self) -> Said {
+    pub(super) fn health(&self) -> AdminResponse {
         let now = SystemClock.wall();
         let uptime = now.duration_since(self.started).unwrap_or_default();
         let document = json!({
@@ -93,22 +97,26 @@ impl AdminOfMock {
             "uptimeInSeconds": uptime.as_secs(),
             "timestamp": humantime::format_rfc3339_millis(now).to_string(),
         });
-        Said::json(StatusCode::OK, document)
+        AdminResponse::json(StatusCode::OK, document)
     }
 
-    pub(super) fn reset_all(&self) -> Said {
-        let said = self.reset_everything();
-        if said.is_success() { done() } else { said }
+    pub(super) fn reset_all(&self) -> AdminResponse {
+        let response = self.reset_everything();
+        if response.is_success() {
+            done()
+        } else {
+            response
+        }
     }
 }
 
 /// Proxies pass on; there is nothing else to be set.
-pub(super) fn settings() -> Said {
+pub(super) fn settings() -> AdminResponse {
     let document = json!({ "settings": { "proxyPassThrough": true } });
-    Said::json(StatusCode::OK, document)
+    AdminResponse::json(StatusCode::OK, document)
 }
 
-pub(super) fn put_settings(call: &Call) -> Result<Said, Said> {
+pub(super) fn put_settings(call: &Call) -> Result<AdminResponse, AdminResponse> {
     let settings = json_of(call)?;
     let has_delay = ["fixedDelay", "delayDistribution"].iter().any(|key| {
         let value = settings.get(key);
@@ -122,6 +130,6 @@ pub(super) fn put_settings(call: &Call) -> Result<Said, Said> {
     Ok(done())
 }
 
-pub(super) fn version() -> Said {
-    Said::json(StatusCode::OK, json!({ "version": VERSION }))
+pub(super) fn version() -> AdminResponse {
+    AdminResponse::json(StatusCode::OK, json!({ "version": VERSION }))
 }

@@ -1,12 +1,12 @@
-//! Requests as WireMock tells them.
+//! Requests in the shape of WireMock's log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::admin::call::Said;
-use crate::asked::{KeptRequest, Pairs};
+use crate::admin::call::AdminResponse;
 use crate::journal::Entry;
+use crate::request::{KeptRequest, Pairs};
 
 /// What the ids of requests begin with; their numbers stand behind it.
 const IDS: &str = "00000000-0000-4000-8000-";
@@ -41,7 +41,7 @@ pub(super) fn serve_event(entry: &Entry) -> Value {
 
 /// A request.
 pub(super) fn logged(entry: &Entry) -> Value {
-    let asked = entry.asked();
+    let view = entry.view();
     let request = &entry.request;
     let scheme = if request.is_tls { "https" } else { "http" };
     let query = request.query.as_ref().map(|query| format!("?{query}"));
@@ -49,12 +49,12 @@ pub(super) fn logged(entry: &Entry) -> Value {
     let authority = &request.authority;
     let (host, port) = host_and_port(authority, request.is_tls);
     let time = humantime::format_rfc3339_millis(entry.at).to_string();
-    let fields = asked.headers().into_iter();
+    let fields = view.headers().into_iter();
     let fields = fields.map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned()));
-    let cookies = asked.cookies().iter();
+    let cookies = view.cookies().iter();
     let cookies = cookies.map(|(name, value)| (name.as_str(), value.clone()));
     json!({
-        "url": asked.own_url(),
+        "url": view.own_url(),
         "absoluteUrl": format!("{scheme}://{authority}{}{query}", request.target_path),
         "method": request.method,
         "clientIp": request.peer.ip().to_string(),
@@ -68,8 +68,8 @@ pub(super) fn logged(entry: &Entry) -> Value {
         "scheme": scheme,
         "host": host,
         "port": port,
-        "queryParams": multi(asked.parameters()),
-        "formParams": multi(asked.form()),
+        "queryParams": multi(view.parameters()),
+        "formParams": multi(view.form()),
     })
 }
 
@@ -120,8 +120,8 @@ fn multi(pairs: &Pairs) -> Value {
     Value::Object(all)
 }
 
-/// A request that somebody describes, as [`logged`] tells them.
-pub(super) fn described(json: &Value) -> Result<KeptRequest, Said> {
+/// A request described in the shape of [`logged`].
+pub(super) fn described(json: &Value) -> Result<KeptRequest, AdminResponse> {
     let wrong = |detail: &str| Err(super::unreadable(detail));
     let text = |name: &str| json.get(name).and_then(Value::as_str);
     let Some(url) = text("url") else {

@@ -1,7 +1,7 @@
 use super::*;
-use crate::asked::KeptRequest;
 use crate::condition::Condition;
 use crate::condition::field::FieldTest;
+use crate::request::KeptRequest;
 
 const ORDER: &[u8] = br#"<?xml version="1.0"?>
 <o:order xmlns:o="urn:order" id="7"><!-- c --><?p i?>
@@ -57,7 +57,7 @@ fn expressions_find_what_the_standard_says() {
 }
 
 #[test]
-fn what_is_no_expression_is_told() {
+fn what_is_no_expression_is_reported() {
     for wrong in ["", "//", "item[", "$x", "nothing(1)", "count()", "//a:b"] {
         assert!(XPath::new(wrong, &[]).is_err(), "{wrong}");
     }
@@ -115,7 +115,7 @@ fn attributes_and_namespaces_are_counted_before_they_are_parsed() {
     assert!(document(namespaces(256).as_bytes()).is_ok());
     let many = namespaces(257);
     assert_eq!(document(many.as_bytes()).unwrap_err(), XmlError::Namespaces);
-    // What only looks like attributes is none.
+    // What only looks like attributes is not one.
     let text = "a='b' ".repeat(1000);
     let plain = format!("<r>{text}<![CDATA[<a {text}]]><?p <a {text}?><!-- <a {text}--></r>");
     assert!(document(plain.as_bytes()).is_ok());
@@ -174,8 +174,7 @@ fn what_costs_too_much_is_not_met_under_a_negation_either() {
         Condition::XPath(Box::new(path), FieldTest::Exists)
     };
     let not = |condition| Condition::Not(Box::new(condition));
-    let is_met =
-        |condition: Condition, request: &KeptRequest| condition.is_met_by(&request.asked());
+    let is_met = |condition: Condition, request: &KeptRequest| condition.is_met_by(&request.view());
     request.body = deep.into();
     assert!(!is_met(test("//a//a//b"), &request));
     assert!(!is_met(not(test("//a//a//b")), &request));

@@ -30,7 +30,7 @@ fn pattern_of(segment: &str) -> Option<String> {
                 let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
                 let end = rest.find(|it| !is_name(it)).unwrap_or(rest.len());
                 rest = rest.get(end..)?;
-                // Without an expression of its own it is any segment.
+                // Without an expression it is any segment.
                 if !rest.starts_with('(') {
                     pattern.push_str("[^/]+?");
                 }

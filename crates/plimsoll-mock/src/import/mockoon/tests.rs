@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use crate::asked::KeptRequest;
 use crate::import::tests::{answered, imported};
 use crate::reply::Content;
+use crate::request::KeptRequest;
 use crate::states::States;
 
 const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix": "api", "latency": 0,
@@ -54,16 +54,16 @@ fn what_no_route_answers_is_passed_on() {
 #[test]
 fn routes_become_rules() {
     let imported = imported(ENVIRONMENT);
-    let told: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
-    let told = told.join("\n");
+    let reported: Vec<String> = imported.left_out.iter().map(ToString::to_string).collect();
+    let reported = reported.join("\n");
     for expected in [
         "routes[1].responses[3]: respond.json: `a` is not known here",
         "routes[4]: is a CRUD route without a response",
         "routes[8]: `:x{odd}` of the path is not known here",
     ] {
-        assert!(told.contains(expected), "no `{expected}` in {told}");
+        assert!(reported.contains(expected), "no `{expected}` in {reported}");
     }
-    assert_eq!(imported.left_out.len(), 3, "{told}");
+    assert_eq!(imported.left_out.len(), 3, "{reported}");
     for (method, target, body, expected) in [
         ("GET", "/api/users/0", "", 404),
         ("GET", "/api/users/7", "", 0),
@@ -116,9 +116,9 @@ fn rules_count_requests_and_compare_templates() {
     let file = imported.compile(Path::new("import"), &states).unwrap();
     let answered = |target: &str| {
         let request = KeptRequest::made("GET", target);
-        let (set, number) = file.plan.find(&request.asked()).unwrap();
+        let (set, number) = file.plan.find(&request.view()).unwrap();
         let rule = &file.plan.sets[set].rules()[number];
-        rule.advance(&request.asked()).unwrap();
+        rule.advance(&request.view()).unwrap();
         rule.replies[0].status.map(|it| it.as_u16())
     };
     let counted: Vec<_> = (0..5).map(|_| answered("/count").unwrap()).collect();
@@ -142,10 +142,10 @@ fn templates_look_up_data() {
     let states = States::default();
     let file = imported.compile(Path::new("import"), &states).unwrap();
     let request = KeptRequest::made("GET", "/user");
-    let (set, number) = file.plan.find(&request.asked()).unwrap();
+    let (set, number) = file.plan.find(&request.view()).unwrap();
     let rule = &file.plan.sets[set].rules()[number];
     let Content::Written(_, written) = &rule.replies[0].content else {
         panic!("{rule:?}");
     };
-    assert_eq!(written.fill(&request.asked()), "Ann Ann 1 ");
+    assert_eq!(written.fill(&request.view()), "Ann Ann 1 ");
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::asked::KeptRequest;
+use crate::request::KeptRequest;
 
 fn made(mapping: Value) -> Result<Stub, Vec<Remark>> {
     stub(mapping, Path::new("/nonexistent"), &States::default())
@@ -161,19 +161,19 @@ fn one_mapping_is_a_rule_with_notes() {
     assert!(stub.rule.next.is_some());
     assert!(
         stub.rule
-            .is_met_by(&KeptRequest::made("GET", "/a?b=c").asked())
+            .is_met_by(&KeptRequest::made("GET", "/a?b=c").view())
     );
     assert!(
         !stub
             .rule
-            .is_met_by(&KeptRequest::made("GET", "/a?b=d").asked())
+            .is_met_by(&KeptRequest::made("GET", "/a?b=d").view())
     );
-    let told: Vec<String> = stub
+    let reported: Vec<String> = stub
         .left_out
         .iter()
         .map(|it| format!("{}: {}", it.place, it.message))
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(reported.len(), 2, "{reported:?}");
     for mapping in [
         json!({"response": {"body": "{{nothing request.body}}", "transformers": ["response-template"]}}),
         json!({"response": {"headers": {"x": "{{#if a}}"}, "transformers": ["response-template"]}}),
@@ -297,11 +297,12 @@ fn patterns_are_met_as_wiremock_has_it() {
             false,
         ),
     ] {
-        let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
-        let mut asked = KeptRequest::made("POST", target);
-        asked.body = body.as_bytes().to_vec().into();
+        let stub =
+            made(json!({ "request": request })).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let mut kept = KeptRequest::made("POST", target);
+        kept.body = body.as_bytes().to_vec().into();
         assert_eq!(
-            stub.rule.is_met_by(&asked.asked()),
+            stub.rule.is_met_by(&kept.view()),
             expected,
             "{request} {target} {body}"
         );
@@ -310,14 +311,14 @@ fn patterns_are_met_as_wiremock_has_it() {
 
 /// Whether a stub matches a request with fields.
 fn is_met(request: &Value, fields: &[(&str, &str)], body: &str) -> bool {
-    let stub = made(json!({ "request": request })).unwrap_or_else(|told| panic!("{told:?}"));
-    let mut asked = KeptRequest::made("POST", "/");
+    let stub = made(json!({ "request": request })).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let mut request = KeptRequest::made("POST", "/");
     for (name, value) in fields {
         let field = ((*name).to_owned(), value.as_bytes().to_vec());
-        asked.fields.push(field);
+        request.fields.push(field);
     }
-    asked.body = body.as_bytes().to_vec().into();
-    stub.rule.is_met_by(&asked.asked())
+    request.body = body.as_bytes().to_vec().into();
+    stub.rule.is_met_by(&request.view())
 }
 
 #[test]
@@ -392,8 +393,8 @@ proptest! {
         let stub = made(mapping).unwrap();
         let mut request = KeptRequest::made("POST", "/");
         request.body = text.to_uppercase().into_bytes().into();
-        prop_assert!(stub.rule.is_met_by(&request.asked()));
+        prop_assert!(stub.rule.is_met_by(&request.view()));
         request.body = format!("{text}x").into_bytes().into();
-        prop_assert!(!stub.rule.is_met_by(&request.asked()));
+        prop_assert!(!stub.rule.is_met_by(&request.view()));
     }
 }

@@ -12,7 +12,7 @@ fn exchange(target: &str, body: &str) -> KeptExchange {
         method: "GET".to_owned(),
         target: target.to_owned(),
         asked_kind: None,
-        asked: Bytes::new(),
+        request: Bytes::new(),
         reply: RecordedReply {
             status: 200,
             headers: Vec::new(),

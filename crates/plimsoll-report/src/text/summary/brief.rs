@@ -7,10 +7,12 @@ use plimsoll_model::{
     Saturation, ThresholdVerdict, Unit,
 };
 
+use super::Detail;
 use super::details::{found, rate_of_bytes};
-use super::{Detail, plural};
 use crate::text::WIDTH;
-use crate::text::numbers::{NOTHING, bytes, count, duration, optional, percent, rate, share};
+use crate::text::numbers::{
+    NOTHING, bytes, count, duration, optional, percent, plural, rate, share,
+};
 use crate::text::page::{Page, shortened, width};
 use crate::text::requests::site;
 use crate::text::style::Emphasis;

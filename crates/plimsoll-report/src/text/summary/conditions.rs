@@ -2,8 +2,7 @@
 
 use plimsoll_model::{Conditions, three_figures};
 
-use super::plural;
-use crate::text::numbers::{bytes, percent};
+use crate::text::numbers::{bytes, percent, plural};
 use crate::text::page::Page;
 use crate::text::style::Emphasis;
 

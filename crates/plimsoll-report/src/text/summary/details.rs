@@ -6,9 +6,10 @@ use plimsoll_model::{
 };
 
 use super::conditions::conditions;
-use super::plural;
 use crate::text::WIDTH;
-use crate::text::numbers::{NOTHING, bytes, count, duration, optional, percent, rate, share};
+use crate::text::numbers::{
+    NOTHING, bytes, count, duration, optional, percent, plural, rate, share,
+};
 use crate::text::page::{Page, shortened};
 use crate::text::requests::requests as by_request;
 use crate::text::spread;
@@ -385,7 +386,7 @@ fn events(page: &mut Page, run: &RunSummary, events: &EventFigures) {
     }
 }
 
-/// Statuses of gRPC, each with what the server said first, and messages.
+/// Statuses of gRPC, each with the server's first message, and messages.
 fn calls(page: &mut Page, run: &RunSummary, grpc: &GrpcFigures) {
     page.heading("grpc statuses", "");
     for counted in &grpc.statuses {

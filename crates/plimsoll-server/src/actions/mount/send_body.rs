@@ -29,7 +29,7 @@ struct State {
     frame: Option<Result<Frame<Bytes>, BodyError>>,
     /// No further frame comes.
     is_over: bool,
-    /// The reader has asked for a frame.
+    /// The reader has requested a frame.
     is_wanted: bool,
     /// The reader is gone.
     is_abandoned: bool,
@@ -124,7 +124,7 @@ impl Drop for SendBody {
 }
 
 impl Pump {
-    /// Hands over what is asked for and there; the task is woken when there is more to be done.
+    /// Hands over requested frames that are ready; the task is woken when there is more to be done.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         while let Some(body) = &mut self.body {
             let mut state = self.bridge.state();
@@ -183,7 +183,7 @@ mod tests {
     fn is_send<T: Send>(_: &T) {}
 
     #[test]
-    fn frames_come_one_by_one_as_they_are_asked_for() {
+    fn frames_come_one_by_one_as_they_are_requested() {
         let (sender, body) = RequestBody::channel(Some(5));
         let (mut reader, pump) = SendBody::of(body);
         is_send(&reader);
@@ -191,7 +191,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(reader.size_hint().exact(), Some(5));
         pump.poll(&mut cx);
-        assert!(!sender.is_wanted(), "nothing was asked for yet");
+        assert!(!sender.is_wanted(), "nothing was requested yet");
         assert!(poll(&mut reader).is_pending());
         pump.poll(&mut cx);
         assert!(sender.is_wanted());

@@ -152,7 +152,7 @@ fn some_responses_stay_as_they_are() {
         let after = apply(response);
         assert_eq!(format!("{:?}", fields(&after)), before);
     }
-    // Who does not want it is told that others may.
+    // The response says `Vary` also to clients that do not accept a coding.
     let plain = compressed(&Compress::default(), &Kept::default(), None, false, long());
     assert_eq!(fields(&plain)[VARY], "accept-encoding");
     assert_eq!(bytes(&plain).unwrap().len(), 5000);
@@ -190,7 +190,7 @@ fn pieces_go_on_as_they_come_and_trailers_last() {
         let data = |text: &'static str| Some(Frame::data(Bytes::from(text)));
         let pieces = Pieces(VecDeque::from([
             data("one "),
-            // Asked once more after what came is flushed.
+            // Polled once more after what came is flushed.
             None,
             None,
             data("two "),

@@ -16,7 +16,7 @@ use crate::action::{Action, Answer, Outcome, Refusal};
 use crate::message::request::{Content, Notes, Request};
 use crate::message::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::observe::access_log::AccessLog;
-use crate::observe::access_log::line::{self, Asked, Record};
+use crate::observe::access_log::line::{self, LoggedRequest, Record};
 
 /// Lets another action answer, and notes it.
 pub(super) struct Logged {
@@ -75,6 +75,7 @@ impl Action for Logged {
             route: None,
             request_id: None,
             trace: None,
+            upstream: None,
             is_whole: true,
             refused: Some(refusal.error),
         });
@@ -134,13 +135,13 @@ impl Texts {
         Self { bytes, ends }
     }
 
-    fn asked(&self) -> Asked<'_> {
+    fn request(&self) -> LoggedRequest<'_> {
         let text = |at: usize| {
             let from = at.checked_sub(1).map_or(0, |before| self.ends[before].0);
             let (end, is_there) = self.ends[at];
             is_there.then(|| &self.bytes[from..end])
         };
-        Asked {
+        LoggedRequest {
             method: text(0).unwrap_or_default(),
             host: text(1).unwrap_or_default(),
             path: text(2).unwrap_or_default(),
@@ -230,7 +231,7 @@ impl Drop for Entry {
         self.log.write(&Record {
             time: self.time,
             peer: self.peer,
-            request: Some(self.texts.asked()),
+            request: Some(self.texts.request()),
             version: self.version,
             user: self.noted.user.as_deref(),
             status: self.status,
@@ -238,7 +239,8 @@ impl Drop for Entry {
             duration,
             route: self.noted.route.as_ref().map(|route| &**route.name()),
             request_id: self.noted.request_id.as_deref(),
-            trace: self.noted.trace,
+            trace: self.noted.trace.map(|note| note.trace),
+            upstream: self.noted.upstream.as_ref(),
             is_whole: self.is_whole,
             refused: None,
         });

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_wire::h1::RequestError;
 
+use crate::message::request::UpstreamNote;
 use crate::observe::access_log::LogFormat;
 
 /// What is written of a request. Texts are as the client sent them.
@@ -15,7 +16,7 @@ pub(super) struct Record<'a> {
     pub(super) time: SystemTime,
     pub(super) peer: SocketAddr,
     /// `None` of what could not be read.
-    pub(super) request: Option<Asked<'a>>,
+    pub(super) request: Option<LoggedRequest<'a>>,
     pub(super) version: &'static str,
     pub(super) user: Option<&'a str>,
     pub(super) status: u16,
@@ -25,13 +26,15 @@ pub(super) struct Record<'a> {
     pub(super) route: Option<&'a str>,
     pub(super) request_id: Option<&'a str>,
     pub(super) trace: Option<u128>,
+    /// Where it was forwarded to.
+    pub(super) upstream: Option<&'a UpstreamNote>,
     /// The whole response was handed to the connection.
     pub(super) is_whole: bool,
     pub(super) refused: Option<RequestError>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct LoggedRequest<'a> {
     pub(super) method: &'a [u8],
     pub(super) host: &'a [u8],
     pub(super) path: &'a [u8],
@@ -55,7 +58,7 @@ pub(super) fn write(format: LogFormat, record: &Record<'_>, out: &mut Vec<u8>) {
 fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     let (year, month, day) = date(record.time);
     let (hour, minute, second, milli) = time_of_day(record.time);
-    let asked = record.request.unwrap_or_default();
+    let request = record.request.unwrap_or_default();
     put(
         out,
         format_args!(
@@ -71,24 +74,37 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
         }
     };
     if record.request.is_some() {
-        text("method", Some(asked.method));
-        text("host", Some(asked.host));
-        text("path", Some(asked.path));
+        text("method", Some(request.method));
+        text("host", Some(request.host));
+        text("path", Some(request.path));
     }
-    text("query", asked.query);
+    text("query", request.query);
     text("protocol", Some(record.version.as_bytes()));
-    text("referer", asked.referer);
-    text("user_agent", asked.user_agent);
+    text("referer", request.referer);
+    text("user_agent", request.user_agent);
     text("user", record.user.map(str::as_bytes));
     text("route", record.route.map(str::as_bytes));
     text("request_id", record.request_id.map(str::as_bytes));
     if let Some(trace) = record.trace {
         text("trace_id", Some(format!("{trace:032x}").as_bytes()));
     }
+    if let Some(note) = record.upstream {
+        text("upstream", Some(note.upstream.as_bytes()));
+        text("server", Some(note.server.as_bytes()));
+    }
     text(
         "refused",
         record.refused.map(|error| error.name().as_bytes()),
     );
+    if let Some(note) = record.upstream {
+        put(out, format_args!(",\"attempts\":{}", note.attempts));
+        let times = [("connect_us", note.connect), ("head_us", note.head)];
+        for (name, time) in times {
+            if let Some(time) = time {
+                put(out, format_args!(",\"{name}\":{}", time.as_micros()));
+            }
+        }
+    }
     put(
         out,
         format_args!(
@@ -99,6 +115,92 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
             record.is_whole
         ),
     );
+}
+
+/// What is written of a connection or flow that is not HTTP, once it has ended.
+#[derive(Debug, Clone)]
+pub struct LoggedConnection<'a> {
+    /// When it began.
+    pub time: SystemTime,
+    /// The client.
+    pub peer: SocketAddr,
+    /// `tcp`, `udp` or `quic`.
+    pub protocol: &'static str,
+    /// The name that a TLS client requested, in lower case.
+    pub server_name: Option<&'a str>,
+    /// Where it was forwarded to: the upstream and its server.
+    pub forwarded: Option<(&'a str, &'a str)>,
+    /// Servers that were tried.
+    pub attempts: u32,
+    /// Time to open the connection to the server.
+    pub connect: Option<Duration>,
+    /// Bytes from the client.
+    pub received: u64,
+    /// Bytes to the client.
+    pub sent: u64,
+    /// From its first byte to its end.
+    pub duration: Duration,
+    /// Why it ended, in one word.
+    pub end: &'static str,
+}
+
+/// Appends the line of a connection with its end to `out`.
+pub(super) fn write_connection(
+    format: LogFormat,
+    connection: &LoggedConnection<'_>,
+    out: &mut Vec<u8>,
+) {
+    match format {
+        LogFormat::Json => connection_json(connection, out),
+        LogFormat::Combined => connection_combined(connection, out),
+    }
+    out.push(b'\n');
+}
+
+fn connection_json(connection: &LoggedConnection<'_>, out: &mut Vec<u8>) {
+    let (year, month, day) = date(connection.time);
+    let (hour, minute, second, milli) = time_of_day(connection.time);
+    put(
+        out,
+        format_args!(
+            "{{\"time\":\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z\",\"peer\":\"{}\",\"protocol\":\"{}\"",
+            connection.peer, connection.protocol
+        ),
+    );
+    let (upstream, server) = connection.forwarded.unzip();
+    for (name, value) in [
+        ("server_name", connection.server_name),
+        ("upstream", upstream),
+        ("server", server),
+    ] {
+        if let Some(value) = value {
+            put(out, format_args!(",\"{name}\":\""));
+            json_text(value.as_bytes(), out);
+            out.push(b'"');
+        }
+    }
+    put(out, format_args!(",\"attempts\":{}", connection.attempts));
+    if let Some(time) = connection.connect {
+        put(out, format_args!(",\"connect_us\":{}", time.as_micros()));
+    }
+    put(
+        out,
+        format_args!(
+            ",\"bytes_received\":{},\"bytes\":{},\"duration_us\":{},\"end\":\"{}\"}}",
+            connection.received,
+            connection.sent,
+            connection.duration.as_micros(),
+            connection.end
+        ),
+    );
+}
+
+fn connection_combined(connection: &LoggedConnection<'_>, out: &mut Vec<u8>) {
+    combined_start(connection.peer, None, connection.time, out);
+    let protocol = connection.protocol.to_ascii_uppercase();
+    put(out, format_args!("\"{protocol} "));
+    quoted(connection.server_name.unwrap_or("-").as_bytes(), out);
+    put(out, format_args!("\" 0 {} \"-\" \"-\"", connection.sent));
 }
 
 /// Text within quotes (RFC 8259, section 7); what is not UTF-8 becomes U+FFFD.
@@ -116,37 +218,43 @@ fn json_text(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn combined(record: &Record<'_>, out: &mut Vec<u8>) {
+/// What every line of the combined format begins with, up to the request.
+fn combined_start(peer: SocketAddr, user: Option<&str>, time: SystemTime, out: &mut Vec<u8>) {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
-    let (year, month, day) = date(record.time);
-    let (hour, minute, second, _) = time_of_day(record.time);
+    let (year, month, day) = date(time);
+    let (hour, minute, second, _) = time_of_day(time);
     let month = MONTHS[month - 1];
-    put(out, format_args!("{} - ", record.peer.ip()));
-    match record.user {
+    put(out, format_args!("{} - ", peer.ip()));
+    match user {
         Some(user) if !user.is_empty() => field(user.as_bytes(), out),
         _ => out.push(b'-'),
     }
     put(
         out,
-        format_args!(" [{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000] \""),
+        format_args!(" [{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000] "),
     );
+}
+
+fn combined(record: &Record<'_>, out: &mut Vec<u8>) {
+    combined_start(record.peer, record.user, record.time, out);
+    out.push(b'"');
     match record.request {
         None => out.push(b'-'),
-        Some(asked) => {
-            quoted(asked.method, out);
+        Some(request) => {
+            quoted(request.method, out);
             out.push(b' ');
-            // CONNECT has no path but whom it is for.
+            // CONNECT has no path, only an authority.
             quoted(
-                if asked.path.is_empty() {
-                    asked.host
+                if request.path.is_empty() {
+                    request.host
                 } else {
-                    asked.path
+                    request.path
                 },
                 out,
             );
-            if let Some(query) = asked.query {
+            if let Some(query) = request.query {
                 out.push(b'?');
                 quoted(query, out);
             }
@@ -157,10 +265,10 @@ fn combined(record: &Record<'_>, out: &mut Vec<u8>) {
         out,
         format_args!("\" {:03} {} \"", record.status, record.bytes),
     );
-    let asked = record.request.unwrap_or_default();
-    quoted(asked.referer.unwrap_or(b"-"), out);
+    let request = record.request.unwrap_or_default();
+    quoted(request.referer.unwrap_or(b"-"), out);
     out.extend_from_slice(b"\" \"");
-    quoted(asked.user_agent.unwrap_or(b"-"), out);
+    quoted(request.user_agent.unwrap_or(b"-"), out);
     out.push(b'"');
 }
 
@@ -242,7 +350,7 @@ mod tests {
         Record {
             time: UNIX_EPOCH + Duration::from_millis(784_111_777_005),
             peer: "[2001:db8::7]:4711".parse().unwrap(),
-            request: Some(Asked {
+            request: Some(LoggedRequest {
                 method: b"GET",
                 host: b"example.org:80",
                 path: b"/a",
@@ -258,6 +366,7 @@ mod tests {
             route: Some("home"),
             request_id: Some("id-1"),
             trace: Some(0xab),
+            upstream: None,
             is_whole: true,
             refused: None,
         }
@@ -300,6 +409,26 @@ mod tests {
     }
 
     #[test]
+    fn a_forwarded_request_names_its_server_and_phases() {
+        let note = UpstreamNote {
+            upstream: "api".into(),
+            server: "http://10.0.0.1:80".into(),
+            attempts: 2,
+            connect: Some(Duration::from_micros(7)),
+            head: Some(Duration::from_micros(9)),
+        };
+        let forwarded = Record {
+            upstream: Some(&note),
+            ..record()
+        };
+        let json: Value = serde_json::from_str(&written(LogFormat::Json, &forwarded)).unwrap();
+        assert_eq!(json["upstream"], "api");
+        assert_eq!(json["server"], "http://10.0.0.1:80");
+        let numbers = ["attempts", "connect_us", "head_us"].map(|key| json[key].as_u64());
+        assert_eq!(numbers, [Some(2), Some(7), Some(9)]);
+    }
+
+    #[test]
     fn dates_are_those_of_httpdate() {
         for days in (0..80_000).step_by(7) {
             let time = UNIX_EPOCH + Duration::from_secs(days * SECONDS_OF_DAY);
@@ -318,7 +447,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_forges_a_line(bytes in prop::collection::vec(any::<u8>(), 0..64), user in ".*") {
-            let asked = Asked {
+            let request = LoggedRequest {
                 method: &bytes,
                 host: &bytes,
                 path: &bytes,
@@ -326,7 +455,7 @@ mod tests {
                 referer: Some(&bytes),
                 user_agent: Some(&bytes),
             };
-            let record = Record { request: Some(asked), user: Some(&user), ..record() };
+            let record = Record { request: Some(request), user: Some(&user), ..record() };
             let json = written(LogFormat::Json, &record);
             prop_assert_eq!(json.find(|it: char| it.is_control()), Some(json.len() - 1));
             let json: Value = serde_json::from_str(&json).unwrap();

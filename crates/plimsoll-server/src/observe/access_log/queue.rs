@@ -131,9 +131,9 @@ mod tests {
     use crate::observe::access_log::{AccessLog, LogFormat};
 
     /// Hands over what is written, with the number of the opening.
-    struct Told(usize, mpsc::Sender<(usize, String)>);
+    struct Sink(usize, mpsc::Sender<(usize, String)>);
 
-    impl Write for Told {
+    impl Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let text = String::from_utf8(bytes.to_vec()).unwrap();
             self.1.send((self.0, text)).unwrap();
@@ -146,31 +146,31 @@ mod tests {
     }
 
     fn opening() -> (OpenLog, mpsc::Receiver<(usize, String)>) {
-        let (sender, told) = mpsc::channel();
+        let (sender, written) = mpsc::channel();
         let mut number = 0;
         let open: OpenLog = Box::new(move || {
             number += 1;
-            Ok(Box::new(Told(number, sender.clone())))
+            Ok(Box::new(Sink(number, sender.clone())))
         });
-        (open, told)
+        (open, written)
     }
 
     #[test]
     fn lines_are_written_in_order_reopened_between_and_all_at_the_end() {
         let counters = Arc::<Counters>::default();
         let log = AccessLog::new(LogFormat::Json, 100, Arc::clone(&counters));
-        let (open, told) = opening();
+        let (open, written) = opening();
         let writer = log.write_to(open).unwrap();
         let queue = Arc::clone(&log.handle.0);
         queue.push(b"one\n");
         writer.reopen();
-        assert_eq!(told.recv().unwrap(), (1, "one\n".to_owned()));
+        assert_eq!(written.recv().unwrap(), (1, "one\n".to_owned()));
         eventually(|| !queue.lock().must_reopen);
         queue.push(b"two\n");
         queue.push(b"three\n");
         drop(log);
         writer.finish();
-        let rest: String = told
+        let rest: String = written
             .iter()
             .map(|(number, text)| {
                 assert_eq!(number, 2);

@@ -12,7 +12,7 @@ use crate::message::request::Request;
 /// An API of one action.
 #[derive(Clone)]
 pub struct AdminApi {
-    /// It is asked for this path and all below it; begins with a slash, and ends with none.
+    /// It answers this path and all below it; begins with a slash, and ends without one.
     root: String,
     /// What is answered to everybody, since there is nothing in it that needs a token: paths below the root.
     open: &'static [&'static str],

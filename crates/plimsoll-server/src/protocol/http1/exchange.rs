@@ -11,23 +11,25 @@ use plimsoll_model::Clock;
 use plimsoll_wire::h1::{
     BodyStep, RequestError, ResponseWriter, chunk_head, fields_of, last_chunk,
 };
+use plimsoll_wire::http::FieldList;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::respond::checked;
 use super::wait::WaitsFor;
-use super::{Asked, Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, write_interims};
+use super::{
+    Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, RequestTraits, write_interims,
+};
 use crate::action::{LocalFuture, Outcome};
 use crate::message::body::{BodyError, BodySender};
-use crate::message::fields::FieldList;
 use crate::message::request::{Content, ContentSource, Version};
 use crate::message::response::{
-    Built, Kind, Response, ResponseBody, StreamError, has_content, write_fields, write_fields_in,
+    Built, Kind, Response, ResponseBody, StreamError, has_content, write_built_fields, write_fields,
 };
 
-/// How the content of a response is told from what follows it.
+/// How the end of a response's content is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// There is none.
+    /// There is no content.
     None,
     /// So many bytes are still to come.
     Length(u64),
@@ -50,13 +52,13 @@ impl Http1 {
     /// Answers one request; returns how the connection ends, if it does so at once.
     pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<Option<End>, Broken> {
         let Exchange {
-            mut asked,
+            mut request,
             content,
             answer,
         } = exchange;
         let outcome = match answer {
             Pending::Response(response) => Ok(Outcome::Respond(response)),
-            Pending::Later(future) => self.wait(future, &mut asked, &content).await?,
+            Pending::Later(future) => self.wait(future, &mut request, &content).await?,
         };
         // Requests that came with this one have their turn after it.
         self.output.was_full();
@@ -68,28 +70,36 @@ impl Http1 {
             }
         };
         if let Outcome::Respond(Response(Kind::Built(built))) = outcome {
+            let has_date = built.has_date();
             if let Built {
                 status,
+                verbatim,
                 fields,
                 order,
                 content: ResponseBody::Stream(body),
             } = *built
             {
                 let status = checked(status);
-                let fields = (fields, order);
-                self.send_stream(asked, &content, status, fields, body)
+                let fields = (verbatim, fields, order, has_date);
+                self.send_stream(request, &content, status, fields, body)
                     .await?;
                 return Ok(None);
             }
             let outcome = Outcome::Respond(Response(Kind::Built(built)));
-            return Ok(self.finish(outcome, asked, &content));
+            return Ok(self.finish(outcome, request, &content));
         }
-        Ok(self.finish(outcome, asked, &content))
+        Ok(self.finish(outcome, request, &content))
     }
 
-    fn finish(&mut self, outcome: Outcome, asked: Asked, content: &Content) -> Option<End> {
-        let next = self
-            .write(|connection, out, date| connection.outcome(outcome, asked, content, out, date));
+    fn finish(
+        &mut self,
+        outcome: Outcome,
+        request: RequestTraits,
+        content: &Content,
+    ) -> Option<End> {
+        let next = self.write(|connection, out, date| {
+            connection.outcome(outcome, request, content, out, date)
+        });
         match next {
             Some(Next::End(end)) => Some(end),
             _ => None,
@@ -104,8 +114,7 @@ impl Http1 {
         let date = memory.date.at(self.since, &worker.clock);
         let mut out = std::mem::take(self.output.bytes());
         let result = append(self, &mut out, date);
-        // Content from elsewhere was set as the tail, so the bytes are put back before it.
-        self.output.sent_before_tail(&out);
+        self.output.put_back(out);
         result
     }
 
@@ -113,7 +122,7 @@ impl Http1 {
     async fn wait(
         &mut self,
         mut future: LocalFuture<Outcome>,
-        asked: &mut Asked,
+        request: &mut RequestTraits,
         content: &Content,
     ) -> Result<Result<Outcome, RequestError>, Broken> {
         poll_fn(|cx| {
@@ -121,8 +130,8 @@ impl Http1 {
                 let outcome = future.as_mut().poll(cx);
                 if let Some(interims) = content.interims() {
                     interims.watch(cx.waker());
-                    let asks = write_interims(interims, asked.version, self.output.bytes());
-                    asked.expects_continue &= !asks;
+                    let asks = write_interims(interims, request.version, self.output.bytes());
+                    request.expects_continue &= !asks;
                 }
                 if let Poll::Ready(outcome) = outcome {
                     if let Some(interims) = content.interims() {
@@ -135,7 +144,7 @@ impl Http1 {
                 {
                     result?;
                 }
-                match ready!(self.poll_content(cx, asked, content))? {
+                match ready!(self.poll_content(cx, request, content))? {
                     Ok(()) => {}
                     Err(error) => return Poll::Ready(Ok(Err(error))),
                 }
@@ -146,11 +155,11 @@ impl Http1 {
 
     /// Hands over what came of the request's content; ready when there is something new to see.
     ///
-    /// Once nobody reads the content, or all of it has come, it watches for the client's departure instead.
+    /// Once the content is not read any more, or all of it has come, it watches for the client's departure instead.
     fn poll_content(
         &mut self,
         cx: &mut Context<'_>,
-        asked: &mut Asked,
+        request: &mut RequestTraits,
         content: &Content,
     ) -> Poll<Result<Result<(), RequestError>, Broken>> {
         let mut source = content.source.borrow_mut();
@@ -162,9 +171,9 @@ impl Http1 {
                 return self.poll_departed(cx).map(Err);
             }
         };
-        if asked.expects_continue {
+        if request.expects_continue {
             ready!(sender.poll_wanted(cx));
-            asked.expects_continue = false;
+            request.expects_continue = false;
             ResponseWriter::interim(self.output.bytes(), 100).finish();
             ready!(self.poll_output(cx))?;
         }
@@ -243,16 +252,21 @@ impl Http1 {
     /// Sends a response whose content comes in pieces.
     async fn send_stream(
         &mut self,
-        mut asked: Asked,
+        mut request: RequestTraits,
         content: &Content,
         status: http::StatusCode,
-        (mut fields, order): (HeaderMap, Option<Box<FieldList>>),
+        (verbatim, mut fields, order, has_date): (
+            FieldList,
+            HeaderMap,
+            Option<Box<FieldList>>,
+            bool,
+        ),
         mut body: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
     ) -> Result<(), Broken> {
         let is_read = matches!(&*content.source.borrow(), ContentSource::Taken(_));
-        if asked.expects_continue && is_read {
-            // The response's content may depend on the request's, so it has to be asked for before.
-            asked.expects_continue = false;
+        if request.expects_continue && is_read {
+            // The response's content may depend on the request's, so 100 (Continue) has to be sent before it.
+            request.expects_continue = false;
             ResponseWriter::interim(self.output.bytes(), 100).finish();
         }
         fields.remove(CONTENT_LENGTH);
@@ -260,30 +274,32 @@ impl Http1 {
         let mut framing = match length {
             _ if !has_content(status) => Framing::None,
             Some(length) => Framing::Length(length),
-            None if asked.version == Version::Http10 => Framing::Close,
+            None if request.version == Version::Http10 => Framing::Close,
             None => Framing::Chunked,
         };
-        let persists = framing != Framing::Close && self.persists(asked);
+        let persists = framing != Framing::Close && self.persists(request);
         self.write(|connection, out, date| {
             let mut head = ResponseWriter::new(out, status.as_u16());
-            write_fields_in(&mut head, &fields, order.as_deref());
+            write_built_fields(&mut head, &verbatim, &fields, order.as_deref());
             match framing {
                 Framing::Length(length) => head.content_length(length),
                 Framing::Chunked => head.chunked(),
                 Framing::None | Framing::Close => {}
             }
-            head.lines(date);
+            if !has_date {
+                head.lines(date);
+            }
             connection.write_alternative(out);
-            Self::write_persistence(persists, asked, out);
+            Self::write_persistence(persists, request, out);
             out.extend_from_slice(b"\r\n");
         });
-        self.count(status, asked.version, content);
-        if asked.is_head {
+        self.count(status, request.version, content);
+        if request.is_head {
             framing = Framing::None;
         }
         if framing != Framing::None {
             let trailers =
-                poll_fn(|cx| self.poll_stream(cx, &mut asked, content, &mut framing, &mut body))
+                poll_fn(|cx| self.poll_stream(cx, &mut request, content, &mut framing, &mut body))
                     .await?;
             match framing {
                 Framing::Chunked => last_chunk(self.output.bytes(), &trailers),
@@ -292,7 +308,7 @@ impl Http1 {
             }
         }
         if !persists {
-            self.close(asked);
+            self.close(request);
         }
         Ok(())
     }
@@ -301,7 +317,7 @@ impl Http1 {
     fn poll_stream(
         &mut self,
         cx: &mut Context<'_>,
-        asked: &mut Asked,
+        request: &mut RequestTraits,
         content: &Content,
         framing: &mut Framing,
         body: &mut Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
@@ -333,7 +349,7 @@ impl Http1 {
                     {
                         result?;
                     }
-                    if let Err(error) = ready!(self.poll_content(cx, asked, content))? {
+                    if let Err(error) = ready!(self.poll_content(cx, request, content))? {
                         self.place.worker.counters.refused(error);
                         return Poll::Ready(Err(self.break_off()));
                     }

@@ -23,7 +23,7 @@ const SEGMENT: u64 = 64 * 1024;
 /// meanwhile.
 const TURN: usize = 2 * 1024 * 1024;
 
-/// Bytes of its own, then one piece of content from where it lies.
+/// Its own bytes, then one piece of content from where it lies.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Output {
     file: Option<Box<FileTail>>,
     must_flush: bool,
     was_full: bool,
-    /// Bytes sent since somebody asked.
+    /// Bytes sent since the last look.
     progress: usize,
 }
 
@@ -85,6 +85,15 @@ impl Output {
         }
     }
 
+    /// Puts back what was taken of [`bytes`](Self::bytes), with more behind; a tail that was set meanwhile follows it.
+    pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
+        debug_assert!(
+            self.bytes.is_empty(),
+            "nothing is appended while they are taken"
+        );
+        self.bytes = bytes;
+    }
+
     /// Adds what of the gathered answers the socket did not take.
     pub(super) fn sent_before_tail(&mut self, rest: &[u8]) {
         self.bytes.extend_from_slice(rest);
@@ -104,7 +113,7 @@ impl Output {
         std::mem::take(&mut self.was_full)
     }
 
-    /// Bytes sent since this was last asked.
+    /// Bytes sent since the last call.
     pub(super) fn take_progress(&mut self) -> usize {
         std::mem::take(&mut self.progress)
     }
@@ -195,7 +204,7 @@ impl FileTail {
                 sent
             };
             if sent == 0 {
-                // The file is shorter than it was when its length was told.
+                // The file is shorter than its announced length.
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             }
             *progress += sent;

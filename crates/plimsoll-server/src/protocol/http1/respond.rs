@@ -5,11 +5,11 @@ use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use plimsoll_wire::h1::{BodyLength, RequestDecoder, RequestError, ResponseWriter};
 
-use super::{Asked, End, Http1, LARGE, Next};
+use super::{End, Http1, LARGE, Next, RequestTraits};
 use crate::action::{Outcome, Refusal};
 use crate::message::request::{Content, Version};
 use crate::message::response::{
-    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_fields_in,
+    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_built_fields,
 };
 
 impl Http1 {
@@ -17,42 +17,46 @@ impl Http1 {
     pub(super) fn outcome(
         &mut self,
         outcome: Outcome,
-        asked: Asked,
+        request: RequestTraits,
         content: &Content,
         out: &mut Vec<u8>,
         date: &[u8],
     ) -> Option<Next> {
         match outcome {
             Outcome::Respond(response) => {
-                self.respond(response, asked, content, out, date);
+                self.respond(response, request, content, out, date);
                 None
             }
             Outcome::Upgrade(response, take_over) => {
                 // Content would come first on the stream, and be taken for what it is not.
-                let is_wanted = asked.wants_upgrade || asked.is_connect;
-                if !is_wanted || asked.length != BodyLength::None {
+                let is_wanted = request.wants_upgrade || request.is_connect;
+                if !is_wanted || request.length != BodyLength::None {
                     let refusal =
-                        Response::text(StatusCode::NOT_IMPLEMENTED, "no upgrade was asked for\n");
-                    self.respond(refusal, asked, content, out, date);
+                        Response::text(StatusCode::NOT_IMPLEMENTED, "the request has no upgrade\n");
+                    self.respond(refusal, request, content, out, date);
                     return None;
                 }
-                let status = if asked.is_connect {
+                let status = if request.is_connect {
                     tunnel_status(response.status())
                 } else {
                     StatusCode::SWITCHING_PROTOCOLS
                 };
-                self.count(status, asked.version, content);
+                self.count(status, request.version, content);
                 let mut head = ResponseWriter::new(out, status.as_u16());
-                if !asked.is_connect {
+                if !request.is_connect {
                     head.lines(b"connection: upgrade\r\n");
                 }
+                let mut has_date = false;
                 if let Kind::Built(built) = response.0 {
+                    has_date = built.has_date();
                     let mut fields = built.fields;
                     // What follows is not content (RFC 9110, section 9.3.6).
                     fields.remove(CONTENT_LENGTH);
-                    write_fields_in(&mut head, &fields, built.order.as_deref());
+                    write_built_fields(&mut head, &built.verbatim, &fields, built.order.as_deref());
                 }
-                head.lines(date);
+                if !has_date {
+                    head.lines(date);
+                }
                 head.finish();
                 Some(Next::End(End::TakeOver(take_over)))
             }
@@ -64,20 +68,22 @@ impl Http1 {
     pub(super) fn respond(
         &mut self,
         response: Response,
-        asked: Asked,
+        request: RequestTraits,
         content: &Content,
         out: &mut Vec<u8>,
         date: &[u8],
     ) {
-        let persists = self.persists(asked);
+        let persists = self.persists(request);
+        let mut has_date = false;
         let (status, whole) = match response.0 {
             Kind::Prepared(prepared) => {
                 out.extend_from_slice(&prepared.lines);
                 (prepared.status, prepared.content.clone())
             }
             Kind::Built(built) => {
+                has_date = built.has_date();
                 let status = checked(built.status);
-                let announced = built.content.announced(status, asked.is_head);
+                let announced = built.content.announced(status, request.is_head);
                 let whole = match built.content {
                     ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
                     ResponseBody::File(part) => Whole::File(part),
@@ -91,19 +97,21 @@ impl Http1 {
                 if let Some(length) = announced {
                     head.content_length(length);
                 }
-                write_fields_in(&mut head, &fields, built.order.as_deref());
+                write_built_fields(&mut head, &built.verbatim, &fields, built.order.as_deref());
                 (status, whole)
             }
         };
-        out.extend_from_slice(date);
-        self.write_alternative(out);
-        Self::write_persistence(persists, asked, out);
-        out.extend_from_slice(b"\r\n");
-        self.count(status, asked.version, content);
-        if !persists {
-            self.close(asked);
+        if !has_date {
+            out.extend_from_slice(date);
         }
-        if asked.is_head || !has_content(status) {
+        self.write_alternative(out);
+        Self::write_persistence(persists, request, out);
+        out.extend_from_slice(b"\r\n");
+        self.count(status, request.version, content);
+        if !persists {
+            self.close(request);
+        }
+        if request.is_head || !has_content(status) {
             return;
         }
         match whole {
@@ -112,7 +120,7 @@ impl Http1 {
         }
     }
 
-    /// Tells where HTTP/3 is spoken.
+    /// Advertises HTTP/3 (RFC 7838).
     #[inline]
     pub(super) fn write_alternative(&self, out: &mut Vec<u8>) {
         if let Some(alternative) = &self.alternative {
@@ -120,24 +128,24 @@ impl Http1 {
         }
     }
 
-    pub(super) fn write_persistence(persists: bool, asked: Asked, out: &mut Vec<u8>) {
+    pub(super) fn write_persistence(persists: bool, request: RequestTraits, out: &mut Vec<u8>) {
         if !persists {
             out.extend_from_slice(b"connection: close\r\n");
-        } else if asked.version == Version::Http10 {
+        } else if request.version == Version::Http10 {
             out.extend_from_slice(b"connection: keep-alive\r\n");
         }
     }
 
     /// Whether another request may follow.
-    pub(super) fn persists(&self, asked: Asked) -> bool {
-        let is_awaited = asked.expects_continue && self.decoder.is_in_body();
+    pub(super) fn persists(&self, request: RequestTraits) -> bool {
+        let is_awaited = request.expects_continue && self.decoder.is_in_body();
         let is_too_long = self.decoder.is_in_body()
-            && matches!(asked.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
+            && matches!(request.length, BodyLength::Known(length) if length > self.limits.discard_bytes);
         // Chunks that are still to come may be malformed, which could not be answered any more.
         let is_unread = self.decoder.is_in_body()
-            && asked.length == BodyLength::Chunked
-            && !asked.has_whole_body;
-        asked.is_persistent
+            && request.length == BodyLength::Chunked
+            && !request.has_whole_body;
+        request.is_persistent
             && !self.is_at_end
             && !self.is_overfull
             && !is_unread
@@ -146,9 +154,9 @@ impl Http1 {
             && self.place.worker.draining().is_none()
     }
 
-    pub(super) fn close(&mut self, asked: Asked) {
+    pub(super) fn close(&mut self, request: RequestTraits) {
         self.is_closing = true;
-        self.lingers = asked.is_persistent || self.decoder.is_in_body();
+        self.lingers = request.is_persistent || self.decoder.is_in_body();
         // What remains is read only to be thrown away.
         self.decoder = RequestDecoder::new(self.limits.request);
     }
@@ -166,7 +174,7 @@ impl Http1 {
         self.decoder = RequestDecoder::new(self.limits.request);
     }
 
-    /// Answers a request that is none, and ends.
+    /// Answers a malformed request, and ends.
     pub(super) fn refuse(&mut self, error: RequestError, out: &mut Vec<u8>, date: &[u8]) {
         self.end_refused(error);
         if self.output.has_tail() {

@@ -112,7 +112,7 @@ impl Http1 {
             WaitsFor::Head if !is_idle || worker.draining().is_none() => {
                 Broken::Cut(Cut::HeaderTimeout)
             }
-            // Nothing was under way, or nobody is left to answer.
+            // Nothing was under way, or the client is gone.
             WaitsFor::Head | WaitsFor::Request | WaitsFor::Departed => Broken::Io,
             WaitsFor::Content if is_slow => Broken::Cut(Cut::BodyRate),
             WaitsFor::Write if is_slow => Broken::Cut(Cut::ReadRate),

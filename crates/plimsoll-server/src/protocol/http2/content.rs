@@ -1,4 +1,4 @@
-//! The content of one request of HTTP/2, read by a task of its own.
+//! The content of one request of HTTP/2, read by its own task.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ enum Piece {
 
 /// Hands content over to the action that has taken it, until either side ends.
 ///
-/// - `asks`: by what a client is asked that waits for that before it sends its content.
+/// - `asks`: the interim responses for a client that waits for 100 (Continue).
 pub(super) async fn hand_over(
     mut stream: RecvStream,
     sender: BodySender,
@@ -45,7 +45,7 @@ pub(super) async fn hand_over(
     let mut left = limits.request.body_bytes;
     let mut pace = Pace::default();
     let mut since = None;
-    // Since when nobody asks for more.
+    // Since when the reader requests no more.
     let mut unasked: Option<Instant> = None;
     let end = loop {
         let piece = poll_fn(|cx| {
@@ -88,7 +88,7 @@ pub(super) async fn hand_over(
         });
         match piece.await {
             Piece::Data(piece) => {
-                // A client that does not wait is not asked any more.
+                // A client that sends content already needs no 100 (Continue).
                 asks = None;
                 since = None;
                 if let Some(unasked) = unasked.take() {
@@ -122,7 +122,7 @@ pub(super) async fn hand_over(
     sender.end(end);
 }
 
-/// Reads content that nobody asked for, so that the client can finish; what is too long is reset.
+/// Reads unread content, so that the client can finish; what is too long is reset.
 pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
     let clock = busy.place.worker.clock;
     let mut timer = Timer::new(clock.now() + limits.body_timeout);

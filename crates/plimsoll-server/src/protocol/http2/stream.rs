@@ -122,7 +122,7 @@ impl Responder {
         }
         // HTTP/2 has no such thing (RFC 9113, section 8.6).
         fields.remove(UPGRADE);
-        fields.insert(DATE, self.date.clone());
+        fields.entry(DATE).or_insert_with(|| self.date.clone());
         if let Some(alternative) = &self.alternative {
             fields.insert(ALT_SVC, alternative.value.clone());
         }
@@ -179,7 +179,7 @@ impl Responder {
         }
     }
 
-    /// The stream as one of bytes, and what takes it over, if the client asked for that by CONNECT, extended or not;
+    /// The stream as one of bytes, and what takes it over, if the client sent CONNECT, extended or not;
     /// other clients are sent back to HTTP/1.1.
     pub(super) fn upgrade(mut self, outcome: Outcome) -> Option<(Stream, TakeOver)> {
         let (Outcome::Upgrade(response, take_over), Some(receive)) = (outcome, self.tunnel.take())

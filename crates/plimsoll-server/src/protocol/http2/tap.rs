@@ -60,7 +60,7 @@ pub(super) struct TapState {
     place: Rc<Place>,
     limits: FloodLimits,
     tripped: Cell<Option<Cut>>,
-    /// What the `h2` crate said when it gave the client up.
+    /// Why the `h2` crate gave the client up.
     given_up: Cell<Option<Cut>>,
     /// Since when the socket takes nothing.
     blocked: Cell<Option<Instant>>,
@@ -106,7 +106,7 @@ impl TapState {
         self.tripped.get()
     }
 
-    /// Why the `h2` crate gave the client up, as far as it said.
+    /// Why the `h2` crate gave the client up, as far as it is known.
     pub(super) fn given_up(&self) -> Option<Cut> {
         self.given_up.get()
     }
@@ -121,7 +121,7 @@ impl TapState {
         self.lingering.get()
     }
 
-    /// The client was told to leave.
+    /// The client got GOAWAY.
     pub(super) fn expect_end(&self) {
         self.is_expected_to_end.set(true);
     }
@@ -285,7 +285,7 @@ impl AsyncRead for Tap {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.state.tripped.get().is_some() {
-            // Whoever polled looks at the state next.
+            // The caller looks at the state next.
             return Poll::Pending;
         }
         let before = buf.filled().len();

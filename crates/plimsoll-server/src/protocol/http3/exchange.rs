@@ -147,7 +147,7 @@ impl Exchange {
         let is_taken = matches!(&*content.source.borrow(), ContentSource::Taken(_));
         if is_taken && head::is_expected(parts) {
             let interims = content.make_interims();
-            // The response's content may depend on the request's, so it is asked for before.
+            // The response's content may depend on the request's, so 100 (Continue) is sent before it.
             match &answer {
                 Answer::Now(Outcome::Respond(response)) if response.is_streamed() => {
                     interims.ask_to_continue();
@@ -222,7 +222,7 @@ impl Exchange {
         &self,
         response: Response,
         is_head: bool,
-        asked: &Content,
+        content_read: &Content,
         sending: &mut Sending,
         reading: &mut Reading,
     ) -> Result<(), Gone> {
@@ -237,9 +237,9 @@ impl Exchange {
         let worker = &self.place.worker;
         let now = worker.clock.now();
         let date = worker.memory.borrow_mut().date_value(now, worker.clock);
-        fields.insert(DATE, date);
+        fields.entry(DATE).or_insert(date);
         worker.counters.answered(Version::Http3, status);
-        if let Some(route) = asked.take_route() {
+        if let Some(route) = content_read.take_route() {
             route.answered(status);
         }
         let mut response = http::Response::new(());
@@ -253,11 +253,18 @@ impl Exchange {
                 ResponseBody::Empty | ResponseBody::Announced(_) => {}
                 ResponseBody::Bytes(bytes) => self.send(bytes, &mut pace, sending).await?,
                 ResponseBody::File(part) => {
-                    self.send_stream(Box::pin(part), length, asked, &mut pace, sending, reading)
-                        .await?;
+                    self.send_stream(
+                        Box::pin(part),
+                        length,
+                        content_read,
+                        &mut pace,
+                        sending,
+                        reading,
+                    )
+                    .await?;
                 }
                 ResponseBody::Stream(body) => {
-                    self.send_stream(body, length, asked, &mut pace, sending, reading)
+                    self.send_stream(body, length, content_read, &mut pace, sending, reading)
                         .await?;
                 }
             }
@@ -270,7 +277,7 @@ impl Exchange {
         &self,
         mut body: Pin<Box<dyn Body<Data = Bytes, Error = Broken>>>,
         length: Option<u64>,
-        asked: &Content,
+        content_read: &Content,
         pace: &mut Pace,
         sending: &mut Sending,
         reading: &mut Reading,
@@ -282,7 +289,7 @@ impl Exchange {
                 if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                     return Poll::Ready(Ok(frame));
                 }
-                reading.hand_over(cx, asked, &self.limits, counters);
+                reading.hand_over(cx, content_read, &self.limits, counters);
                 self.stream.poll_over(cx, &self.tap).map(|()| Err(Gone))
             });
             let Some(frame) = frame.await? else {

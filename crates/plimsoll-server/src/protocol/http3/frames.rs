@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_and_what_is_empty_is_told() {
+    fn what_is_too_long_and_what_is_empty_is_reported() {
         let mut frames = Frames::of_request(100);
         // HEADERS of 2, DATA of 3, DATA of none, an unknown frame of 1.
         let bytes = [1, 2, 0, 0, 0, 3, 9, 9, 9, 0, 0, 0x21, 1, 7];

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_wire::SOCKET_NUMBER_BYTES;
+use plimsoll_wire::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
     ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout, Incoming,
@@ -36,7 +36,7 @@ const OTHER_STREAMS: u32 = 8;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 
 /// Bytes of connection IDs.
-const ID_BYTES: usize = SOCKET_NUMBER_BYTES + 8;
+const ID_BYTES: usize = NUMBERED_ID_BYTES;
 
 /// Pause after a socket could not be used, so that this does not spin.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -77,11 +77,14 @@ pub(crate) struct QuicListener {
     endpoint: RefCell<Option<Endpoint>>,
     /// Handshakes that are under way.
     handshakes: Cell<u32>,
+    /// That of its socket, by which connection IDs begin.
+    number: usize,
 }
 
 impl QuicListener {
-    pub(crate) fn new(config: ServerConfig) -> Self {
+    pub(crate) fn new(config: ServerConfig, number: usize) -> Self {
         Self {
+            number,
             config: RefCell::new(config),
             endpoint: RefCell::new(None),
             handshakes: Cell::new(0),
@@ -106,7 +109,7 @@ impl QuicListener {
     ) {
         let local = socket.local_addr().unwrap_or(NOWHERE);
         loop {
-            let Ok(endpoint) = self.endpoint(&socket, worker.number) else {
+            let Ok(endpoint) = self.endpoint(&socket, self.number) else {
                 worker.counters.cut(Cut::Shortage);
                 sleep(PAUSE).await;
                 continue;
@@ -182,7 +185,7 @@ async fn accept(
         let limits = worker.limits();
         let is_busy = listener.handshakes.get() >= limits.http3.unvalidated;
         if is_busy && !incoming.remote_address_validated() && incoming.may_retry() {
-            // Whoever is there can say so; what comes from a forged address costs nothing more.
+            // A real client repeats its address; a forged one costs nothing more.
             incoming.retry().ok();
             continue;
         }
@@ -242,7 +245,7 @@ async fn take(
     }
 }
 
-/// Tells new clients that nobody takes them, as long as there are connections.
+/// Refuses new clients, as long as there are connections.
 async fn refuse(endpoint: Endpoint) {
     loop {
         tokio::select! {
@@ -255,7 +258,7 @@ async fn refuse(endpoint: Endpoint) {
     }
 }
 
-/// Where it is told that HTTP/3 is spoken (RFC 7838).
+/// Where HTTP/3 is advertised to be (RFC 7838).
 #[derive(Debug)]
 pub(crate) struct AltSvc {
     /// A line of HTTP/1.
@@ -264,9 +267,9 @@ pub(crate) struct AltSvc {
 }
 
 impl AltSvc {
-    /// - `port`: UDP, at the host that the client asked.
+    /// - `port`: UDP, at the host of the request.
     pub(crate) fn new(port: u16) -> Self {
-        // A day, as it is common: a client that finds nobody there comes back by TCP at once.
+        // A day, as it is common: a client that finds no server there comes back by TCP at once.
         let value = format!("h3=\":{port}\"; ma=86400");
         Self {
             line: format!("alt-svc: {value}\r\n").into_bytes(),

@@ -1,4 +1,4 @@
-//! The content of one request on its way from the stream to whoever reads it.
+//! The content of one request on its way from the stream to its reader.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -34,10 +34,10 @@ pub(super) struct Reading {
     left: u64,
     pace: Pace,
     since: Option<Instant>,
-    /// Since when nobody asks for more.
+    /// Since when the reader requests no more.
     unasked: Option<Instant>,
     timer: Option<Timer>,
-    /// By what a client is asked that waits for that before it sends its content.
+    /// The interim responses for a client that waits for 100 (Continue).
     asks: Option<Rc<Interims>>,
     clock: SystemClock,
 }
@@ -79,7 +79,7 @@ impl Reading {
                 self.first = Some(piece.copy_to_bytes(piece.remaining()));
                 true
             }
-            // What trailer fields say of no content is not asked for.
+            // Trailer fields of discarded content are not read.
             Poll::Ready(Ok(None)) => {
                 self.is_over = self.announced.is_none_or(|length| length == 0);
                 !self.is_over
@@ -87,7 +87,7 @@ impl Reading {
         }
     }
 
-    /// Has the client asked for its content by `interims`, once that is wanted.
+    /// Sends 100 (Continue) by `interims`, once content is requested.
     pub(super) fn ask_by(&mut self, interims: Rc<Interims>) {
         self.asks = Some(interims);
     }
@@ -100,10 +100,10 @@ impl Reading {
         }
     }
 
-    /// Hands over what comes to whoever has taken the content; never ready, since it is the response that is waited
+    /// Hands over what comes to the taker of the content; never ready, since it is the response that is waited
     /// for.
     ///
-    /// - `refused`: is told of content that must not be taken.
+    /// - `refused`: called for content that must not be taken.
     pub(super) fn hand_over(
         &mut self,
         cx: &mut Context<'_>,
@@ -161,7 +161,7 @@ impl Reading {
         }
     }
 
-    /// Throws away what nobody asked for, within bounds; ready when there is no more.
+    /// Discards unread content, within bounds; ready when there is no more.
     pub(super) fn poll_discarded(
         &mut self,
         cx: &mut Context<'_>,
@@ -220,7 +220,7 @@ impl Reading {
                 .map(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining()))),
         };
         self.since = None;
-        // A client that does not wait is not asked any more.
+        // A client that sends content already needs no 100 (Continue).
         self.asks = None;
         self.go_on();
         Poll::Ready(match read {

@@ -16,10 +16,10 @@ use crate::worker::Place;
 /// What is counted is counted within about so long.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Frames of unknown types that come with each request: clients tell priorities by them (RFC 9218, section 7.2).
+/// Frames of unknown types that come with each request: clients send priorities in them (RFC 9218, section 7.2).
 const EMPTY_PER_REQUEST: u32 = 2;
 
-/// What the streams of a connection tell it.
+/// What the streams of a connection report to it.
 pub(super) struct Tap {
     place: Rc<Place>,
     limits: Http3Limits,
@@ -27,7 +27,7 @@ pub(super) struct Tap {
     tripped: Cell<Option<(Cut, Code)>>,
     /// Streams from this one on are rejected.
     first_rejected: Cell<u64>,
-    /// The stream that was accepted last, until it is asked for.
+    /// The stream that was accepted last, until it is taken.
     accepted: RefCell<Option<Rc<StreamState>>>,
     /// The stream that would come next.
     next: Cell<u64>,
@@ -69,7 +69,7 @@ impl Tap {
         }
     }
 
-    /// Why the client is given up, and by what code it is told, if it is.
+    /// Why the client is given up, and the code it gets, if it is.
     pub(super) fn tripped(&self) -> Option<(Cut, Code)> {
         self.tripped.get()
     }
@@ -94,7 +94,7 @@ impl Tap {
         self.headless.set(self.headless.get() + 1);
     }
 
-    /// Rejects what is not begun yet: the client was told that it would be.
+    /// Rejects what is not begun yet: GOAWAY announced that.
     pub(super) fn reject_new(&self) {
         self.first_rejected.set(self.next.get());
     }

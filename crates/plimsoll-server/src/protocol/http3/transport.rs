@@ -89,7 +89,7 @@ impl quic::Connection<Bytes> for Transport {
                 must_finish: Cell::new(false),
             });
             if !self.tap.began(u64::from(send.id()), &state) {
-                // Told in time, so the client may ask again elsewhere (RFC 9114, section 5.2).
+                // The rejection came in time, so the client may send it again elsewhere (RFC 9114, section 5.2).
                 let code = code(Code::H3_REQUEST_REJECTED);
                 send.reset(code).ok();
                 receive.stop(code).ok();

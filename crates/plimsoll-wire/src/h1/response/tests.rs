@@ -25,7 +25,7 @@ impl ResponseSink for Keep {
     }
 
     fn head(&mut self, _head: &ResponseHead<'_>) {
-        assert!(self.wants_head, "nobody asked for the head");
+        assert!(self.wants_head, "the head was not wanted");
         assert!(self.content.is_empty(), "the head comes before the content");
     }
 
@@ -529,7 +529,7 @@ fn interim_heads_and_trailers_are_handed_over_where_they_are_wanted() {
 }
 
 #[test]
-fn a_switch_of_protocols_that_was_asked_for_ends_http() {
+fn a_switch_of_protocols_that_was_requested_ends_http() {
     let bytes = b"HTTP/1.1 101 x\r\nupgrade: echo\r\ncontent-length: 9\r\n\r\nbytes";
     let request = RequestFacts {
         may_switch: true,

@@ -230,7 +230,7 @@ const SMUGGLING: &[(&str, RequestError)] = &[
         "\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
         RequestError::RequestLine,
     ),
-    // What is asked for.
+    // The request target.
     ("GET /\r\n\r\n", RequestError::RequestLine),
     ("GET  / HTTP/1.1\r\nhost: a\r\n\r\n", RequestError::Target),
     (
@@ -287,7 +287,7 @@ const SMUGGLING: &[(&str, RequestError)] = &[
         "CONNECT a HTTP/1.1\r\nhost: a\r\n\r\n",
         RequestError::Target,
     ),
-    // Whom it is for.
+    // The authority.
     ("GET / HTTP/1.1\r\n\r\n", RequestError::HostMissing),
     (
         "GET / HTTP/1.1\r\nhost: a\r\nHost: a\r\n\r\n",

@@ -39,7 +39,7 @@ pub struct Decoder {
     most_table_size: u32,
     /// The peer has to begin its first block by making the table smaller.
     reduction_due: bool,
-    /// Of blocks whose fields nobody took.
+    /// Of blocks whose fields were not taken.
     repeat: Repeat,
     /// Of the block that is being decoded.
     effect: Effect,
@@ -73,7 +73,7 @@ impl Decoder {
 
     /// Decodes one block.
     ///
-    /// - `keep`: takes the fields, those before a limit only. Without it, a value that nobody needs
+    /// - `keep`: takes the fields, those before a limit only. Without it, a value that is not needed
     ///   is skipped and not judged; it then counts by its length on the wire.
     #[inline]
     pub fn decode(

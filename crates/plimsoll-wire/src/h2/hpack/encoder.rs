@@ -15,7 +15,7 @@ use crate::h2::hpack::{DEFAULT_TABLE_SIZE, huffman, integer};
 pub(crate) struct RequestField {
     name: Box<[u8]>,
     value: Vec<u8>,
-    /// Tells most different fields apart at once.
+    /// Distinguishes most fields at once.
     hash: u64,
     representation: Representation,
 }
@@ -171,7 +171,7 @@ pub struct Encoder {
     hashes: Vec<u64>,
     size: usize,
     limit: usize,
-    /// The smallest limit since the last block, where the peer has to be told of a change.
+    /// The smallest limit since the last block, where a change has to be announced.
     announced_low: Option<usize>,
     /// Blocks that can be copied as they are until the table changes.
     blocks: Vec<Block>,

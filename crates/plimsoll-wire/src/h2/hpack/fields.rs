@@ -53,7 +53,7 @@ impl Fields {
     }
 }
 
-/// What a field is for, told by its name.
+/// What a field is for, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Status,

@@ -1,4 +1,4 @@
-//! Blocks that come again and say what they said: most of what a server under load sends.
+//! Blocks that repeat with the same meaning: most of what a server under load sends.
 //!
 //! A block leaves the table as it found it if it inserts nothing, or if the table holds nothing but
 //! what the same block inserted before: what goes in at one end is what falls out at the other. So

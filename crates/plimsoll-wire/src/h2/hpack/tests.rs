@@ -266,7 +266,7 @@ fn fields_are_bounded() {
 }
 
 #[test]
-fn a_peer_with_a_smaller_table_is_told_and_obeyed() {
+fn a_peer_with_a_smaller_table_is_reported_and_obeyed() {
     let mut head = RequestHead::new("GET", "http", "a", "/").unwrap();
     head.field("accept", "x").unwrap();
     let request = head.finish(None);
@@ -470,7 +470,7 @@ proptest! {
         }
     }
 
-    /// Skipping values changes nothing but what is said of them.
+    /// Skipping values changes nothing but the reported fields.
     #[test]
     fn skipping_values_keeps_the_state(
         blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..6),

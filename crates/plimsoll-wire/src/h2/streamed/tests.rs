@@ -109,7 +109,7 @@ fn credit_is_returned_as_content_is_consumed() {
 }
 
 #[test]
-fn padding_needs_nobody_to_consume_it() {
+fn padding_needs_no_reader_to_consume_it() {
     let (mut connection, id) = connection(StreamedRequest::default());
     receive(&mut connection, &head(1, 0));
     let padded = [&[59][..], &[1; 10], &[0; 59]].concat();

@@ -34,7 +34,7 @@ fn a_question_is_about_the_first_certificate_of_its_issuer() {
 }
 
 #[test]
-fn refusals_are_told() {
+fn refusals_are_reported() {
     let question = OcspQuestion::new(&chain(&["a.test"])).unwrap();
     let refusal = |status| {
         let der = element(SEQUENCE, &[&element(ENUMERATED, &[&[status]])]);

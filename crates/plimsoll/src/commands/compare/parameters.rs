@@ -108,7 +108,7 @@ pub(super) struct Named {
     pub(super) position: usize,
     /// Command or URL.
     pub(super) text: String,
-    /// What it is called, if that was said.
+    /// Its name, if it has one.
     pub(super) name: Option<String>,
     /// `threads=4`.
     pub(super) values: String,

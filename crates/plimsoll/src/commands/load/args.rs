@@ -71,6 +71,7 @@ Examples:
   plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
   plimsoll load --sse -c 1000 -z 1m http://127.0.0.1:8080/events
   plimsoll load --grpc shop.Cart/Add -d '{\"item\": 7}' -p 32 http://127.0.0.1:50051
+  plimsoll load -u 10 -d 30s script.js    (a k6 script; its flags: plimsoll load script.js --help)
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 

@@ -1,4 +1,4 @@
-//! From flags to a run plan: everything is checked, and every problem is told at once.
+//! From flags to a run plan: everything is checked, and every problem is reported at once.
 
 mod messages;
 
@@ -44,7 +44,7 @@ pub(crate) struct Compiled {
     pub(super) left_out: Vec<Problem>,
     /// Where figures are sent to.
     pub(super) destinations: Vec<Destination>,
-    /// The method to be called, as long as only its server can tell of it; the plan is then one that
+    /// The method to be called, as long as only its server can describe it; the plan is then one that
     /// reaches the server and no more.
     pub(super) unknown_method: Option<UnknownMethod>,
 }
@@ -52,12 +52,12 @@ pub(crate) struct Compiled {
 /// Makes a plan of the flags.
 ///
 /// - `url`: that of the command line, or of the embedded origin.
-/// - `told`: what the server said of the method of `--grpc`, once it was asked.
+/// - `known`: the server's description of the method of `--grpc`, once it was fetched.
 pub(super) fn compile(
     args: &Args,
     url: Option<&str>,
     surroundings: &Surroundings,
-    told: Option<&Descriptors>,
+    known: Option<&Descriptors>,
 ) -> Result<Compiled, Failed> {
     let mut compiler = Compiler {
         args,
@@ -65,7 +65,7 @@ pub(super) fn compile(
         most_exchanges: None,
         unknown_method: None,
     };
-    let plan = compiler.plan(url, surroundings, told);
+    let plan = compiler.plan(url, surroundings, known);
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
@@ -127,9 +127,9 @@ impl Compiler<'_> {
         &mut self,
         url: Option<&str>,
         surroundings: &Surroundings,
-        told: Option<&Descriptors>,
+        known: Option<&Descriptors>,
     ) -> Option<(RunPlan, Vec<Problem>)> {
-        let grpc = Wanted::compile(&self.args.grpc, told, &mut self.problems);
+        let grpc = Wanted::compile(&self.args.grpc, known, &mut self.problems);
         let url = match (&grpc, url) {
             (Some(grpc), Some(url)) => Some(self.value("URL", grpc::url(url, &grpc.name))?),
             (_, url) => url.map(str::to_owned),
@@ -156,6 +156,7 @@ impl Compiler<'_> {
             (parts, Some(self.websocket(message)))
         } else {
             self.only_websockets();
+            self.args.request.refuse_location(&mut self.problems);
             let mut parts = self.args.request.parts(closes, &mut self.problems);
             if self.args.events.sse {
                 self.streams_of_events();

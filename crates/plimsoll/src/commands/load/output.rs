@@ -31,7 +31,7 @@ pub(super) enum Live {
     },
 }
 
-/// How far apart the lines of a log are if nobody asked for more.
+/// The default distance of lines in a log.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 impl Live {

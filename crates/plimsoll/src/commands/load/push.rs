@@ -1,7 +1,7 @@
 //! Figures sent to databases of time series, while a run goes on and when it is over.
 //!
 //! Each receiver has a thread of its own, so that neither the run nor the summary waits for it. What
-//! it does not take is told at the end and has no part in the outcome of the run.
+//! it does not take is reported at the end and has no part in the outcome of the run.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -310,7 +310,7 @@ impl Push {
             .senders
             .into_iter()
             .map(|sender| {
-                // Only a thread that panicked takes nothing, and that is told below.
+                // Only a thread that panicked takes nothing, and that is reported below.
                 drop(sender.queue.send(points.clone()));
                 (sender.flag, sender.lost, sender.thread)
             })

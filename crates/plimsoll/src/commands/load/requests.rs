@@ -384,7 +384,7 @@ fn feeders(args: &RequestsArgs, problems: &mut Problems) -> Vec<Feeder> {
             continue;
         };
         match Table::parse(&text) {
-            Err(remarks) => tell(&remarks, "--feeder", path, problems),
+            Err(remarks) => report(&remarks, "--feeder", path, problems),
             Ok(table) => feeders.push(Feeder {
                 name: path.display().to_string(),
                 table: Arc::new(table),
@@ -408,7 +408,7 @@ fn variables(args: &RequestsArgs, problems: &mut Problems) -> HashMap<String, Te
             Some((name, value)) => (name, Ok(value.to_owned())),
             None => (text.as_str(), std::env::var(text)),
         };
-        // Told once here, it need not be told again of each place.
+        // Reported once here, it need not be reported again for each place.
         let value = value.unwrap_or_else(|_| {
             problems.push(
                 Problem::with("--var", format!("the environment has no variable `{text}`")).hint(
@@ -432,7 +432,7 @@ fn text_of(path: &Path, flag: &str, problems: &mut Problems) -> Option<String> {
     )
 }
 
-fn tell(remarks: &[Remark], flag: &str, path: &Path, problems: &mut Problems) {
+fn report(remarks: &[Remark], flag: &str, path: &Path, problems: &mut Problems) {
     for remark in remarks {
         problems.push(of_remark(remark, flag, path));
     }

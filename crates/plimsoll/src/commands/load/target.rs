@@ -37,7 +37,7 @@ pub(super) fn worker_cores(args: &Args, is_embedded: bool) -> Vec<usize> {
     available
 }
 
-/// The embedded origin gets the last core, unless it was told where to run.
+/// The embedded origin gets the last core, unless its cores are given.
 fn origin_cores(args: &Args) -> Vec<usize> {
     if args.server.server_cores.is_empty() {
         let available = cores::available();
@@ -131,7 +131,7 @@ fn addresses(args: &Args, plan: &RunPlan) -> Result<Vec<SocketAddr>, Failed> {
     Ok(addresses)
 }
 
-/// Whether all load goes to this machine; `None` if that cannot be told from the addresses.
+/// Whether all load goes to this machine; `None` if the addresses do not show that.
 pub(super) fn is_local(plan: &RunPlan) -> Option<bool> {
     let is_loopback = |endpoint: &Endpoint| match endpoint.address() {
         Some(address) => Some(address.is_loopback()),

@@ -428,7 +428,7 @@ struct ScreenState {
 impl Screen {
     /// Takes the terminal over; a panic gives it back.
     ///
-    /// - `interrupt`: asked by `q` and Ctrl-C.
+    /// - `interrupt`: set by `q` and Ctrl-C.
     pub(super) fn open(view: View, interrupt: Arc<Interrupt>) -> io::Result<Self> {
         let terminal = ratatui::try_init()?;
         let shared = Arc::new(ScreenState {
@@ -481,9 +481,9 @@ fn close_on_panic(state: Arc<ScreenState>) {
 fn show(mut terminal: DefaultTerminal, state: &ScreenState, interrupt: &Interrupt) {
     let mut seen = None;
     while !state.is_closed.load(Ordering::Relaxed) {
-        // Whoever asks may be a signal as well as a key.
-        let is_stopping = interrupt.is_asked();
-        // A terminal that has gone away is told by a signal.
+        // It may be set by a signal as well as by a key.
+        let is_stopping = interrupt.is_set();
+        // A terminal that has gone away sends a signal.
         let Ok(size) = terminal.size() else { return };
         let is_stale = state.is_stale.swap(false, Ordering::Acquire);
         if is_stale || seen != Some((size, is_stopping)) {

@@ -96,7 +96,7 @@ impl Layout {
         self.workers / self.clients + usize::from(client < self.workers % self.clients)
     }
 
-    /// As the summary tells it.
+    /// As the summary has it.
     pub(super) fn shape(&self, args: &Args) -> LoadtestShape {
         LoadtestShape {
             protocol: self.protocol,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_lived_with_is_told() {
+    fn a_limit_that_cannot_be_lived_with_is_reported() {
         for flags in ["--http2", "-c 10"] {
             let failed = layout(flags, 100, 28_000, 2).unwrap_err();
             assert!(failed.problems[0].message.contains("its limit is 100"));

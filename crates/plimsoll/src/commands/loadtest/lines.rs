@@ -6,7 +6,7 @@ use plimsoll_report::text;
 
 use crate::terminal;
 
-/// Tells how the run goes on and keeps what was told.
+/// Reports the progress of the run and keeps what was reported.
 #[derive(Debug)]
 pub(super) struct Lines {
     is_quiet: bool,
@@ -24,7 +24,7 @@ impl Lines {
         }
     }
 
-    /// - `tree`: the processes whose memory is told.
+    /// - `tree`: the processes whose memory is shown.
     pub(super) fn show(&mut self, mut tick: LoadtestTick, tree: Option<&mut ProcessTree>) {
         tick.memory_bytes = tree
             .and_then(|tree| tree.sample(tick.at, tick.ok).ok())

@@ -1,6 +1,6 @@
 //! The processes that the harness starts: origins, and clients that check them.
 //!
-//! Each is this program by a hidden command, ends with the process that started it, and tells it on
+//! Each is this program by a hidden command, ends with the process that started it, and reports on
 //! standard output what it has to say.
 
 use std::io::Write;
@@ -26,7 +26,7 @@ pub(super) const STATE: &str = "state ";
 /// Before the result of clients.
 pub(super) const RESULT: &str = "result ";
 
-/// How often clients tell their state: the sum of all is as old as this at most.
+/// How often clients report their state: the sum of all is as old as this at most.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// Answers on loopback addresses for `plimsoll loadtest`.
@@ -94,7 +94,7 @@ pub(crate) fn serve(args: &OriginsArgs) -> Result<Exit, Failed> {
     Ok(Exit::Fine)
 }
 
-/// Checks until the time is over or it is asked to end.
+/// Checks until the time is over or it gets the signal to end.
 pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
     begin()?;
     let interrupt = signals::watch().map_err(|error| failed(&error))?;
@@ -120,7 +120,7 @@ pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
             in_flight,
             ..
         } = tick;
-        // Whoever no longer listens has ended, and this process is about to.
+        // A reader that is gone has ended, and this process is about to.
         say(&format!("{STATE}{ok} {errors} {in_flight}")).ok();
     };
     let outcome = harness::run(&part.plan(), &interrupt, &mut on_tick);

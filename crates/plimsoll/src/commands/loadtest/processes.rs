@@ -35,7 +35,7 @@ const START: Duration = Duration::from_secs(20);
 const SLACK: Duration = Duration::from_secs(30);
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often the state is told.
+/// How often the state is shown.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// A result is one line of occupied buckets.
 const MOST_OUTPUT: usize = 4 << 20;
@@ -90,7 +90,7 @@ fn addresses(origins: &mut [Process], interrupt: &Interrupt) -> Result<Vec<Socke
             list.split(',').map(|one| one.parse().ok()).collect()
         };
         let found: Option<Vec<SocketAddr>> = origin.stdout_line(START, listening);
-        if interrupt.is_asked() {
+        if interrupt.is_set() {
             return Err(interrupted());
         }
         let Some(found) = found else {
@@ -171,7 +171,7 @@ impl Crew {
             if interrupt.is_urgent() {
                 return Err(interrupted());
             }
-            if interrupt.is_asked() && !is_told {
+            if interrupt.is_set() && !is_told {
                 self.clients.iter().for_each(Process::ask_to_end);
                 is_told = true;
             }
@@ -197,7 +197,7 @@ impl Crew {
         }
     }
 
-    /// The sum of what they said last.
+    /// The sum of their last states.
     fn state(&self, at: Duration) -> LoadtestTick {
         let mut sum = LoadtestTick {
             at,
@@ -229,8 +229,8 @@ impl Crew {
             let output = client.stdout_tail();
             let line = output.lines().find_map(|line| line.strip_prefix(RESULT));
             let Some(line) = line else {
-                // It may have been asked before it could listen.
-                if interrupt.is_asked() {
+                // It may have been set before it could listen.
+                if interrupt.is_set() {
                     return Err(interrupted());
                 }
                 return Err(ended("a process that checks", client));
@@ -261,12 +261,12 @@ fn has_ended(process: &mut Process) -> bool {
 }
 
 fn ended(what: &str, process: &mut Process) -> Failed {
-    let said = process.stderr_tail();
-    let said = said.trim();
-    let message = if said.is_empty() {
+    let stderr = process.stderr_tail();
+    let stderr = stderr.trim();
+    let message = if stderr.is_empty() {
         format!("{what} ended without a word")
     } else {
-        format!("{what} ended: {said}")
+        format!("{what} ended: {stderr}")
     };
     Problem::new(message).could_not_run()
 }

@@ -1,4 +1,4 @@
-//! A request that nobody sends, and what it is asked of.
+//! A described request, and the mock that answers it.
 
 use std::path::{Path, PathBuf};
 

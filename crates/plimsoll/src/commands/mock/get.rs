@@ -1,6 +1,6 @@
 //! `plimsoll mock get`: what a request is answered with, without anything being served.
 //!
-//! The mock is started on a port of the loopback that nobody knows, and asked once, so that the answer is what clients
+//! The mock is started on a free port of the loopback, and gets one request, so that the response is what clients
 //! get: with its templates, files, delays and faults.
 
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ const LONGEST: u64 = 1 << 30;
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let request = args.asking.request()?;
     let plan = args.asking.plan()?;
-    let explanation = plan.explain(&request.asked());
+    let explanation = plan.explain(&request.view());
     let could_not_run = |error| Problem::caused_by(&error).could_not_run();
     if args.why {
         // With an empty line behind it.

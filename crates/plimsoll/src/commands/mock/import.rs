@@ -78,8 +78,8 @@ pub(super) fn notes(imported: &Imported) -> Vec<Problem> {
     imported.left_out.iter().map(shown).collect()
 }
 
-fn shown(told: &FileRemark) -> Problem {
-    let FileRemark { file, remark } = told;
+fn shown(found: &FileRemark) -> Problem {
+    let FileRemark { file, remark } = found;
     let place = format!("{}{}", file.display(), remark.place);
     let problem = Problem::new(&remark.message).about(&place);
     match &remark.hint {

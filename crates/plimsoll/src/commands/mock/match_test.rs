@@ -19,7 +19,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let request = args.asking.request()?;
     let plan = args.asking.plan()?;
-    let explanation = plan.explain(&request.asked());
+    let explanation = plan.explain(&request.view());
     let text = if args.json {
         explanation.to_json()
     } else {

@@ -106,8 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         (false, Some(_)) => "changed",
         (false, None) => "added",
     };
-    let told = format!("{}: rules[{number}] {verb}\n", set.display());
-    terminal::print((told + &difference(&before, &after)).trim_end())
+    let text = format!("{}: rules[{number}] {verb}\n", set.display());
+    terminal::print((text + &difference(&before, &after)).trim_end())
         .map_err(|error| Problem::caused_by(&error).could_not_run())?;
     Ok(Exit::Fine)
 }

@@ -37,8 +37,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     );
     terminal::print(&line).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     for document in &plan.openapi {
-        let told = contents(document);
-        terminal::print(&told).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        let text = contents(document);
+        terminal::print(&text).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     }
     Ok(Exit::Fine)
 }

@@ -1,4 +1,4 @@
-//! How a server is asked for the profile that it takes of itself.
+//! How the profile that a server takes of itself is requested.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl ServerArgs {
         Some(Server { url, fields, tls })
     }
 
-    /// Whom to believe.
+    /// The trusted certificates.
     ///
     /// - `protocol`: what is spoken, by its name in ALPN.
     fn tls(&self, protocol: &[u8], problems: &mut Problems) -> Option<Arc<ClientConfig>> {

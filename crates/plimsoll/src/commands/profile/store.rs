@@ -31,7 +31,7 @@ pub(super) struct StoreArgs {
     push_header: Vec<String>,
 }
 
-/// A store, and what a series is told by there.
+/// A store, and the labels of a series in it.
 #[derive(Debug)]
 pub(super) struct Store {
     url: String,
@@ -106,8 +106,8 @@ impl Store {
         match reply.status {
             GrpcStatus::OK => Ok(()),
             status => {
-                let said = reply.message.map(|said| format!(": {said}"));
-                Err(format!("{status}{}", said.unwrap_or_default()))
+                let message = reply.message.map(|message| format!(": {message}"));
+                Err(format!("{status}{}", message.unwrap_or_default()))
             }
         }
     }

@@ -33,7 +33,7 @@ impl Original {
         }
     }
 
-    /// What it tells clients of short links.
+    /// The status that clients of short links get.
     pub(crate) fn redirect_status(self) -> u16 {
         match self {
             Self::Servy => 308,
@@ -183,6 +183,7 @@ impl StandIn {
     /// Where it listens.
     pub(crate) fn preferred(&self) -> Preferred {
         Preferred {
+            listeners: None,
             listen: vec![(self.listen, None)],
             metrics: Some((self.metrics, self.original.name())),
             ..Preferred::default()
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_by_its_variable() {
+    fn every_mistake_is_reported_by_its_variable() {
         let failed = wanted(&[
             ("SERVY_HOST", "localhost"),
             ("SERVY_PORT", "http"),

@@ -16,7 +16,7 @@ use plimsoll_server::{AdminMethod, AdminPath, Answer, Request, Response, Respons
 use plimsoll_wire::SystemClock;
 use tokio::sync::oneshot;
 
-/// As long as Go's, unless asked otherwise.
+/// The default is Go's.
 const USUAL: u64 = 30;
 
 /// Longer than anybody watches.
@@ -81,7 +81,7 @@ fn answer(request: &Request<'_>, is_busy: &Arc<AtomicBool>) -> Answer {
     })
 }
 
-/// Ends a profile that nobody waits for.
+/// Ends a profile whose reader is gone.
 struct AskedAtEnd(Arc<Interrupt>);
 
 impl Drop for AskedAtEnd {

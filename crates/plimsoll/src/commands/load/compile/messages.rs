@@ -8,7 +8,7 @@ use super::Compiler;
 use crate::commands::load::requests::Described;
 use crate::problem::Problem;
 
-/// What is sent over a WebSocket if nothing else is asked for.
+/// The default length of a message over a WebSocket.
 const DEFAULT_MESSAGE_BYTES: u64 = 16;
 
 /// Every connection holds its message once more, masked.
@@ -67,7 +67,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Tells what does not go with streams of events.
+    /// Reports what does not go with streams of events.
     pub(super) fn streams_of_events(&mut self) {
         let args = self.args;
         for (flag, given) in [
@@ -84,7 +84,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Tells what only goes with the URL of a WebSocket.
+    /// Reports what only goes with the URL of a WebSocket.
     pub(super) fn only_websockets(&mut self) {
         let args = &self.args.websocket;
         for (flag, given) in [

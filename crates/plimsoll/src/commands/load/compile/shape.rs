@@ -174,8 +174,8 @@ impl Compiler<'_> {
                 (Some(ramp), most)
             }
             (None, ramp_up) => {
-                let asked = shape.connections.unwrap_or(DEFAULT_CONNECTIONS);
-                let connections = self.fit(asked, shape.connections.is_some())?;
+                let wanted = shape.connections.unwrap_or(DEFAULT_CONNECTIONS);
+                let connections = self.fit(wanted, shape.connections.is_some())?;
                 (ramp_up.map(|time| Ramp::up(connections, time)), connections)
             }
         };
@@ -212,11 +212,11 @@ impl Compiler<'_> {
 
     /// Exchanges after which the run ends.
     fn requests(&self) -> Option<u64> {
-        let asked = self.args.shape.requests;
-        asked.into_iter().chain(self.most_exchanges).min()
+        let wanted = self.args.shape.requests;
+        wanted.into_iter().chain(self.most_exchanges).min()
     }
 
-    /// Rows that are used once must suffice for what was asked.
+    /// Rows that are used once must suffice for the requests.
     fn check_rows(&mut self) {
         let Some(rows) = self.most_exchanges else {
             return;

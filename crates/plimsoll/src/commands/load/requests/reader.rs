@@ -8,7 +8,7 @@ use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_formats::{FileRequest, Format, Part, RequestFile, Template, parse};
 use plimsoll_load::Feeder;
 
-use super::{DescribedRequest, fill, missing_variable, tell, text_of};
+use super::{DescribedRequest, fill, missing_variable, report, text_of};
 use crate::flags::Problems;
 use crate::problem::Problem;
 
@@ -56,7 +56,7 @@ impl Reader<'_> {
         match parse(format, &text, &mut read) {
             Ok(file) => Some(file),
             Err(remarks) => {
-                tell(&remarks, self.flag, path, self.problems);
+                report(&remarks, self.flag, path, self.problems);
                 None
             }
         }

@@ -1,0 +1,340 @@
+//! Environments of Mockoon: routes with their responses, and the data that these use.
+//!
+//! Source: the schema of environments, of migration 33; what older ones lack has its default.
+
+use serde_json::{Map, Value};
+
+use crate::{Place, Remark};
+
+/// An environment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Environment {
+    /// What comes before every endpoint, without slashes around it.
+    pub prefix: String,
+    /// What every response is held back, in milliseconds.
+    pub latency: u64,
+    /// Fields of every response.
+    pub headers: Vec<(String, String)>,
+    /// In the order of the file.
+    pub routes: Vec<MockoonRoute>,
+    /// The server that answers what no route does.
+    pub proxy: Option<MockoonProxy>,
+    /// Data by its id, with its name and its text.
+    pub data: Vec<DataBucket>,
+    /// What of the environment these do not carry.
+    pub left_out: Vec<Remark>,
+}
+
+/// A server that answers what no route does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MockoonProxy {
+    /// Its URL.
+    pub url: String,
+    /// Whether the prefix of the environment is taken from paths.
+    pub strips_prefix: bool,
+    /// Fields in place of those of requests.
+    pub request_headers: Vec<(String, String)>,
+    /// Fields in place of those that it answers.
+    pub response_headers: Vec<(String, String)>,
+}
+
+/// Data that responses and rules may use.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataBucket {
+    /// As routes call it.
+    pub id: String,
+    /// As people call it.
+    pub name: String,
+    /// JSON, or any text; it may have places.
+    pub value: String,
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MockoonRoute {
+    /// Where the file has it.
+    pub place: String,
+    /// `http`, `crud` or `ws`.
+    pub kind: String,
+    /// `all`, or a method in lower case.
+    pub method: String,
+    /// A path of Express, without a slash before it.
+    pub endpoint: String,
+    /// How one of the responses is chosen: nothing, `RANDOM`, `SEQUENTIAL`, `DISABLE_RULES` or `FALLBACK`.
+    pub mode: String,
+    /// In the order of the file.
+    pub responses: Vec<MockoonResponse>,
+}
+
+/// A response.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MockoonResponse {
+    /// Its label.
+    pub label: String,
+    /// From 200 to 599.
+    pub status: u16,
+    /// Fields.
+    pub headers: Vec<(String, String)>,
+    /// What its content is made of.
+    pub body: MockoonBody,
+    /// What it is held back, in milliseconds.
+    pub latency: u64,
+    /// Whether texts have no places.
+    pub is_plain: bool,
+    /// Whether it answers when no rule is met.
+    pub is_default: bool,
+    /// The key that identifies objects, of a route that is CRUD.
+    pub key: String,
+    /// What requests must have.
+    pub rules: Vec<MockoonRule>,
+    /// Whether one rule is enough.
+    pub needs_one: bool,
+}
+
+/// The content of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MockoonBody {
+    /// This text.
+    Text(String),
+    /// A file.
+    File(String),
+    /// Data of that id.
+    Data(String),
+}
+
+impl Default for MockoonBody {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+/// What a request must have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MockoonRule {
+    /// `body`, `query`, `header`, `cookie`, `params`, `path`, `method` and others.
+    pub target: String,
+    /// Which one of these.
+    pub modifier: String,
+    /// What it is compared with.
+    pub value: String,
+    /// `equals`, `regex`, `regex_i`, `null`, `empty_array`, `array_includes`, `valid_json_schema`.
+    pub operator: String,
+    /// Whether it must not be so.
+    pub invert: bool,
+}
+
+/// Reads an environment.
+pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
+    let text = text.trim_start_matches('\u{feff}');
+    let root: Value = serde_json::from_str(text)
+        .map_err(|error| vec![Remark::line(error.line(), format!("is not JSON: {error}"))])?;
+    let Some(routes) = root.get("routes").and_then(Value::as_array) else {
+        let message = "is no environment of Mockoon: there is no list `routes`";
+        return Err(vec![Remark::whole(message)]);
+    };
+    let mut environment = Environment {
+        prefix: text_of(&root, "endpointPrefix")
+            .trim_matches('/')
+            .to_owned(),
+        latency: number_of(&root, "latency"),
+        headers: headers_of(&root, "headers"),
+        ..Environment::default()
+    };
+    for bucket in list_of(&root, "data") {
+        environment.data.push(DataBucket {
+            id: text_of(bucket, "id"),
+            name: text_of(bucket, "name"),
+            value: text_of(bucket, "value"),
+        });
+    }
+    if root.get("proxyMode") == Some(&Value::Bool(true)) {
+        let url = text_of(&root, "proxyHost");
+        if url.is_empty() {
+            let place = Place::Key("proxyMode".to_owned());
+            let message = "there is no `proxyHost`, so nothing is passed on";
+            environment.left_out.push(Remark::new(place, message));
+        } else {
+            environment.proxy = Some(MockoonProxy {
+                url,
+                strips_prefix: root.get("proxyRemovePrefix") == Some(&Value::Bool(true)),
+                request_headers: headers_of(&root, "proxyReqHeaders"),
+                response_headers: headers_of(&root, "proxyResHeaders"),
+            });
+        }
+    }
+    if !list_of(&root, "callbacks").is_empty() {
+        let place = Place::Key("callbacks".to_owned());
+        let message = "nothing is called back";
+        environment.left_out.push(Remark::new(place, message));
+    }
+    for (number, route) in (1..).zip(routes) {
+        let place = format!("routes[{number}]");
+        if !route.is_object() {
+            let message = "is not an object";
+            environment
+                .left_out
+                .push(Remark::new(Place::Key(place), message));
+            continue;
+        }
+        let route = self::route(place, route, &mut environment.left_out);
+        environment.routes.push(route);
+    }
+    Ok(environment)
+}
+
+fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRoute {
+    let mut responses = Vec::new();
+    for (number, response) in (1..).zip(list_of(route, "responses")) {
+        let at = format!("{place}.responses[{number}]");
+        match self::response(response) {
+            Ok(response) => responses.push(response),
+            Err(reason) => left_out.push(Remark::new(Place::Key(at.clone()), reason)),
+        }
+        if !list_of(response, "callbacks").is_empty() {
+            let place = Place::Key(format!("{at}.callbacks"));
+            left_out.push(Remark::new(place, "nothing is called back"));
+        }
+    }
+    let kind = text_of(route, "type");
+    MockoonRoute {
+        kind: if kind.is_empty() {
+            "http".to_owned()
+        } else {
+            kind
+        },
+        method: text_of(route, "method").to_ascii_lowercase(),
+        endpoint: text_of(route, "endpoint").trim_matches('/').to_owned(),
+        mode: text_of(route, "responseMode"),
+        responses,
+        place,
+    }
+}
+
+fn response(response: &Value) -> Result<MockoonResponse, String> {
+    let status = response.get("statusCode").and_then(Value::as_u64);
+    let status = u16::try_from(status.unwrap_or(200)).unwrap_or_default();
+    if !(200..=599).contains(&status) {
+        return Err(format!("the status {status} is not from 200 to 599"));
+    }
+    let file = text_of(response, "filePath");
+    let body = match text_of(response, "bodyType").as_str() {
+        "FILE" => MockoonBody::File(file),
+        "DATABUCKET" => MockoonBody::Data(text_of(response, "databucketID")),
+        // Before there were types, a path was enough.
+        "" if !file.is_empty() => MockoonBody::File(file),
+        _ => MockoonBody::Text(text_of(response, "body")),
+    };
+    let is = |key: &str| response.get(key) == Some(&Value::Bool(true));
+    let rules = list_of(response, "rules").iter().map(|rule| MockoonRule {
+        target: text_of(rule, "target"),
+        modifier: text_of(rule, "modifier"),
+        value: text_of(rule, "value"),
+        operator: match text_of(rule, "operator").as_str() {
+            // Before there were operators, there was a flag.
+            "" if rule.get("isRegex") == Some(&Value::Bool(true)) => "regex".to_owned(),
+            "" => "equals".to_owned(),
+            operator => operator.to_owned(),
+        },
+        invert: rule.get("invert") == Some(&Value::Bool(true)),
+    });
+    Ok(MockoonResponse {
+        label: text_of(response, "label"),
+        status,
+        headers: headers_of(response, "headers"),
+        body,
+        latency: number_of(response, "latency"),
+        is_plain: is("disableTemplating"),
+        is_default: is("default"),
+        key: text_of(response, "crudKey"),
+        rules: rules.collect(),
+        needs_one: text_of(response, "rulesOperator") == "OR",
+    })
+}
+
+fn text_of(of: &Value, key: &str) -> String {
+    of.get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Milliseconds, at most a day.
+fn number_of(of: &Value, key: &str) -> u64 {
+    let number = of.get(key).and_then(Value::as_u64).unwrap_or_default();
+    number.min(86_400_000)
+}
+
+fn list_of<'v>(of: &'v Value, key: &str) -> &'v [Value] {
+    let list = of.get(key).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+fn headers_of(of: &Value, key: &str) -> Vec<(String, String)> {
+    let pair = |header: &Value| {
+        let object: &Map<String, Value> = header.as_object()?;
+        let text = |key: &str| object.get(key).and_then(Value::as_str);
+        let name = text("key").filter(|name| crate::request::is_token(name))?;
+        Some((
+            name.to_owned(),
+            text("value").unwrap_or_default().to_owned(),
+        ))
+    };
+    list_of(of, key).iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_environment_is_taken_apart() {
+        let text = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix": "/api/", "latency": 5, "proxyMode": true,
+            "headers": [{"key": "X-A", "value": "1"}, {"key": "", "value": ""}],
+            "data": [{"id": "d1", "name": "users", "value": "[]"}],
+            "routes": [{"type": "http", "method": "GET", "endpoint": "users/:id", "responseMode": null, "responses": [
+                {"statusCode": 404, "body": "{}", "rules": [{"target": "params", "modifier": "id", "value": "0", "operator": "equals", "invert": true}], "rulesOperator": "OR"},
+                {"statusCode": 200, "bodyType": "DATABUCKET", "databucketID": "d1", "default": true},
+                {"statusCode": 100}
+            ]}, 1]}"#;
+        let environment = parse_environment(text).unwrap();
+        assert_eq!(
+            (environment.prefix.as_str(), environment.latency),
+            ("api", 5)
+        );
+        assert_eq!(environment.headers.len(), 1);
+        let [route] = environment.routes.as_slice() else {
+            panic!("{environment:?}");
+        };
+        let [first, second] = route.responses.as_slice() else {
+            panic!("{route:?}");
+        };
+        assert!(first.needs_one && first.rules[0].invert);
+        assert_eq!(second.body, MockoonBody::Data("d1".to_owned()));
+        assert!(second.is_default);
+        assert_eq!(environment.left_out.len(), 3, "{:?}", environment.left_out);
+    }
+
+    #[test]
+    fn what_no_route_answers_is_passed_on() {
+        let text = r#"{"routes": [], "proxyMode": true, "proxyHost": "http://a", "proxyRemovePrefix": true,
+            "proxyReqHeaders": [{"key": "x", "value": "1"}], "proxyResHeaders": [{"key": "", "value": ""}]}"#;
+        let environment = parse_environment(text).unwrap();
+        let expected = MockoonProxy {
+            url: "http://a".to_owned(),
+            strips_prefix: true,
+            request_headers: vec![("x".to_owned(), "1".to_owned())],
+            response_headers: Vec::new(),
+        };
+        assert_eq!(environment.proxy, Some(expected));
+        assert_eq!(environment.left_out, []);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(\\{|\\}|\\[|\\]|,|\"routes\":|\"responses\":|\"rules\":|\"headers\":|\"a\"|1){0,20}") {
+            drop(parse_environment(&text));
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! A stored response, and what may be done with it for a request (RFC 9111, sections 3 and 4). Pure.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SET_COOKIE, TRAILER, VARY};
+use http::{HeaderMap, StatusCode};
+
+use super::directives::Directives;
+use super::freshness::{self, Times};
+
+/// A response that is kept for later requests.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) status: StatusCode,
+    pub(super) fields: HeaderMap,
+    pub(super) content: Bytes,
+    pub(super) times: Times,
+    directives: Directives,
+    lifetime: Duration,
+    /// The fields that `Vary` names, as the request had them.
+    selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
+}
+
+/// How long a stored response may be used beyond its lifetime.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Staleness {
+    /// While it is validated, unless the response gives a time.
+    pub(crate) while_revalidate: Duration,
+    /// If the server fails, unless the response gives a time.
+    pub(crate) if_error: Duration,
+}
+
+/// What may be done with a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It is the response.
+    Fresh,
+    /// It is the response, and is to be validated meanwhile.
+    StaleWhileRevalidate,
+    /// It has to be validated first.
+    Validate,
+}
+
+impl Entry {
+    /// The response as it is stored; `None` if it may not be.
+    ///
+    /// - `request`: the fields of the request.
+    pub(super) fn new(
+        request: &HeaderMap,
+        status: StatusCode,
+        fields: HeaderMap,
+        content: Bytes,
+        times: Times,
+    ) -> Option<Self> {
+        let directives = Directives::of_response(&fields);
+        if !may_store(request, status, &fields, &directives) {
+            return None;
+        }
+        let explicit = freshness::explicit_lifetime(&fields, &directives, times.received);
+        let lifetime = freshness::lifetime(status, &fields, &directives, times.received);
+        let has_validator = validators(&fields).next().is_some();
+        let lifetime = match (explicit, lifetime) {
+            // What can neither be fresh nor be validated is of no use.
+            (Some(explicit), _)
+                if explicit.is_zero() && !has_validator && !may_be_stale(&directives) =>
+            {
+                return None;
+            }
+            (None, None) if !has_validator => return None,
+            (_, lifetime) => lifetime.unwrap_or_default(),
+        };
+        let selecting = selecting(request, &fields)?;
+        Some(Self {
+            status,
+            fields,
+            content,
+            times,
+            directives,
+            lifetime,
+            selecting,
+        })
+    }
+
+    /// Whether it was stored for a request with the same selecting fields (section 4.1).
+    pub(super) fn is_selected_by(&self, request: &HeaderMap) -> bool {
+        self.selecting.iter().all(|(name, values)| {
+            let given: Vec<_> = normal_values(request, name);
+            given == *values
+        })
+    }
+
+    pub(super) fn age(&self, now: SystemTime) -> Duration {
+        freshness::age(&self.fields, self.times, now)
+    }
+
+    /// What may be done with it for a request.
+    pub(super) fn usage(&self, request: &Directives, staleness: Staleness, now: SystemTime) -> Use {
+        let flags = self.directives.flags;
+        if request.flags.no_cache || flags.no_cache {
+            return Use::Validate;
+        }
+        let age = self.age(now);
+        if request.max_age.is_some_and(|limit| age > limit) {
+            return Use::Validate;
+        }
+        let wanted = age.saturating_add(request.min_fresh.unwrap_or_default());
+        if self.lifetime > wanted {
+            return Use::Fresh;
+        }
+        // Section 4.2.4: these forbid it, whatever the client accepts.
+        if self.must_validate() {
+            return Use::Validate;
+        }
+        let stale = age.saturating_sub(self.lifetime);
+        if request.max_stale.is_some_and(|limit| stale <= limit) {
+            return Use::Fresh;
+        }
+        let limit = self.directives.stale_while_revalidate;
+        if stale < limit.unwrap_or(staleness.while_revalidate) && request.min_fresh.is_none() {
+            return Use::StaleWhileRevalidate;
+        }
+        Use::Validate
+    }
+
+    /// Whether it may stand in for a response with an error (RFC 5861, section 4).
+    pub(super) fn may_replace_error(
+        &self,
+        request: &Directives,
+        staleness: Staleness,
+        now: SystemTime,
+    ) -> bool {
+        let stale = self.age(now).saturating_sub(self.lifetime);
+        let limit = request.stale_if_error.or(self.directives.stale_if_error);
+        let limit = limit.unwrap_or(staleness.if_error);
+        let may_be_used = !self.must_validate() && !self.directives.flags.no_cache;
+        may_be_used && !self.status.is_server_error() && stale < limit
+    }
+
+    fn must_validate(&self) -> bool {
+        let flags = self.directives.flags;
+        flags.must_revalidate || flags.proxy_revalidate || self.directives.s_maxage.is_some()
+    }
+
+    /// The same response with what a 304 says (section 3.2); `None` if it may not be stored any more.
+    pub(super) fn freshened(
+        &self,
+        request: &HeaderMap,
+        update: &HeaderMap,
+        times: Times,
+    ) -> Option<Self> {
+        let mut fields = self.fields.clone();
+        for name in update.keys() {
+            if is_updated(name) {
+                fields.remove(name);
+                for value in update.get_all(name) {
+                    fields.append(name.clone(), value.clone());
+                }
+            }
+        }
+        if !update.contains_key(http::header::AGE) {
+            fields.remove(http::header::AGE);
+        }
+        Self::new(request, self.status, fields, self.content.clone(), times)
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        const FIELD: usize = 64;
+        let fields = self.fields.iter();
+        let fields: usize = fields
+            .map(|(name, value)| name.as_str().len() + value.len() + FIELD)
+            .sum();
+        let selecting: usize = self
+            .selecting
+            .iter()
+            .flat_map(|(_, values)| values)
+            .map(|it| it.len() + FIELD)
+            .sum();
+        size_of::<Self>() + fields + selecting + self.content.len()
+    }
+}
+
+/// The fields of the content stay as they were, and those of the connection do not come here.
+fn is_updated(name: &HeaderName) -> bool {
+    ![
+        "content-length",
+        "content-encoding",
+        "content-type",
+        "content-range",
+    ]
+    .contains(&name.as_str())
+}
+
+/// Section 3.
+fn may_store(
+    request: &HeaderMap,
+    status: StatusCode,
+    fields: &HeaderMap,
+    directives: &Directives,
+) -> bool {
+    let flags = directives.flags;
+    // Parts are not put together, so one is not kept either; 304 updates what is stored.
+    let is_final = !status.is_informational()
+        && status != StatusCode::PARTIAL_CONTENT
+        && status != StatusCode::NOT_MODIFIED;
+    let is_understood = !flags.must_understand || is_known(status);
+    let no_store = flags.no_store && !(flags.must_understand && is_known(status));
+    let is_authorized = !request.contains_key(AUTHORIZATION)
+        || flags.public
+        || flags.must_revalidate
+        || directives.s_maxage.is_some();
+    // A cookie is for one client, unless the response says that it is for all.
+    let is_personal =
+        fields.contains_key(SET_COOKIE) && !flags.public && directives.s_maxage.is_none();
+    is_final
+        && is_understood
+        && !no_store
+        && !flags.private
+        && is_authorized
+        && !is_personal
+        && !fields.contains_key(TRAILER)
+}
+
+/// Statuses whose rules for caches are known here.
+fn is_known(status: StatusCode) -> bool {
+    [
+        200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501,
+    ]
+    .contains(&status.as_u16())
+}
+
+fn may_be_stale(directives: &Directives) -> bool {
+    directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some()
+}
+
+/// `ETag` and `Last-Modified`.
+pub(super) fn validators(fields: &HeaderMap) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
+    use http::header::{ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
+    let pairs = [(ETAG, IF_NONE_MATCH), (LAST_MODIFIED, IF_MODIFIED_SINCE)];
+    pairs
+        .into_iter()
+        .filter_map(|(name, condition)| Some((condition, fields.get(name)?)))
+}
+
+/// The fields that `Vary` names, with the values of the request; `None` for `*`, which nothing matches.
+fn selecting(
+    request: &HeaderMap,
+    fields: &HeaderMap,
+) -> Option<Vec<(HeaderName, Vec<HeaderValue>)>> {
+    let mut selecting = Vec::new();
+    for value in fields.get_all(VARY) {
+        for name in value.as_bytes().split(|it| *it == b',') {
+            let name = name.trim_ascii();
+            if name == b"*" {
+                return None;
+            }
+            if name.is_empty() {
+                continue;
+            }
+            let name = HeaderName::from_bytes(name).ok()?;
+            let values = normal_values(request, &name);
+            selecting.push((name, values));
+        }
+    }
+    Some(selecting)
+}
+
+/// The values of a field with the blanks around commas removed, since those have no meaning (section 4.1).
+fn normal_values(fields: &HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
+    let values = fields.get_all(name).iter();
+    let parts = values.flat_map(|value| value.as_bytes().split(|it| *it == b','));
+    parts
+        .map(<[u8]>::trim_ascii)
+        .filter(|part| !part.is_empty())
+        .filter_map(|part| HeaderValue::from_bytes(part).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{CACHE_CONTROL, ETAG, EXPIRES, LAST_MODIFIED};
+
+    use super::*;
+
+    fn fields(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds)
+    }
+
+    fn entry(
+        request: &[(HeaderName, &str)],
+        status: u16,
+        response: &[(HeaderName, &str)],
+    ) -> Option<Entry> {
+        let times = Times {
+            requested: at(0),
+            received: at(0),
+        };
+        let status = StatusCode::from_u16(status).unwrap();
+        Entry::new(
+            &fields(request),
+            status,
+            fields(response),
+            Bytes::new(),
+            times,
+        )
+    }
+
+    #[test]
+    fn what_may_be_stored() {
+        let authorized = [(AUTHORIZATION, "Basic eA==")];
+        let fresh = [(CACHE_CONTROL, "max-age=60")];
+        for (request, status, response, expected) in [
+            (&[][..], 200, &fresh[..], true),
+            (&[], 404, &fresh, true),
+            (&[], 206, &fresh, false),
+            (&[], 304, &fresh, false),
+            (&[], 200, &[], false),
+            (&[], 200, &[(ETAG, "\"a\"")], true),
+            (
+                &[],
+                200,
+                &[(LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT")],
+                true,
+            ),
+            (&[], 200, &[(EXPIRES, "0")], false),
+            (&[], 200, &[(CACHE_CONTROL, "no-store, max-age=60")], false),
+            (&[], 200, &[(CACHE_CONTROL, "private, max-age=60")], false),
+            (
+                &[],
+                200,
+                &[(CACHE_CONTROL, "max-age=60, no-store, must-understand")],
+                true,
+            ),
+            (
+                &[],
+                299,
+                &[(CACHE_CONTROL, "max-age=60, no-store, must-understand")],
+                false,
+            ),
+            (
+                &[],
+                200,
+                &[(CACHE_CONTROL, "max-age=60"), (VARY, "*")],
+                false,
+            ),
+            (
+                &[],
+                200,
+                &[(CACHE_CONTROL, "max-age=60"), (SET_COOKIE, "a=b")],
+                false,
+            ),
+            (
+                &[],
+                200,
+                &[(CACHE_CONTROL, "s-maxage=60"), (SET_COOKIE, "a=b")],
+                true,
+            ),
+            (&authorized, 200, &fresh, false),
+            (
+                &authorized,
+                200,
+                &[(CACHE_CONTROL, "public, max-age=60")],
+                true,
+            ),
+            (
+                &authorized,
+                200,
+                &[(CACHE_CONTROL, "must-revalidate, max-age=60")],
+                true,
+            ),
+        ] {
+            let is_stored = entry(request, status, response).is_some();
+            assert_eq!(is_stored, expected, "{request:?} {status} {response:?}");
+        }
+    }
+
+    #[test]
+    fn how_a_stored_response_may_be_used() {
+        let staleness = Staleness {
+            while_revalidate: Duration::from_secs(10),
+            if_error: Duration::from_secs(100),
+        };
+        for (response, request, now, expected) in [
+            ("max-age=60", "", 59, Use::Fresh),
+            ("max-age=60", "", 60, Use::StaleWhileRevalidate),
+            ("max-age=60", "", 70, Use::Validate),
+            ("max-age=60", "max-age=5", 6, Use::Validate),
+            ("max-age=60", "min-fresh=5", 56, Use::Validate),
+            ("max-age=60", "max-stale", 9_999, Use::Fresh),
+            ("max-age=60", "max-stale=20", 80, Use::Fresh),
+            ("max-age=60", "max-stale=20", 81, Use::Validate),
+            ("max-age=60", "no-cache", 1, Use::Validate),
+            ("max-age=60, no-cache", "", 1, Use::Validate),
+            (
+                "max-age=60, must-revalidate",
+                "max-stale",
+                61,
+                Use::Validate,
+            ),
+            ("s-maxage=60", "", 61, Use::Validate),
+            (
+                "max-age=60, stale-while-revalidate=30",
+                "",
+                89,
+                Use::StaleWhileRevalidate,
+            ),
+            (
+                "max-age=60, stale-while-revalidate=0",
+                "",
+                60,
+                Use::Validate,
+            ),
+        ] {
+            let stored = entry(&[], 200, &[(CACHE_CONTROL, response), (ETAG, "\"a\"")]).unwrap();
+            let request = Directives::of_request(&fields(&[(CACHE_CONTROL, request)]));
+            let found = stored.usage(&request, staleness, at(now));
+            assert_eq!(found, expected, "{response} {request:?} {now}");
+        }
+        let stored = entry(&[], 200, &[(CACHE_CONTROL, "max-age=60")]).unwrap();
+        let plain = Directives::default();
+        assert!(stored.may_replace_error(&plain, staleness, at(159)));
+        assert!(!stored.may_replace_error(&plain, staleness, at(160)));
+    }
+}

@@ -1,0 +1,466 @@
+//! The cache before the action of a route: what is stored is sent, the rest is fetched, validated and stored.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG, EXPIRES,
+    HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, RANGE,
+    VARY,
+};
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use plimsoll_model::Clock as _;
+use plimsoll_server::{
+    Action, Answer, FieldEdits, Outcome, OwnedRequest, Request, Response, ResponseBody, Scheme,
+};
+use plimsoll_wire::SystemClock;
+
+use super::body::Kept;
+use super::condition::{self, Part};
+use super::directives::Directives;
+use super::entry::{self, Entry, Staleness, Use};
+use super::freshness::Times;
+use super::store::{Counts, Flight, Found, Key, Store, Turn};
+
+/// RFC 9211.
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// How long a request waits for another one that fetches the same response.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the cache of a route is used.
+#[derive(Debug, Clone)]
+pub(crate) struct CachePlan {
+    pub(crate) store: Arc<Store>,
+    /// Bytes of content of one response.
+    pub(crate) most_content: usize,
+    pub(crate) staleness: Staleness,
+}
+
+/// Sends stored responses in place of an action; made for each worker, over a store that they share.
+#[derive(Clone)]
+pub(crate) struct Cached(Rc<Layer>);
+
+struct Layer {
+    plan: CachePlan,
+    inner: Rc<dyn Action>,
+}
+
+/// A request as the cache sees it.
+struct Lookup {
+    key: Key,
+    fields: HeaderMap,
+    directives: Directives,
+    is_head: bool,
+}
+
+impl Cached {
+    pub(crate) fn new(plan: CachePlan, inner: Rc<dyn Action>) -> Self {
+        Self(Rc::new(Layer { plan, inner }))
+    }
+}
+
+impl Action for Cached {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let layer = &self.0;
+        let is_read = matches!(request.method, "GET" | "HEAD");
+        if !is_read {
+            return layer.change(request);
+        }
+        if request.upgrade.is_some() || request.content_length() != Some(0) {
+            return layer.inner.handle(request);
+        }
+        let lookup = Lookup::new(request);
+        let now = SystemClock.wall();
+        let counts = &layer.plan.store.counts;
+        let found = layer.plan.store.find(&lookup.key, &lookup.fields, now);
+        if let Found::Entry(entry) = &found {
+            match entry.usage(&lookup.directives, layer.plan.staleness, now) {
+                Use::Fresh => {
+                    Counts::count(&counts.hits);
+                    return Answer::now(lookup.response(entry, now, "hit"));
+                }
+                Use::StaleWhileRevalidate => {
+                    Counts::count(&counts.stale);
+                    layer.validate_later(request, &lookup, entry);
+                    return Answer::now(lookup.response(entry, now, "hit; detail=stale"));
+                }
+                Use::Validate => {}
+            }
+        }
+        if lookup.directives.flags.only_if_cached {
+            let text = "the response is not in the cache\n";
+            return Answer::now(Response::text(StatusCode::GATEWAY_TIMEOUT, text));
+        }
+        if matches!(found, Found::NotStored) || lookup.directives.flags.no_store {
+            return layer.inner.handle(request);
+        }
+        Counts::count(&counts.misses);
+        let fetching = Fetching {
+            layer: Rc::clone(layer),
+            lookup,
+            request: request.into_owned(),
+        };
+        match found {
+            Found::Entry(entry) => Answer::Later(Box::pin(fetching.validate(entry))),
+            _ => Answer::Later(Box::pin(fetching.fetch())),
+        }
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        self.0.inner.methods()
+    }
+}
+
+impl Layer {
+    /// A request that may change what is stored (RFC 9111, section 4.4).
+    fn change(&self, request: &Request<'_>) -> Answer {
+        if matches!(request.method, "OPTIONS" | "TRACE") {
+            return self.inner.handle(request);
+        }
+        let store = Arc::clone(&self.plan.store);
+        let key = key(request);
+        let origin = origin(request);
+        self.inner.handle(request).map(move |mut response| {
+            let status = response.status();
+            if status.is_success() || status.is_redirection() {
+                store.remove(&key);
+                for name in [LOCATION, CONTENT_LOCATION] {
+                    let named = response.fields().get(&name);
+                    let named = named.and_then(|value| value.to_str().ok());
+                    if let Some(key) = named.and_then(|value| same_origin(&origin, value)) {
+                        store.remove(&key);
+                    }
+                }
+            }
+            response
+        })
+    }
+
+    /// Validates a stored response while it is sent; one request at a time does.
+    fn validate_later(self: &Rc<Self>, request: &Request<'_>, lookup: &Lookup, entry: &Arc<Entry>) {
+        let Turn::Fetch(flight) = self.plan.store.turn(&lookup.key) else {
+            return;
+        };
+        let fetching = Fetching {
+            layer: Rc::clone(self),
+            lookup: Lookup {
+                key: Arc::clone(&lookup.key),
+                fields: lookup.fields.clone(),
+                directives: Directives::default(),
+                is_head: false,
+            },
+            request: request.into_owned(),
+        };
+        let entry = Arc::clone(entry);
+        tokio::task::spawn_local(async move {
+            let _flight = flight;
+            let outcome = fetching.validate_entry(&entry).await;
+            // A new response is stored as it is read.
+            if let Outcome::Respond(mut response) = outcome
+                && let ResponseBody::Stream(mut body) = response.take_body()
+            {
+                while let Some(frame) = next_frame(&mut body).await {
+                    if frame.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}
+
+type Stream =
+    std::pin::Pin<Box<dyn http_body::Body<Data = Bytes, Error = plimsoll_server::StreamError>>>;
+
+async fn next_frame(
+    body: &mut Stream,
+) -> Option<Result<http_body::Frame<Bytes>, plimsoll_server::StreamError>> {
+    std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
+}
+
+/// A request that is sent on, and whose response may be stored.
+struct Fetching {
+    layer: Rc<Layer>,
+    lookup: Lookup,
+    request: OwnedRequest,
+}
+
+impl Fetching {
+    /// Fetches a response of which nothing is stored, or waits for one that is being fetched.
+    async fn fetch(self) -> Outcome {
+        let store = &self.layer.plan.store;
+        // Parts are not stored, and HEAD fetches no content, so no request need wait for those.
+        if self.lookup.is_head || self.lookup.fields.contains_key(RANGE) {
+            return self.send(&FieldEdits::new()).await;
+        }
+        match store.turn(&self.lookup.key) {
+            Turn::Fetch(flight) => self.fetch_first(Some(flight)).await,
+            Turn::Wait(mut waiting) => {
+                // An error is the end of the other request, which drops the sender.
+                tokio::time::timeout(PATIENCE, waiting.changed()).await.ok();
+                let now = SystemClock.wall();
+                let found = store.find(&self.lookup.key, &self.lookup.fields, now);
+                if let Found::Entry(entry) = found {
+                    let staleness = self.layer.plan.staleness;
+                    let usage = entry.usage(&self.lookup.directives, staleness, now);
+                    if usage != Use::Validate {
+                        Counts::count(&store.counts.hits);
+                        let response = self.lookup.response(&entry, now, "hit; collapsed");
+                        return Outcome::Respond(response);
+                    }
+                }
+                self.fetch_first(None).await
+            }
+        }
+    }
+
+    async fn fetch_first(self, flight: Option<Flight>) -> Outcome {
+        let requested = SystemClock.wall();
+        let outcome = self.send(&FieldEdits::new()).await;
+        self.keep(outcome, requested, "fwd=uri-miss", flight)
+    }
+
+    async fn validate(self, entry: Arc<Entry>) -> Outcome {
+        self.validate_entry(&entry).await
+    }
+
+    /// Asks the server whether a stored response still holds (RFC 9111, section 4.3).
+    async fn validate_entry(&self, entry: &Arc<Entry>) -> Outcome {
+        let plan = &self.layer.plan;
+        let conditions = [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE];
+        let mut edits = conditions
+            .into_iter()
+            .fold(FieldEdits::new(), FieldEdits::remove);
+        for (name, value) in entry::validators(&entry.fields) {
+            edits = edits.set(name, value.clone());
+        }
+        let requested = SystemClock.wall();
+        let outcome = self.send(&edits).await;
+        let now = SystemClock.wall();
+        let Outcome::Respond(response) = &outcome else {
+            return outcome;
+        };
+        let is_error = matches!(response.status().as_u16(), 500 | 502 | 503 | 504);
+        if is_error && entry.may_replace_error(&self.lookup.directives, plan.staleness, now) {
+            Counts::count(&plan.store.counts.stale);
+            let response = self.lookup.response(entry, now, "hit; detail=error");
+            return Outcome::Respond(response);
+        }
+        if response.status() != StatusCode::NOT_MODIFIED {
+            return self.keep(outcome, requested, "fwd=stale", None);
+        }
+        let Outcome::Respond(mut response) = outcome else {
+            return outcome;
+        };
+        let times = Times {
+            requested,
+            received: now,
+        };
+        Counts::count(&plan.store.counts.validated);
+        let Lookup { key, fields, .. } = &self.lookup;
+        let status = "hit; fwd=stale; fwd-status=304";
+        let fresh = entry.freshened(fields, response.fields(), times);
+        let sent = self
+            .lookup
+            .response(fresh.as_ref().unwrap_or(entry), now, status);
+        match fresh {
+            Some(fresh) => plan.store.insert(key, fields, fresh),
+            None => plan.store.remove(key),
+        }
+        Outcome::Respond(sent)
+    }
+
+    async fn send(&self, edits: &FieldEdits) -> Outcome {
+        let request = self.request.request();
+        let answer = request.edited(edits, |request| self.layer.inner.handle(request));
+        match answer {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(later) => later.await,
+        }
+    }
+
+    /// Stores a response if it may be, as its content passes.
+    ///
+    /// - `flight`: what other requests wait for.
+    fn keep(
+        &self,
+        outcome: Outcome,
+        requested: SystemTime,
+        detail: &'static str,
+        flight: Option<Flight>,
+    ) -> Outcome {
+        let Outcome::Respond(mut response) = outcome else {
+            return outcome;
+        };
+        let plan = &self.layer.plan;
+        let Lookup { key, fields, .. } = &self.lookup;
+        let times = Times {
+            requested,
+            received: SystemClock.wall(),
+        };
+        let status = response.status();
+        let make = {
+            let (request, response) = (fields.clone(), response.fields().clone());
+            move |content| Entry::new(&request, status, response, content, times)
+        };
+        let is_short = response
+            .length()
+            .is_none_or(|it| it <= plan.most_content as u64);
+        let is_stored = !self.lookup.is_head && is_short && make.clone()(Bytes::new()).is_some();
+        if !is_stored {
+            if status != StatusCode::NOT_MODIFIED && !self.lookup.is_head {
+                plan.store.note_not_stored(key, times.received);
+            }
+            return Outcome::Respond(
+                response.with_field_set(CACHE_STATUS, cache_status(detail, false)),
+            );
+        }
+        let (store, key, request) = (Arc::clone(&plan.store), Arc::clone(key), fields.clone());
+        let put = move |content| {
+            if let Some(entry) = make(content) {
+                store.insert(&key, &request, entry);
+            }
+            drop(flight);
+        };
+        let body = match response.take_body() {
+            ResponseBody::Stream(body) if body.is_end_stream() => {
+                put(Bytes::new());
+                ResponseBody::Stream(body)
+            }
+            ResponseBody::Stream(body) => {
+                ResponseBody::Stream(Box::pin(Kept::new(body, plan.most_content, put)))
+            }
+            ResponseBody::Bytes(content) => {
+                put(content.clone());
+                ResponseBody::Bytes(content)
+            }
+            body @ (ResponseBody::Empty | ResponseBody::Announced(_)) => {
+                put(Bytes::new());
+                body
+            }
+            body @ ResponseBody::File(_) => body,
+        };
+        let response = response.with_body(body);
+        Outcome::Respond(response.with_field_set(CACHE_STATUS, cache_status(detail, true)))
+    }
+}
+
+impl Lookup {
+    fn new(request: &Request<'_>) -> Self {
+        let fields = request.field_list().into_map();
+        Self {
+            key: Key::from(key(request)),
+            directives: Directives::of_request(&fields),
+            fields,
+            is_head: request.method == "HEAD",
+        }
+    }
+
+    /// A stored response as this request gets it: whole, in part, or 304.
+    fn response(&self, entry: &Entry, now: SystemTime, status: &'static str) -> Response {
+        let age = HeaderValue::from(entry.age(now).as_secs());
+        let cache_status = cache_status(status, false);
+        let with = |response: Response| {
+            response
+                .with_field_set(AGE, age.clone())
+                .with_field_set(CACHE_STATUS, cache_status.clone())
+        };
+        let is_ok = entry.status == StatusCode::OK;
+        if is_ok && condition::is_not_modified(&self.fields, &entry.fields) {
+            let kept = [
+                CACHE_CONTROL,
+                CONTENT_LOCATION,
+                DATE,
+                ETAG,
+                EXPIRES,
+                LAST_MODIFIED,
+                VARY,
+            ];
+            let kept = kept.into_iter().flat_map(|name| {
+                let values = entry.fields.get_all(&name).iter();
+                values.map(move |value| (name.clone(), value.clone()))
+            });
+            let fields: HeaderMap = kept.collect();
+            return with(Response::new(StatusCode::NOT_MODIFIED).with_field_map(fields));
+        }
+        let part = if is_ok && !self.is_head {
+            condition::part(&self.fields, &entry.fields, entry.content.len())
+        } else {
+            Part::Whole
+        };
+        let length = entry.content.len();
+        let (status, content, range) = match part {
+            Part::Whole => (entry.status, entry.content.clone(), None),
+            Part::Bytes(range) => {
+                let last = range.end.saturating_sub(1);
+                let text = format!("bytes {}-{last}/{length}", range.start);
+                (
+                    StatusCode::PARTIAL_CONTENT,
+                    entry.content.slice(range),
+                    Some(text),
+                )
+            }
+            Part::Unsatisfiable => {
+                let text = format!("bytes */{length}");
+                (StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new(), Some(text))
+            }
+        };
+        let mut fields = entry.fields.clone();
+        if let Some(range) = range.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            fields.insert(CONTENT_RANGE, range);
+        }
+        fields.remove(CONTENT_LENGTH);
+        let body = if self.is_head {
+            ResponseBody::Announced(length as u64)
+        } else if content.is_empty() {
+            ResponseBody::Empty
+        } else {
+            ResponseBody::Bytes(content)
+        };
+        with(Response::new(status).with_field_map(fields).with_body(body))
+    }
+}
+
+fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {
+    let stored = if is_stored { "; stored" } else { "" };
+    HeaderValue::from_str(&format!("plimsoll; {detail}{stored}"))
+        .unwrap_or(HeaderValue::from_static("plimsoll"))
+}
+
+/// What a stored response is found by: the URL, with scheme and host.
+fn key(request: &Request<'_>) -> String {
+    let mut key = origin(request);
+    key.push_str(request.path);
+    if let Some(query) = request.query {
+        key.push('?');
+        key.push_str(query);
+    }
+    key
+}
+
+fn origin(request: &Request<'_>) -> String {
+    let scheme = match request.scheme {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    format!("{scheme}://{}", request.authority.to_ascii_lowercase())
+}
+
+/// The key of a URL of a response, if it has the origin of the request (section 4.4).
+fn same_origin(origin: &str, location: &str) -> Option<String> {
+    let path = if location.starts_with('/') && !location.starts_with("//") {
+        location
+    } else {
+        let path = location.strip_prefix(origin)?;
+        if !path.starts_with('/') {
+            return None;
+        }
+        path
+    };
+    let path = path.split('#').next().unwrap_or(path);
+    Some(format!("{origin}{path}"))
+}

@@ -1,0 +1,233 @@
+//! Stored responses of all workers, within a bound on memory.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+use lru::LruCache;
+use tokio::sync::watch;
+
+use super::entry::Entry;
+
+/// Scheme, host, path and query of a request.
+pub(super) type Key = Arc<str>;
+
+/// Responses of one key that differ by the fields that `Vary` names; the oldest makes room.
+const MOST_VARIANTS: usize = 16;
+
+/// How long it is remembered that responses of a key are not stored, so that requests do not wait for one another.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// Bytes that a key takes beside its text and its responses.
+const KEY_BYTES: usize = 128;
+
+/// The store of a route; shared by all workers, and kept by a reload that does not change it.
+#[derive(Debug)]
+pub(crate) struct Store {
+    state: Mutex<State>,
+    /// Bytes.
+    limit: usize,
+    pub(super) counts: Counts,
+}
+
+#[derive(Debug)]
+struct State {
+    slots: LruCache<Key, Slot>,
+    bytes: usize,
+    /// Keys for which a request is under way, whose response others wait for.
+    flights: HashMap<Key, watch::Receiver<()>>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// The last one was stored last.
+    Entries(Vec<Arc<Entry>>),
+    NotStored {
+        until: SystemTime,
+    },
+}
+
+impl Slot {
+    fn size(&self) -> usize {
+        match self {
+            Self::Entries(entries) => entries.iter().map(|entry| entry.size()).sum(),
+            Self::NotStored { .. } => 0,
+        }
+    }
+}
+
+/// What a store counts.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) hits: AtomicU64,
+    pub(super) stale: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) validated: AtomicU64,
+    pub(super) stored: AtomicU64,
+    pub(super) evicted: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a key.
+#[derive(Debug)]
+pub(super) enum Found {
+    Entry(Arc<Entry>),
+    /// Responses are not stored.
+    NotStored,
+    Nothing,
+}
+
+/// What a request for a missing response is to do.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Fetch it; others wait until the guard is dropped.
+    Fetch(Flight),
+    /// Wait for the request that fetches it.
+    Wait(watch::Receiver<()>),
+}
+
+/// A request that others wait for. Dropping it lets them go on.
+#[derive(Debug)]
+pub(super) struct Flight {
+    store: Arc<Store>,
+    key: Key,
+    _over: watch::Sender<()>,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.store.lock().flights.remove(&self.key);
+    }
+}
+
+impl Store {
+    /// - `limit`: bytes of all responses.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                slots: LruCache::unbounded(),
+                bytes: 0,
+                flights: HashMap::new(),
+            }),
+            limit,
+            counts: Counts::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Responses and bytes that are stored.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.slots.len(), state.bytes)
+    }
+
+    /// What was counted, by name.
+    pub(crate) fn counted(&self) -> [(&'static str, u64); 6] {
+        let counts = &self.counts;
+        [
+            ("hit", &counts.hits),
+            ("stale", &counts.stale),
+            ("miss", &counts.misses),
+            ("validated", &counts.validated),
+            ("stored", &counts.stored),
+            ("evicted", &counts.evicted),
+        ]
+        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    }
+
+    /// The response for a request with these fields; of several the one that was stored last.
+    pub(super) fn find(&self, key: &str, request: &HeaderMap, now: SystemTime) -> Found {
+        let mut state = self.lock();
+        match state.slots.get(key) {
+            Some(Slot::Entries(entries)) => {
+                let mut entries = entries.iter().rev();
+                let found = entries.find(|entry| entry.is_selected_by(request));
+                found.map_or(Found::Nothing, |entry| Found::Entry(Arc::clone(entry)))
+            }
+            Some(Slot::NotStored { until }) if *until > now => Found::NotStored,
+            Some(Slot::NotStored { .. }) | None => Found::Nothing,
+        }
+    }
+
+    /// Whether a request for `key` is to be sent, or waits for one that is under way.
+    pub(super) fn turn(self: &Arc<Self>, key: &Key) -> Turn {
+        let mut state = self.lock();
+        if let Some(flight) = state.flights.get(key) {
+            return Turn::Wait(flight.clone());
+        }
+        let (sender, receiver) = watch::channel(());
+        state.flights.insert(Arc::clone(key), receiver);
+        Turn::Fetch(Flight {
+            store: Arc::clone(self),
+            key: Arc::clone(key),
+            _over: sender,
+        })
+    }
+
+    /// Stores a response in place of those for the same request.
+    ///
+    /// - `request`: the fields of the request.
+    pub(super) fn insert(&self, key: &Key, request: &HeaderMap, entry: Entry) {
+        let mut state = self.lock();
+        let mut entries = match state.take(key) {
+            Some(Slot::Entries(entries)) => entries,
+            Some(Slot::NotStored { .. }) | None => Vec::new(),
+        };
+        entries.retain(|known| !known.is_selected_by(request));
+        if entries.len() >= MOST_VARIANTS {
+            entries.remove(0);
+        }
+        entries.push(Arc::new(entry));
+        Counts::count(&self.counts.stored);
+        self.put(&mut state, key, Slot::Entries(entries));
+    }
+
+    /// Remembers for a while that responses of a key are not stored. What is stored of it stays.
+    pub(super) fn note_not_stored(&self, key: &Key, now: SystemTime) {
+        let mut state = self.lock();
+        if matches!(state.slots.peek(key), Some(Slot::Entries(_))) {
+            return;
+        }
+        state.take(key);
+        let until = now + REMEMBERED;
+        self.put(&mut state, key, Slot::NotStored { until });
+    }
+
+    /// Forgets everything that is stored of a key.
+    pub(super) fn remove(&self, key: &str) {
+        self.lock().take(key);
+    }
+
+    fn put(&self, state: &mut State, key: &Key, slot: Slot) {
+        state.bytes += slot.size() + key.len() + KEY_BYTES;
+        state.slots.put(Arc::clone(key), slot);
+        while state.bytes > self.limit {
+            let Some((key, slot)) = state.slots.pop_lru() else {
+                break;
+            };
+            state.bytes -= slot.size() + key.len() + KEY_BYTES;
+            Counts::count(&self.counts.evicted);
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, key: &str) -> Option<Slot> {
+        let slot = self.slots.pop(key)?;
+        self.bytes -= slot.size() + key.len() + KEY_BYTES;
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue, VARY};
+
+use super::*;
+use crate::cache::freshness::Times;
+
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
+}
+
+fn request(accept: &str) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    fields.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+    fields
+}
+
+fn entry(request: &HeaderMap, content: &str) -> Entry {
+    let mut fields = HeaderMap::new();
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+    fields.insert(VARY, HeaderValue::from_static("Accept"));
+    let times = Times {
+        requested: now(),
+        received: now(),
+    };
+    let content = Bytes::from(content.to_owned());
+    Entry::new(request, StatusCode::OK, fields, content, times).unwrap()
+}
+
+fn content(store: &Store, key: &str, request: &HeaderMap) -> Option<Bytes> {
+    match store.find(key, request, now()) {
+        Found::Entry(entry) => Some(entry.content.clone()),
+        Found::NotStored | Found::Nothing => None,
+    }
+}
+
+#[test]
+fn variants_stand_beside_each_other_and_are_replaced_by_their_own() {
+    let store = Store::new(1 << 20);
+    let key = Key::from("http://a/");
+    let (html, json) = (request("text/html"), request("application/json"));
+    for (fields, text) in [(&html, "old"), (&json, "json"), (&html, "new")] {
+        store.insert(&key, fields, entry(fields, text));
+    }
+    assert_eq!(content(&store, &key, &html).unwrap(), "new");
+    assert_eq!(content(&store, &key, &json).unwrap(), "json");
+    assert_eq!(content(&store, &key, &request("*/*")), None);
+    store.remove(&key);
+    assert_eq!(content(&store, &key, &json), None);
+    assert_eq!(store.size(), (0, 0));
+}
+
+#[test]
+fn a_key_has_a_bounded_number_of_variants() {
+    let store = Store::new(1 << 20);
+    let key = Key::from("http://a/");
+    let requests: Vec<_> = (0..=MOST_VARIANTS)
+        .map(|it| request(&it.to_string()))
+        .collect();
+    for fields in &requests {
+        store.insert(&key, fields, entry(fields, "x"));
+    }
+    assert_eq!(content(&store, &key, &requests[0]), None);
+    assert!(content(&store, &key, &requests[1]).is_some());
+    assert!(content(&store, &key, &requests[MOST_VARIANTS]).is_some());
+}
+
+#[test]
+fn memory_is_bounded_and_what_was_used_last_stays() {
+    let store = Store::new(40_000);
+    let fields = request("*/*");
+    let text = "x".repeat(1000);
+    for number in 0..500 {
+        let key = Key::from(format!("http://a/{number}"));
+        store.insert(&key, &fields, entry(&fields, &text));
+        assert!(content(&store, &key, &fields).is_some());
+        assert!(content(&store, "http://a/0", &fields).is_some(), "{number}");
+        assert!(store.size().1 <= 40_000);
+    }
+    assert!(store.size().0 > 10);
+    assert_eq!(content(&store, "http://a/1", &fields), None);
+    // One that is larger than everything leaves nothing behind.
+    let key = Key::from("http://a/large");
+    store.insert(&key, &fields, entry(&fields, &"x".repeat(100_000)));
+    assert_eq!(store.size(), (0, 0));
+}
+
+#[test]
+fn what_is_not_stored_is_remembered_for_a_while() {
+    let store = Store::new(1 << 20);
+    let key = Key::from("http://a/");
+    let fields = request("*/*");
+    store.note_not_stored(&key, now());
+    assert!(matches!(store.find(&key, &fields, now()), Found::NotStored));
+    let later = now() + REMEMBERED;
+    assert!(matches!(store.find(&key, &fields, later), Found::Nothing));
+    store.insert(&key, &fields, entry(&fields, "x"));
+    store.note_not_stored(&key, now());
+    assert!(content(&store, &key, &fields).is_some());
+}
+
+#[test]
+fn one_request_fetches_and_others_wait_for_it() {
+    let store = Arc::new(Store::new(1 << 20));
+    let key = Key::from("http://a/");
+    let Turn::Fetch(flight) = store.turn(&key) else {
+        panic!("nothing is under way");
+    };
+    let Turn::Wait(waiting) = store.turn(&key) else {
+        panic!("one is under way");
+    };
+    assert!(waiting.has_changed().is_ok());
+    drop(flight);
+    assert!(waiting.has_changed().is_err());
+    assert!(matches!(store.turn(&key), Turn::Fetch(_)));
+}

@@ -1,0 +1,307 @@
+//! Rules of a route's `proxy` beyond what a server sees: limits, pages, faults, other upstreams.
+
+use std::fs;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use plimsoll_server::config::{Mounted, Table, Value, as_text};
+use plimsoll_wire::http::{FieldClass, NormalPath};
+use regex::Regex;
+
+use super::proxy::{base_of, upstream_of};
+use crate::forward::{
+    AuthorizePlan, ErrorPage, ErrorPages, ErrorStatus, Fault, ForwardPlan, Rewrite,
+};
+use crate::upstream::UpstreamPlan;
+
+/// Limits, pages, faults and rewrites; false if anything is wrong.
+pub(super) fn compile(
+    table: &mut Table<'_>,
+    mounted: &Mounted<'_>,
+    plan: &mut ForwardPlan,
+) -> bool {
+    let mut is_whole = true;
+    plan.request_limit = table.bytes("max_request");
+    plan.response_limit = table.bytes("max_response");
+    if let Some(value) = table.take("rewrite") {
+        let rewrites = rewrites(value);
+        is_whole &= rewrites.is_some();
+        plan.rewrites = rewrites.unwrap_or_default();
+    }
+    if let Some(pages) = table.table("error_pages") {
+        let pages = error_pages(pages, mounted);
+        is_whole &= pages.is_some();
+        plan.error_pages = pages.unwrap_or_default();
+    }
+    let intercepts = table.boolean("intercept_errors").unwrap_or(false);
+    if intercepts && plan.error_pages.pages.is_empty() && is_whole {
+        table.wrong(
+            "`intercept_errors` has no pages to send",
+            Some("give error_pages = { 5xx = { file = \"error.html\" } }".to_owned()),
+        );
+        is_whole = false;
+    }
+    plan.error_pages.intercepts = intercepts;
+    plan.grpc_health = table.boolean("grpc_health").unwrap_or(false);
+    if let Some(value) = table.take("fault") {
+        let fault = value.table().and_then(fault);
+        is_whole &= fault.is_some();
+        plan.fault = fault;
+    }
+    is_whole
+}
+
+/// `{ from, to }` or an array of them.
+fn rewrites(value: Value<'_>) -> Option<Vec<Rewrite>> {
+    let values = if value.is_table() {
+        vec![value]
+    } else {
+        value.elements()
+    };
+    let rewrites: Vec<_> = values.into_iter().map(rewrite).collect();
+    rewrites.into_iter().collect()
+}
+
+fn rewrite(value: Value<'_>) -> Option<Rewrite> {
+    let mut table = value.table()?;
+    let from = table.take("from");
+    if from.is_none() {
+        table.missing(
+            "from",
+            "a regular expression, such as from = \"^/v1/(.*)$\"",
+        );
+    }
+    let from = from.and_then(|value| {
+        let parsed = Regex::new(as_text(&value)?);
+        value.check(parsed.map_err(|error| {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default();
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            format!("is not a regular expression: {reason}")
+        }))
+    });
+    let to = table.take("to");
+    if to.is_none() {
+        table.missing("to", "what replaces it, such as to = \"/$1\"");
+    }
+    let to = to.and_then(|value| {
+        let text = as_text(&value)?.to_owned();
+        let is_text = text.bytes().all(|it| it.is_ascii_graphic() && it != b'#');
+        if !is_text {
+            return value
+                .wrong("contains a blank, `#` or a character beyond ASCII: escape it by %");
+        }
+        let path = text.split('?').next().unwrap_or_default();
+        if !path.contains('$') && NormalPath::parse(path).is_err() {
+            return value.wrong("begins with a slash and has no `..`");
+        }
+        Some(text)
+    });
+    table.finish();
+    let (from, to) = (from?, to?);
+    Some(Rewrite { from, to })
+}
+
+/// Pages by status: `{ 502 = { file = "502.html" }, 5xx = { body = "…", type = "text/plain" } }`.
+fn error_pages(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPages> {
+    let mut pages = Vec::new();
+    let mut is_whole = true;
+    for (name, value) in table.rest() {
+        let status = value.check(
+            name.parse::<ErrorStatus>()
+                .map_err(|it| format!("`{name}` {it}")),
+        );
+        let page = value.table().and_then(|table| error_page(table, mounted));
+        match status.zip(page) {
+            Some(page) => pages.push(page),
+            None => is_whole = false,
+        }
+    }
+    is_whole.then(|| ErrorPages {
+        pages,
+        intercepts: false,
+    })
+}
+
+fn error_page(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPage> {
+    let body = table.text("body");
+    let file = table.take("file");
+    let is_html = file.is_some();
+    let content = match (body, file) {
+        (Some(_), Some(file)) => file.wrong("`body` is given too"),
+        (Some(body), None) => Some(Bytes::from(body)),
+        (None, Some(file)) => as_text(&file).and_then(|name| {
+            let path = mounted.directory.join(name);
+            let read = fs::read(&path);
+            let read = read.map_err(|error| format!("cannot read {}: {error}", path.display()));
+            file.check(read).map(Bytes::from)
+        }),
+        (None, None) => {
+            table.missing("body", "the text of the page, or `file`");
+            None
+        }
+    };
+    let default = if is_html {
+        "text/html; charset=utf-8"
+    } else {
+        "text/plain; charset=utf-8"
+    };
+    let content_type = match table.take("type") {
+        None => Some(HeaderValue::from_static(default)),
+        Some(value) => as_text(&value).and_then(|text| {
+            value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))
+        }),
+    };
+    let status = table.count("status", 200..=599);
+    table.finish();
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    Some(ErrorPage {
+        content: content?,
+        content_type: content_type?,
+        status: status.and_then(|status| StatusCode::from_u16(status).ok()),
+    })
+}
+
+fn fault(mut table: Table<'_>) -> Option<Fault> {
+    let delay = table.duration("delay");
+    let delay_share = share(&mut table, "delay_share");
+    let abort = table.count("abort", 400..=599);
+    let abort_share = share(&mut table, "abort_share");
+    let is_empty = delay.is_none() && abort.is_none();
+    if is_empty && !table.was_given("delay") && !table.was_given("abort") {
+        table.missing("delay", "such as delay = \"200ms\", or abort = 503");
+    }
+    table.finish();
+    let abort = abort.and_then(|status| u16::try_from(status).ok());
+    (!is_empty).then(|| Fault {
+        delay,
+        delay_share,
+        abort: abort.and_then(|status| StatusCode::from_u16(status).ok()),
+        abort_share,
+    })
+}
+
+/// A percentage; all unless given.
+fn share(table: &mut Table<'_>, key: &'static str) -> u32 {
+    let share = table.count(key, 0..=100);
+    share.map_or(100, |share| u32::try_from(share).unwrap_or(100))
+}
+
+type Shares = Vec<(u32, Arc<UpstreamPlan>)>;
+
+/// `split = { canary = 5 }` and `split_cookie`.
+pub(super) fn split(
+    table: &mut Table<'_>,
+    mounted: &Mounted<'_>,
+) -> Option<(Shares, Option<String>)> {
+    let mut is_whole = true;
+    let mut shares = Vec::new();
+    if let Some(mut split) = table.table("split") {
+        let mut sum = 0;
+        for (name, value) in split.rest() {
+            let share = value.to_toml().as_integer();
+            let share = share
+                .and_then(|it| u32::try_from(it).ok())
+                .filter(|it| *it <= 100);
+            let Some(share) = share else {
+                value.wrong::<()>("is a percentage of requests from 0 to 100");
+                is_whole = false;
+                continue;
+            };
+            sum += share;
+            if sum > 100 {
+                value.wrong::<()>("is with those before it more than 100 percent");
+                is_whole = false;
+            }
+            match upstream_of(&value, &name, mounted, None) {
+                Some(upstream) => shares.push((share, upstream)),
+                None => is_whole = false,
+            }
+        }
+    }
+    let cookie = table.take("split_cookie").map(|value| {
+        let name = as_text(&value)?;
+        let is_name = HeaderName::from_bytes(name.as_bytes()).is_ok();
+        if is_name {
+            Some(name.to_owned())
+        } else {
+            value.wrong("is not a name that a cookie may have")
+        }
+    });
+    let cookie = match cookie {
+        None => None,
+        Some(cookie) => Some(cookie?),
+    };
+    is_whole.then_some((shares, cookie))
+}
+
+/// The name of an upstream or a URL, or a table with `to` and `share`.
+pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Arc<UpstreamPlan>)> {
+    if !value.is_table() {
+        let to = as_text(&value)?;
+        return Some((100, upstream_of(&value, to, mounted, None)?));
+    }
+    let mut table = value.table()?;
+    let share = share(&mut table, "share");
+    let upstream = to(&mut table, mounted);
+    table.finish();
+    Some((share, upstream?.1))
+}
+
+/// `{ to, copy }`, where the path of a URL is that of the subrequest.
+pub(super) fn authorize(
+    value: Value<'_>,
+    mounted: &Mounted<'_>,
+) -> Option<(AuthorizePlan, Arc<UpstreamPlan>)> {
+    let mut table = value.table()?;
+    let upstream = to(&mut table, mounted);
+    let path = table.take("path").map(|value| {
+        let path = as_text(&value)?;
+        let is_target = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
+        if is_target {
+            Some(path.to_owned())
+        } else {
+            value.wrong("begins with a slash and has no blanks")
+        }
+    });
+    let copied = table.take("copy").map(|value| {
+        value.texts_with(|name| {
+            let class = FieldClass::of(name.as_bytes());
+            let is_valid =
+                HeaderName::from_bytes(name.as_bytes()).is_ok() && class == FieldClass::EndToEnd;
+            (!is_valid).then(|| format!("`{name}` is not a field that can be copied"))
+        })
+    });
+    table.finish();
+    let copied = match copied {
+        None => Vec::new(),
+        Some(names) => names?,
+    };
+    let path = match path {
+        None => None,
+        Some(path) => Some(path?),
+    };
+    let (base, upstream) = upstream?;
+    let base = if base.is_empty() {
+        "/".to_owned()
+    } else {
+        base
+    };
+    let plan = AuthorizePlan {
+        target: path.unwrap_or(base),
+        copied: copied.iter().filter_map(|name| name.parse().ok()).collect(),
+    };
+    Some((plan, upstream))
+}
+
+/// The upstream of `to`, with the path if that is a URL.
+fn to(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<(String, Arc<UpstreamPlan>)> {
+    let Some(value) = table.take("to") else {
+        table.missing("to", "the name of an upstream or a URL");
+        return None;
+    };
+    let target = as_text(&value)?.to_owned();
+    let upstream = upstream_of(&value, &target, mounted, None)?;
+    Some((base_of(&target), upstream))
+}

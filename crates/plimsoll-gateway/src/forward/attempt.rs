@@ -1,0 +1,250 @@
+//! One attempt to have a server respond, and a second one beside it.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ResponseHead};
+use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Side};
+use plimsoll_wire::SystemClock;
+
+use super::Forwarding;
+use super::body::Upload;
+use super::fields::Outgoing;
+use super::tunnel::Handshake;
+use crate::deadline::{Deadline, Deadlines};
+use crate::upstream::{Server, ServerUse};
+
+/// A response whose head is there.
+pub(super) struct Responding {
+    pub(super) server: ServerUse,
+    pub(super) exchange: Exchange<Upload>,
+    pub(super) head: ResponseHead,
+    pub(super) protocol: Protocol,
+    /// When it came.
+    pub(super) at: Instant,
+    /// How long it took to open the connection, if one was opened for it.
+    pub(super) connect: Option<Duration>,
+}
+
+/// A response, or the failure of a server.
+pub(super) type Attempted = Result<Responding, (ServerUse, Failure)>;
+
+/// An attempt, and a second one at another server if the response is not there in time: the first response counts.
+///
+/// Only for requests that may be processed twice and have no content.
+pub(super) async fn hedged<'a>(
+    hedge: &Rc<Deadlines>,
+    attempt: impl Fn() -> Attempt<'a>,
+    server: Rc<Server>,
+    now: Instant,
+) -> Attempted {
+    let id = server.id();
+    let deadline = hedge.begin(now);
+    let mut first = Box::pin(attempt().run(server, Upload::Empty, false, now));
+    let in_time = poll_fn(|context| match first.as_mut().poll(context) {
+        Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
+        Poll::Pending => deadline.poll_over(context).map(|()| None),
+    });
+    if let Some(attempted) = in_time.await {
+        return attempted;
+    }
+    let now = SystemClock.now();
+    let second = attempt();
+    let forwarding = second.forwarding;
+    let upstream = &forwarding.upstream;
+    let chosen = upstream.choose(forwarding.key, None, &[id], now);
+    let Some(other) = chosen.filter(|it| it.id() != id && upstream.take_hedge(now)) else {
+        return first.await;
+    };
+    let mut second = Box::pin(second.run(other, Upload::Empty, false, now));
+    let (mut first_ended, mut second_ended) = (None, None);
+    poll_fn(|context| {
+        let running = [
+            (&mut first, &mut first_ended),
+            (&mut second, &mut second_ended),
+        ];
+        for (running, ended) in running {
+            if ended.is_none()
+                && let Poll::Ready(attempted) = running.as_mut().poll(context)
+            {
+                if attempted.is_ok() {
+                    return Poll::Ready(attempted);
+                }
+                *ended = Some(attempted);
+            }
+        }
+        // Both have failed: the first one says why.
+        if second_ended.is_some()
+            && let Some(attempted) = first_ended.take()
+        {
+            return Poll::Ready(attempted);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// One exchange, up to the head of the final response.
+pub(super) struct Attempt<'a> {
+    pub(super) forwarding: &'a Forwarding,
+    pub(super) target: &'a str,
+    pub(super) handshake: Option<&'a Handshake>,
+    pub(super) deadline: Deadline,
+}
+
+impl Attempt<'_> {
+    /// - `is_retry`: it goes by a connection that the server cannot be closing.
+    pub(super) async fn run(
+        self,
+        server: Rc<Server>,
+        upload: Upload,
+        is_retry: bool,
+        now: Instant,
+    ) -> Attempted {
+        let destination = Rc::clone(server.destination());
+        let server = server.begin(now);
+        let is_plain = !is_retry && self.handshake.is_none();
+        let ready = is_plain.then(|| destination.acquire_now(now)).flatten();
+        let lease = match ready {
+            Some(lease) => lease,
+            None => match self.acquire(&destination, is_retry).await {
+                Ok(lease) => lease,
+                Err(failure) => return Err((server, failure)),
+            },
+        };
+        let protocol = lease.protocol();
+        let connect = opening(lease.phases());
+        let begun = self.begin(lease, upload);
+        let mut exchange = match begun {
+            Ok(exchange) => exchange,
+            Err(failure) => return Err((server, failure)),
+        };
+        match self.final_head(&mut exchange).await {
+            Ok(head) => {
+                let at = exchange
+                    .first_byte_at()
+                    .unwrap_or_else(|| SystemClock.now());
+                server.responded(head.status.as_u16(), at);
+                Ok(Responding {
+                    server,
+                    exchange,
+                    head,
+                    protocol,
+                    at,
+                    connect,
+                })
+            }
+            Err(failure) => Err((server, failure)),
+        }
+    }
+
+    /// Waits for a connection on which the request can be sent.
+    async fn acquire(
+        &self,
+        destination: &Rc<Destination>,
+        is_retry: bool,
+    ) -> Result<Lease, Failure> {
+        let acquiring = Box::pin(async {
+            let lease = if is_retry {
+                destination.acquire_unused().await
+            } else {
+                destination.acquire().await
+            };
+            let lease = lease.map_err(|error| error.failure)?;
+            if self.handshake.is_some() {
+                lease.settled().await;
+            }
+            Ok(lease)
+        });
+        self.within(Phase::Blocked, acquiring).await
+    }
+
+    /// `future`, or the failure that it took too long.
+    async fn within<T>(
+        &self,
+        phase: Phase,
+        mut future: impl Future<Output = Result<T, Failure>> + Unpin,
+    ) -> Result<T, Failure> {
+        poll_fn(|context| {
+            if let Poll::Ready(done) = Pin::new(&mut future).poll(context) {
+                return Poll::Ready(done);
+            }
+            let over = self.deadline.poll_over(context);
+            over.map(|()| Err(late(phase, self.deadline.limit())))
+        })
+        .await
+    }
+
+    /// Writes the head.
+    fn begin(&self, lease: Lease, upload: Upload) -> Result<Exchange<Upload>, Failure> {
+        let protocol = lease.protocol();
+        let forwarder = &self.forwarding.forwarder;
+        let plan = &forwarder.plan;
+        let request = self.forwarding.request.request();
+        let mut text = forwarder.text.borrow_mut();
+        let fields = Outgoing::new(
+            self.forwarding,
+            &request,
+            self.handshake,
+            protocol,
+            &mut text,
+        );
+        let authority = plan.host.authority(&request);
+        let head = Head {
+            method: match (self.handshake, protocol) {
+                (None, _) => request.method,
+                (Some(_), Protocol::Http2 | Protocol::Http3) => "CONNECT",
+                (Some(_), _) => "GET",
+            },
+            target: self.target,
+            authority,
+            fields: &fields,
+            upgrade: self.handshake.map(|_| "websocket"),
+            expects_continue: false,
+        };
+        lease.begin(&head, upload)
+    }
+
+    /// The final head; interim responses before it are sent to the client.
+    async fn final_head(&self, exchange: &mut Exchange<Upload>) -> Result<ResponseHead, Failure> {
+        poll_fn(|context| {
+            loop {
+                let Poll::Ready(polled) = exchange.poll_head(context) else {
+                    let over = self.deadline.poll_over(context);
+                    return over.map(|()| Err(late(Phase::Wait, self.deadline.limit())));
+                };
+                let head = polled.map_err(|incomplete| incomplete.failure)?;
+                if !head.is_interim() {
+                    return Poll::Ready(Ok(head));
+                }
+                // The engine itself sends 100 once content is wanted. What a slow client does not take is left out:
+                // interim responses are hints.
+                if head.status != StatusCode::CONTINUE {
+                    let fields = head.fields.into_forwarded().into_map();
+                    let interims = self.forwarding.request.request().interims();
+                    interims.send(head.status, fields).ok();
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// The time of name lookup, connection and handshake together.
+fn opening(phases: &Phases) -> Option<Duration> {
+    let phases = [Phase::Dns, Phase::Connect, Phase::Tls].map(|phase| phases.get(phase));
+    phases
+        .into_iter()
+        .flatten()
+        .reduce(|sum, phase| sum + phase)
+}
+
+pub(super) fn late(phase: Phase, limit: Duration) -> Failure {
+    Failure::new(phase, FailureKind::Timeout)
+        .on(Side::Theirs)
+        .because(format!("no response within {limit:?}"))
+}

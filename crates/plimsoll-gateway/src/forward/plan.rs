@@ -1,0 +1,75 @@
+//! How requests of a route are forwarded, as configured.
+
+use http::header::{HeaderName, HeaderValue};
+use ipnet::IpNet;
+use plimsoll_server::Request;
+
+use super::authorize::AuthorizePlan;
+use super::error_pages::ErrorPages;
+use super::fault::Fault;
+use super::target::Rewrite;
+
+/// How requests of a route are forwarded, immutable.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ForwardPlan {
+    /// What comes before the path; empty or begins with a slash and ends without one.
+    pub(crate) base: String,
+    /// The prefix of the route that is taken from the path.
+    pub(crate) strip: Option<String>,
+    pub(crate) host: HostPolicy,
+    pub(crate) forwarded: Forwarded,
+    /// Proxies whose `Forwarded` and `X-Forwarded-…` are believed; those of others are replaced.
+    pub(crate) trusted: Vec<IpNet>,
+    /// Fields in place of those of the request.
+    pub(crate) set: Vec<(HeaderName, HeaderValue)>,
+    /// Fields that are not forwarded.
+    pub(crate) removed: Vec<HeaderName>,
+    /// The first one that matches changes the path.
+    pub(crate) rewrites: Vec<Rewrite>,
+    /// Bytes of content that a request may have.
+    pub(crate) request_limit: Option<u64>,
+    /// Bytes of content that a response may have.
+    pub(crate) response_limit: Option<u64>,
+    pub(crate) error_pages: ErrorPages,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) authorize: Option<AuthorizePlan>,
+    /// Calls of the health service of gRPC are answered here.
+    pub(crate) grpc_health: bool,
+}
+
+/// The host that a server sees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum HostPolicy {
+    /// That of the request.
+    #[default]
+    Client,
+    /// That of the server's URL.
+    Server,
+    /// This one.
+    Name(String),
+}
+
+/// The fields that name the client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Forwarded {
+    /// `X-Forwarded-For`, `-Host` and `-Proto`.
+    #[default]
+    X,
+    /// `Forwarded` (RFC 7239).
+    Rfc7239,
+    /// All of them.
+    Both,
+    /// None; those of the request are removed all the same, unless it comes from a trusted proxy.
+    None,
+}
+
+impl HostPolicy {
+    /// The host for a request; `None` means that of the server's URL.
+    pub(super) fn authority<'a>(&'a self, request: &Request<'a>) -> Option<&'a str> {
+        match self {
+            Self::Client => Some(request.authority).filter(|it| !it.is_empty()),
+            Self::Server => None,
+            Self::Name(name) => Some(name.as_str()),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Configurations of other servers, translated to that of `plimsoll up`, with a report of everything that is left out.
+
+mod nginx;
+
+mod locations;
+
+mod proxy;
+
+mod servers;
+
+mod upstreams;
+
+mod toml;
+
+use std::fmt;
+
+use self::nginx::Directive;
+
+/// A translated configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The file for `plimsoll up`.
+    pub toml: String,
+    /// What was left out or behaves otherwise, in the order of the source.
+    pub notes: Vec<ImportNote>,
+}
+
+/// Something that was not carried over as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ImportNote {
+    /// The file of the directive.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// The directive and what became of it.
+    pub message: String,
+}
+
+impl fmt::Display for ImportNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+/// Why a file is not a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct ImportError {
+    /// The file.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Files that `include` names: their names and texts, in order; or why they cannot be read.
+pub type Include<'a> = dyn FnMut(&str) -> Result<Vec<(String, String)>, String> + 'a;
+
+/// Translates a configuration of nginx: servers, locations in nginx's order of precedence, upstreams, headers, limits and
+/// timeouts. Whatever has no counterpart is reported.
+///
+/// - `file`: the name of the file, for the report.
+/// - `include`: reads the files of `include` directives.
+pub fn import_nginx(
+    file: &str,
+    text: &str,
+    include: &mut Include<'_>,
+) -> Result<Imported, ImportError> {
+    let directives = nginx::parse(file, text, include)?;
+    let mut notes = Notes::default();
+    let mut text = String::from(
+        "# Translated from nginx. The report of the translation lists what was left out.\n",
+    );
+    servers::translate(&directives, &mut text, &mut notes);
+    let Notes(mut notes) = notes;
+    notes.sort();
+    notes.dedup();
+    Ok(Imported { toml: text, notes })
+}
+
+/// The notes so far.
+#[derive(Debug, Default)]
+struct Notes(Vec<ImportNote>);
+
+impl Notes {
+    /// Notes what became of a directive.
+    fn add(&mut self, directive: &Directive, message: impl fmt::Display) {
+        self.0.push(ImportNote {
+            file: directive.file.to_string(),
+            line: directive.line,
+            message: format!("{}: {message}", directive.name),
+        });
+    }
+
+    /// The directive has no counterpart.
+    fn left_out(&mut self, directive: &Directive) {
+        self.add(directive, "left out: there is no counterpart");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! `proxy_pass` and what goes with it.
+
+use super::Notes;
+use super::locations::{Condition, Scope};
+use super::nginx::Directive;
+use super::toml::{Keys, quoted};
+use super::upstreams::{Upstreams, duration, size};
+
+/// The action `proxy` of a route, and what belongs to its upstream.
+pub(super) fn proxy(
+    directive: &Directive,
+    condition: &Condition<'_>,
+    scope: &Scope<'_>,
+    route: &mut Keys,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) {
+    let url = directive.argument(0);
+    let (scheme, rest) = match url.split_once("://") {
+        Some(("https" | "grpcs", rest)) => ("https", rest),
+        Some((_, rest)) => ("http", rest),
+        None => ("http", url),
+    };
+    let (authority, uri) = match rest.find('/') {
+        Some(at) => (rest.get(..at).unwrap_or_default(), rest.get(at..)),
+        None => (rest, None),
+    };
+    if url.contains('$') || authority.is_empty() || authority.starts_with("unix:") {
+        notes.add(
+            directive,
+            format!(
+                "responds with 502: `{url}` is not a server that is known before a request comes"
+            ),
+        );
+        route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
+        return;
+    }
+    let mut connection = connection(scope, notes);
+    if directive.name == "grpc_pass" {
+        connection.text("protocol", "http2");
+    }
+    let mut keys = Keys::default();
+    if upstreams.has(authority) {
+        keys.text("to", authority);
+        upstreams.used(authority, scheme, &connection, directive, notes);
+    } else {
+        keys.text("to", &format!("{scheme}://{authority}"));
+    }
+    if let Some(uri) = uri {
+        replace_path(directive, condition, uri, &mut keys, notes);
+    }
+    for rewrite in scope.all("rewrite") {
+        rewritten(rewrite, &mut keys, notes);
+    }
+    headers(scope, authority, &mut keys, notes);
+    let limit = scope.last("client_max_body_size");
+    let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
+    if let Some(limit) = limit {
+        keys.text("max_request", &limit);
+    }
+    if !upstreams.has(authority) {
+        keys.inherit(&connection);
+    }
+    route.set("proxy", keys.inline());
+}
+
+/// The part of the path that the location matched is replaced by the URI of `proxy_pass`.
+fn replace_path(
+    directive: &Directive,
+    condition: &Condition<'_>,
+    uri: &str,
+    keys: &mut Keys,
+    notes: &mut Notes,
+) {
+    if uri.contains('?') {
+        notes.add(
+            directive,
+            "the query of the URL comes before that of the request",
+        );
+    }
+    let rule = |from: String| {
+        format!(
+            "{{ from = {}, to = {} }}",
+            quoted(&from),
+            quoted(&uri.replace('$', "$$"))
+        )
+    };
+    match condition {
+        Condition::Prefix(prefix) | Condition::Exact(prefix) if uri == *prefix => {}
+        Condition::Prefix(prefix) if prefix.ends_with('/') && uri.ends_with('/') => {
+            if *prefix != "/" {
+                keys.set("strip", "true");
+            }
+            if uri != "/" {
+                keys.text("path", uri.trim_end_matches('/'));
+            }
+        }
+        Condition::Prefix(prefix) => {
+            keys.set("rewrite", rule(format!("^{}", regex::escape(prefix))));
+        }
+        Condition::Exact(path) => keys.set("rewrite", rule(format!("^{}$", regex::escape(path)))),
+        Condition::Regex(regex) => {
+            // A prefix that was written as an expression; of others nginx itself accepts no URI.
+            let prefix = regex
+                .strip_prefix("(?-i:")
+                .and_then(|it| it.strip_suffix(".*)"));
+            match prefix {
+                Some(prefix) => keys.set("rewrite", rule(format!("^{prefix}"))),
+                None => notes.add(
+                    directive,
+                    "the path stays as it is: a regular expression has no part to replace",
+                ),
+            }
+        }
+    }
+}
+
+/// `rewrite FROM TO [last|break]` within a location that forwards.
+fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
+    let (from, to) = (directive.argument(0), directive.argument(1));
+    let is_forwarded = matches!(directive.argument(2), "" | "last" | "break");
+    let to = to.strip_suffix('?').unwrap_or(to);
+    let has_variable = to
+        .split('$')
+        .skip(1)
+        .any(|it| !it.starts_with(|digit: char| digit.is_ascii_digit()));
+    if !is_forwarded || has_variable || !to.starts_with('/') || regex::Regex::new(from).is_err() {
+        notes.left_out(directive);
+        return;
+    }
+    if directive.argument(2) == "last" {
+        notes.add(directive, "the location is not chosen again");
+    }
+    // nginx replaces the whole path, wherever the expression matches.
+    let start = if from.starts_with('^') { "" } else { "^.*?" };
+    let end = if from.ends_with('$') { "" } else { ".*$" };
+    let from = format!("{start}{from}{end}");
+    let to = braced(to);
+    let rule = format!("{{ from = {}, to = {} }}", quoted(&from), quoted(&to));
+    let rules = match keys.get("rewrite") {
+        None => format!("[{rule}]"),
+        Some(known) => format!(
+            "[{}, {rule}]",
+            known.trim_start_matches('[').trim_end_matches(']')
+        ),
+    };
+    keys.set("rewrite", rules);
+}
+
+/// Groups in braces, so that `$1x` is not the group `1x`.
+fn braced(text: &str) -> String {
+    let mut braced = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        braced.push_str(before);
+        // nginx has the groups 1 to 9.
+        let digit = after.chars().next().unwrap_or('0');
+        braced.push_str("${");
+        braced.push(digit);
+        braced.push('}');
+        rest = after.get(1..).unwrap_or_default();
+    }
+    braced.push_str(rest);
+    braced
+}
+
+/// Timeouts, retries and TLS, which belong to the upstream.
+fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
+    let mut keys = Keys::default();
+    let mut time = |key: &str, name: &str| {
+        if let Some(time) = scope.last(name).and_then(|it| duration(it.argument(0))) {
+            keys.text(key, &time);
+        }
+    };
+    time("connect_timeout", "proxy_connect_timeout");
+    time("response_timeout", "proxy_read_timeout");
+    time("idle_timeout", "proxy_read_timeout");
+    time("response_timeout", "grpc_read_timeout");
+    time("idle_timeout", "grpc_read_timeout");
+    if let Some(directive) = scope.last("proxy_next_upstream") {
+        let conditions = directive
+            .arguments
+            .iter()
+            .filter_map(|it| match it.as_str() {
+                "error" => Some("\"connect\", \"reset\"".to_owned()),
+                "timeout" => Some("\"timeout\"".to_owned()),
+                it => it
+                    .strip_prefix("http_")
+                    .map(|status| format!("\"{status}\"")),
+            });
+        let conditions: Vec<_> = conditions.collect();
+        let tries = scope.last("proxy_next_upstream_tries");
+        let tries: u32 = tries
+            .and_then(|it| it.argument(0).parse().ok())
+            .unwrap_or(2);
+        if directive.argument(0) == "off" || tries == 1 {
+            keys.set("retry", "false");
+        } else if !conditions.is_empty() {
+            let retries = tries.saturating_sub(1).clamp(1, 10);
+            keys.set(
+                "retry",
+                format!(
+                    "{{ retries = {retries}, on = [{}] }}",
+                    conditions.join(", ")
+                ),
+            );
+        }
+        if directive.arguments.iter().any(|it| it == "non_idempotent") {
+            notes.add(
+                directive,
+                "`non_idempotent` is left out: such requests are sent once",
+            );
+        }
+    }
+    // nginx does not verify servers unless it is to.
+    let is_verified = scope
+        .last("proxy_ssl_verify")
+        .is_some_and(|it| it.argument(0) == "on");
+    match scope
+        .last("proxy_ssl_trusted_certificate")
+        .filter(|_| is_verified)
+    {
+        Some(file) => keys.set("tls", format!("{{ ca = {} }}", quoted(file.argument(0)))),
+        None if is_verified => {}
+        None if is_https(scope) => keys.set("tls", "{ insecure = true }"),
+        None => {}
+    }
+    keys
+}
+
+fn is_https(scope: &Scope<'_>) -> bool {
+    let pass = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass"));
+    pass.is_some_and(|it| {
+        it.argument(0).starts_with("https://") || it.argument(0).starts_with("grpcs://")
+    })
+}
+
+/// `proxy_set_header` as the host, the forwarded fields and others.
+fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Notes) {
+    let mut host = authority.to_owned();
+    let mut forwarded = "none";
+    let mut set = Keys::default();
+    let mut directives = scope.all("proxy_set_header");
+    directives.extend(scope.all("grpc_set_header"));
+    for directive in directives {
+        let (name, value) = (directive.argument(0), directive.argument(1));
+        match (name.to_ascii_lowercase().as_str(), value) {
+            ("host", "$host" | "$http_host" | "$host:$server_port") => {
+                "client".clone_into(&mut host);
+            }
+            ("host", "$proxy_host") => authority.clone_into(&mut host),
+            ("host", value) if !value.contains('$') => value.clone_into(&mut host),
+            ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
+            // WebSockets are upgraded to without these, and connections are kept.
+            ("connection" | "upgrade" | "accept-encoding", _)
+                if value.is_empty()
+                    || value.contains('$')
+                    || value.eq_ignore_ascii_case("upgrade")
+                    || value == "close" =>
+            {
+                if name.eq_ignore_ascii_case("accept-encoding") {
+                    set.set(name, "false");
+                }
+            }
+            ("x-real-ip" | "x-forwarded-port" | "x-forwarded-server", _) => {
+                notes.add(
+                    directive,
+                    format!(
+                        "`{name}` is left out: X-Forwarded-For, -Host and -Proto name the client"
+                    ),
+                );
+                forwarded = "x";
+            }
+            (_, "") => set.set(name, "false"),
+            (_, value) if !value.contains('$') => set.text(name, value),
+            _ => notes.add(
+                directive,
+                format!("`{name}` is left out: `{value}` has a variable"),
+            ),
+        }
+    }
+    keys.text("host", &host);
+    keys.text("forwarded", forwarded);
+    if !set.is_empty() {
+        keys.set("headers", set.inline());
+    }
+}

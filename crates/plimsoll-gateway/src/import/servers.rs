@@ -1,0 +1,324 @@
+//! `server` blocks: listeners, names, and the routes of their locations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::Notes;
+use super::locations::{self, Scope};
+use super::nginx::Directive;
+use super::toml::quoted;
+use super::upstreams::Upstreams;
+
+/// Directives that concern the process or what plimsoll does by itself.
+const WITHOUT_EFFECT: [&str; 24] = [
+    "user",
+    "worker_processes",
+    "worker_rlimit_nofile",
+    "pid",
+    "events",
+    "error_log",
+    "load_module",
+    "include",
+    "types",
+    "default_type",
+    "sendfile",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "server_tokens",
+    "types_hash_max_size",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "variables_hash_bucket_size",
+    "proxy_headers_hash_bucket_size",
+    "proxy_headers_hash_max_size",
+    "multi_accept",
+    "http2",
+    "charset",
+    "log_not_found",
+];
+
+/// Directives that are read where they matter.
+const READ: [&str; 4] = ["http", "server", "upstream", "location"];
+
+/// A listener of plimsoll.
+#[derive(Debug, Default)]
+struct Listener {
+    is_tls: bool,
+    has_http3: bool,
+    /// Files of certificates with those of their keys.
+    certificates: Vec<(String, String)>,
+    /// Servers on it that only lead to `https`, and others.
+    redirects: usize,
+    others: usize,
+}
+
+/// One server and where it listens.
+struct Server<'a> {
+    directive: &'a Directive,
+    listeners: Vec<String>,
+    names: Vec<String>,
+    is_default: bool,
+    is_https_redirect: bool,
+}
+
+pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut Notes) {
+    let http: Vec<_> = directives.iter().filter(|it| it.name == "http").collect();
+    let outer: &[Directive] = http.first().map_or(directives, |http| &http.block);
+    for directive in directives {
+        if directive.name == "stream" {
+            notes.add(directive, "left out: TCP and UDP are not translated");
+        } else if !is_known(directive) && !http.is_empty() {
+            notes.left_out(directive);
+        }
+    }
+    for directive in outer {
+        if !is_known(directive) && !locations::is_read(&directive.name) {
+            notes.left_out(directive);
+        }
+    }
+    let mut upstreams = Upstreams::read(outer, notes);
+    let mut listeners = BTreeMap::new();
+    let blocks = outer.iter().filter(|it| it.name == "server");
+    let servers: Vec<_> = blocks.map(|it| server(it, &mut listeners, notes)).collect();
+    let mut routes = String::new();
+    for server in &servers {
+        let is_alone = server
+            .listeners
+            .iter()
+            .all(|it| listeners.get(it).is_some_and(|it| it.others == 0));
+        if server.is_https_redirect && is_alone {
+            let others = server.directive.all("location");
+            for location in others.filter(|it| it.arguments != ["/"]) {
+                notes.add(
+                    location,
+                    "left out: the listener redirects every request; challenges of ACME are answered all the same",
+                );
+            }
+            continue;
+        }
+        write_routes(server, outer, &mut upstreams, &mut routes, notes);
+    }
+    warn_of_shared_names(&servers, notes);
+    write_listeners(&listeners, out);
+    out.push_str(&routes);
+    upstreams.write(out);
+}
+
+fn is_known(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    WITHOUT_EFFECT.contains(&name) || READ.contains(&name)
+}
+
+fn server<'a>(
+    directive: &'a Directive,
+    listeners: &mut BTreeMap<String, Listener>,
+    notes: &mut Notes,
+) -> Server<'a> {
+    let mut server = Server {
+        directive,
+        listeners: Vec::new(),
+        names: Vec::new(),
+        is_default: false,
+        is_https_redirect: is_https_redirect(directive),
+    };
+    let certificate = directive
+        .last("ssl_certificate")
+        .zip(directive.last("ssl_certificate_key"));
+    let certificate =
+        certificate.map(|(file, key)| (file.argument(0).to_owned(), key.argument(0).to_owned()));
+    let mut listens: Vec<_> = directive.all("listen").collect();
+    let default = Directive {
+        name: "listen".to_owned(),
+        arguments: vec!["80".to_owned()],
+        block: Vec::new(),
+        ..directive.clone()
+    };
+    if listens.is_empty() {
+        listens.push(&default);
+    }
+    for listen in listens {
+        let Some(address) = address(listen.argument(0)) else {
+            notes.add(
+                listen,
+                format!(
+                    "left out: `{}` is not an address with a port",
+                    listen.argument(0)
+                ),
+            );
+            continue;
+        };
+        let is_new = !listeners.contains_key(&address);
+        let listener = listeners.entry(address.clone()).or_default();
+        let mut is_default = is_new;
+        for flag in listen.arguments.iter().skip(1) {
+            match flag.split('=').next().unwrap_or_default() {
+                "ssl" => listener.is_tls = true,
+                "quic" => {
+                    listener.is_tls = true;
+                    listener.has_http3 = true;
+                }
+                "default_server" | "default" => is_default = true,
+                "proxy_protocol" => notes.add(
+                    listen,
+                    "`proxy_protocol` needs the networks of the proxies: set `proxied_by`",
+                ),
+                // Both versions of HTTP are always served, on a socket for each worker.
+                _ => {}
+            }
+        }
+        if listener.is_tls
+            && let Some(certificate) = &certificate
+            && !listener.certificates.contains(certificate)
+        {
+            listener.certificates.push(certificate.clone());
+        }
+        if server.is_https_redirect {
+            listener.redirects += 1;
+        } else {
+            listener.others += 1;
+        }
+        server.is_default |= is_default;
+        server.listeners.push(address);
+    }
+    for names in directive.all("server_name") {
+        for name in &names.arguments {
+            match name.as_str() {
+                "" | "_" | "default" => {}
+                it if it.starts_with('~') => notes.add(
+                    names,
+                    format!("`{it}` is left out: a host is a name, or `*.` and a name"),
+                ),
+                it if it.starts_with('.') => {
+                    let name = it.trim_start_matches('.');
+                    server.names.extend([name.to_owned(), format!("*.{name}")]);
+                }
+                it if it.ends_with(".*") => notes.add(
+                    names,
+                    format!("`{it}` is left out: a host is a name, or `*.` and a name"),
+                ),
+                it => server.names.push(it.to_owned()),
+            }
+        }
+    }
+    server
+}
+
+/// Whether a server leads to the same URL by `https`, but for other locations.
+fn is_https_redirect(server: &Directive) -> bool {
+    let mut roots = server.all("location").filter(|it| it.arguments == ["/"]);
+    let of_root = roots.next().and_then(|it| it.last("return"));
+    let Some(returned) = server.last("return").or(of_root) else {
+        return false;
+    };
+    let target = returned.arguments.last().map_or("", String::as_str);
+    let hosts = ["$host", "$server_name", "$http_host"];
+    hosts
+        .iter()
+        .any(|host| target == format!("https://{host}$request_uri"))
+}
+
+/// The address of a listener; of `80`, `*:80`, `0.0.0.0:80` and `[::]:80` the same, which is all addresses.
+fn address(text: &str) -> Option<String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Some(format!("unix:{path}"));
+    }
+    if text.parse::<u16>().is_ok() {
+        return Some(format!(":{text}"));
+    }
+    let Some((host, port)) = text
+        .rsplit_once(':')
+        .filter(|(_, port)| port.parse::<u16>().is_ok())
+    else {
+        // An address without a port.
+        return text
+            .parse::<std::net::IpAddr>()
+            .ok()
+            .map(|it| format!("{it}:80"));
+    };
+    match host {
+        "*" | "0.0.0.0" | "[::]" => Some(format!(":{port}")),
+        host => Some(format!("{host}:{port}")),
+    }
+}
+
+fn write_listeners(listeners: &BTreeMap<String, Listener>, out: &mut String) {
+    for (address, listener) in listeners {
+        writeln!(out, "\n[[listen]]\naddress = {}", quoted(address)).ok();
+        if listener.is_tls {
+            let pairs = listener
+                .certificates
+                .iter()
+                .map(|(file, key)| format!("{{ cert = {}, key = {} }}", quoted(file), quoted(key)));
+            let pairs: Vec<_> = pairs.collect();
+            match pairs.as_slice() {
+                [] => out.push_str("tls = { self_signed = true }\n"),
+                [one] => _ = writeln!(out, "tls = {one}"),
+                several => _ = writeln!(out, "tls = [{}]", several.join(", ")),
+            }
+            if listener.has_http3 {
+                out.push_str("http3 = true\n");
+            }
+        } else if listener.redirects > 0 && listener.others == 0 {
+            out.push_str("redirect_https = { status = 301 }\n");
+        }
+    }
+}
+
+fn write_routes(
+    server: &Server<'_>,
+    outer: &[Directive],
+    upstreams: &mut Upstreams,
+    out: &mut String,
+    notes: &mut Notes,
+) {
+    for directive in &server.directive.block {
+        let name = directive.name.as_str();
+        let is_of_listener = [
+            "listen",
+            "server_name",
+            "ssl_certificate",
+            "ssl_certificate_key",
+        ]
+        .contains(&name);
+        if !is_of_listener && !is_known(directive) && !locations::is_read(name) {
+            notes.left_out(directive);
+        }
+    }
+    let scope = Scope::new(outer).within(&server.directive.block);
+    let routes = locations::routes(server.directive, &scope, upstreams, notes);
+    let mut hosts: Vec<Option<&str>> = server
+        .names
+        .iter()
+        .map(|name| Some(name.as_str()))
+        .collect();
+    if server.is_default || hosts.is_empty() {
+        hosts.push(None);
+    }
+    for host in hosts {
+        for route in &routes {
+            out.push_str("\n[[route]]\n");
+            if let Some(host) = host {
+                writeln!(out, "host = {}", quoted(host)).ok();
+            }
+            out.push_str(route);
+        }
+    }
+}
+
+/// Routes are the same on every listener: servers of one name on several ports become one.
+fn warn_of_shared_names(servers: &[Server<'_>], notes: &mut Notes) {
+    for (at, server) in servers.iter().enumerate() {
+        let before = servers.iter().take(at);
+        let mut before = before.filter(|it| !it.is_https_redirect && !server.is_https_redirect);
+        let shares = |other: &Server<'_>| {
+            server.names.iter().any(|name| other.names.contains(name))
+                || (server.is_default && other.is_default)
+        };
+        if before.any(shares) {
+            notes.add(
+                server.directive,
+                "another server has the same name, or is a default too: routes are the same on every listener, and the first one that matches counts",
+            );
+        }
+    }
+}

@@ -1,0 +1,271 @@
+use super::*;
+
+fn imported(text: &str) -> Imported {
+    let mut include = |_: &str| Err("there are no files here".to_owned());
+    import_nginx("nginx.conf", text, &mut include).unwrap()
+}
+
+/// The translation has these lines, and its notes contain these texts.
+fn check(text: &str, lines: &[&str], notes: &[&str]) {
+    let imported = imported(text);
+    let mut rest = imported.toml.as_str();
+    for line in lines {
+        let found = rest.split_once(line);
+        let Some((_, after)) = found else {
+            panic!(
+                "`{line}` is missing, or not in this order:\n{}",
+                imported.toml
+            );
+        };
+        rest = after;
+    }
+    let shown: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
+    for note in notes {
+        assert!(
+            shown.iter().any(|it| it.contains(note)),
+            "{note}\n{shown:#?}"
+        );
+    }
+    assert!(notes.len() >= shown.len(), "{shown:#?}");
+}
+
+#[test]
+fn an_upstream_a_server_and_its_locations() {
+    check(
+        r"
+        user www-data;
+        events { worker_connections 1024; }
+        http {
+            upstream app { least_conn; server 10.0.0.1:8080 weight=2; server 10.0.0.2:8080 max_fails=3; keepalive 16; }
+            server {
+                listen 80;
+                server_name example.org www.example.org;
+                location / {
+                    proxy_pass http://app;
+                    proxy_set_header Host $host;
+                    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+                    proxy_read_timeout 90s;
+                    client_max_body_size 10m;
+                }
+                location /api/ { proxy_pass http://127.0.0.1:9000/v1/; }
+            }
+        }
+        ",
+        &[
+            "[[listen]]\naddress = \":80\"\n",
+            "host = \"example.org\"\nprefix = \"/api/\"\nproxy = { to = \"http://127.0.0.1:9000\", strip = true, path = \"/v1\", host = \"127.0.0.1:9000\", forwarded = \"none\", max_request = \"1MiB\" }",
+            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", host = \"client\", forwarded = \"x\", max_request = \"10MiB\" }",
+            "host = \"www.example.org\"",
+            "[[route]]\nprefix = \"/api/\"",
+            "[upstream.app]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, \"http://10.0.0.2:8080\"]\n",
+            "balance = \"least_requests\"\neject = true\nkeep = 16\n",
+            "response_timeout = \"90s\"\nidle_timeout = \"90s\"\n",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn locations_keep_the_precedence_of_nginx() {
+    check(
+        r"
+        server {
+            listen 127.0.0.1:8080;
+            location = /health { return 200 ok; }
+            location ^~ /static/ { root /srv/www; }
+            location ~ \.php$ { proxy_pass http://127.0.0.1:9001; }
+            location ~* ^/IMAGES/ { proxy_pass http://127.0.0.1:9002; }
+            location /shop { proxy_pass http://127.0.0.1:9003/store; }
+            location / { proxy_pass http://127.0.0.1:9004; }
+        }
+        ",
+        &[
+            "address = \"127.0.0.1:8080\"",
+            "path = \"/health\"\nrespond = { status = 200, body = \"ok\" }",
+            "prefix = \"/static/\"\nfiles = { root = \"/srv/www/static\" }",
+            "regex = \".*(?-i:\\\\.php)\"\nproxy = { to = \"http://127.0.0.1:9001\"",
+            "regex = \"(?i:/IMAGES/).*\"\nproxy = { to = \"http://127.0.0.1:9002\"",
+            "regex = \"(?-i:/shop.*)\"\nproxy = { to = \"http://127.0.0.1:9003\", rewrite = { from = \"^/shop\", to = \"/store\" }",
+            "regex = \"(?-i:/.*)\"\nproxy = { to = \"http://127.0.0.1:9004\"",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn tls_redirects_and_defaults() {
+    check(
+        r"
+        server { listen 80 default_server; listen [::]:80 default_server; server_name _; return 301 https://$host$request_uri; }
+        server {
+            listen 443 ssl http2; listen [::]:443 ssl http2;
+            server_name .example.org;
+            ssl_certificate /etc/cert.pem; ssl_certificate_key /etc/key.pem;
+            location /old { return 302 https://example.com$uri; }
+            location = /gone { return 410; }
+        }
+        ",
+        &[
+            "address = \":443\"\ntls = { cert = \"/etc/cert.pem\", key = \"/etc/key.pem\" }",
+            "address = \":80\"\nredirect_https = { status = 301 }",
+            "host = \"example.org\"\npath = \"/gone\"\nrespond = { status = 410, body = \"\" }",
+            "regex = \"(?-i:/old.*)\"\nredirect = { to = \"https://example.com{path}\", status = 302 }",
+            "regex = \"/.*\"\nrespond = { status = 404",
+            "host = \"*.example.org\"",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_location_inherits_from_those_around_it_but_does_not_forward_for_them() {
+    check(
+        r#"
+        server {
+            listen 80;
+            location / { return 301 https://$host$request_uri; }
+            location /.well-known/acme-challenge/ { root /srv/acme; }
+        }
+        server {
+            listen 443 ssl;
+            root /srv/www;
+            location / {
+                proxy_set_header Host $host;
+                proxy_set_header Proxy "";
+                proxy_pass http://127.0.0.1:3000;
+                location ~ ^/assets/ { add_header Cache-Control "public"; }
+                location /inner/ { proxy_pass http://127.0.0.1:3001; }
+            }
+        }
+        "#,
+        &[
+            "address = \":443\"\ntls = { self_signed = true }",
+            "address = \":80\"\nredirect_https = { status = 301 }",
+            "regex = \"(?-i:/assets/).*\"\nfiles = { root = \"/srv/www\" }\nresponse_headers = { set = { Cache-Control = \"public\" } }",
+            "regex = \"(?-i:/inner/.*)\"\nproxy = { to = \"http://127.0.0.1:3001\", host = \"client\", forwarded = \"none\", headers = { Proxy = false }",
+            "regex = \"(?-i:/.*)\"\nproxy = { to = \"http://127.0.0.1:3000\", host = \"client\"",
+        ],
+        &[
+            "nginx.conf:5: location: left out: the listener redirects every request",
+            "nginx.conf:10: location: locations within it stand beside it here",
+        ],
+    );
+}
+
+#[test]
+fn whatever_has_no_counterpart_is_reported_with_its_place() {
+    check(
+        r"
+        http {
+            lua_shared_dict x 1m;
+            upstream u { server unix:/run/x.sock; server 10.0.0.1; sticky cookie id; }
+            server {
+                location / {
+                    proxy_pass http://u;
+                    proxy_set_header X-Id $request_id;
+                    proxy_cache zone;
+                }
+                location /php { fastcgi_pass 127.0.0.1:9000; }
+                location /var { proxy_pass http://$backend; }
+                location ~ (?=x) { return 200; }
+            }
+        }
+        stream { server { listen 53; } }
+        ",
+        &[
+            "status = 501",
+            "status = 502",
+            "[upstream.u]\nservers = [\"http://10.0.0.1\"]",
+        ],
+        &[
+            "nginx.conf:3: lua_shared_dict: left out",
+            "nginx.conf:4: server: left out: servers at Unix sockets",
+            "nginx.conf:4: sticky: left out",
+            "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$request_id` has a variable",
+            "nginx.conf:9: proxy_cache: left out",
+            "nginx.conf:11: fastcgi_pass: responds with 501",
+            "nginx.conf:12: proxy_pass: responds with 502",
+            "nginx.conf:13: location: left out: `(?=x)` is not a regular expression here",
+            "nginx.conf:16: stream: left out",
+            "nginx.conf:11: fastcgi_pass: left out",
+        ],
+    );
+}
+
+#[test]
+fn rewrites_headers_and_layers() {
+    check(
+        r#"
+        server {
+            listen 8080;
+            gzip on;
+            add_header X-Frame-Options DENY always;
+            location /app/ {
+                rewrite ^/app/(.*)x$ /$1y break;
+                rewrite ^/a /b permanent;
+                proxy_pass https://10.0.0.1;
+                proxy_hide_header X-Powered-By;
+                proxy_set_header Accept-Encoding "";
+                proxy_set_header X-Tenant "a \"b\"";
+                proxy_next_upstream error timeout http_503;
+                proxy_next_upstream_tries 3;
+                auth_basic "Keep out"; auth_basic_user_file /etc/htpasswd;
+            }
+        }
+        "#,
+        &[
+            "rewrite = [{ from = \"^/app/(.*)x$\", to = \"/${1}y\" }]",
+            "headers = { Accept-Encoding = false, X-Tenant = \"a \\\"b\\\"\" }",
+            "retry = { retries = 2, on = [\"connect\", \"reset\", \"timeout\", \"503\"] }, tls = { insecure = true }",
+            "response_headers = { remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
+            "basic_auth = { realm = \"Keep out\", file = \"/etc/htpasswd\" }\ncompress = true",
+        ],
+        &[
+            "rewrite: left out",
+            "auth_basic_user_file: passwords have to be hashed",
+        ],
+    );
+}
+
+#[test]
+fn included_files_stand_in_the_place_of_their_directive() {
+    let mut include = |name: &str| match name {
+        "conf.d/*.conf" => Ok(vec![(
+            "conf.d/a.conf".to_owned(),
+            "server { listen 81; frobnicate on; }".to_owned(),
+        )]),
+        _ => Err(format!("{name}: no such file")),
+    };
+    let text = "http { include conf.d/*.conf; }";
+    let imported = import_nginx("nginx.conf", text, &mut include).unwrap();
+    assert!(
+        imported.toml.contains("address = \":81\""),
+        "{}",
+        imported.toml
+    );
+    assert_eq!(
+        imported.notes[0].to_string(),
+        "conf.d/a.conf:1: frobnicate: left out: there is no counterpart"
+    );
+    let error = import_nginx("nginx.conf", "\ninclude none;", &mut include).unwrap_err();
+    assert_eq!(error.to_string(), "nginx.conf:2: none: no such file");
+}
+
+#[test]
+fn errors_of_syntax_have_their_place() {
+    let mut include = |_: &str| Ok(Vec::new());
+    for (text, expected) in [
+        ("http {\n server {", "n:2: the block is not closed"),
+        ("a b", "n:1: the directive does not end with `;`"),
+        ("\n}", "n:2: there is no block to close"),
+        (";", "n:1: there is no directive before this"),
+        ("a \"b", "n:1: the quote is not closed"),
+        ("a { b }", "n:1: the directive does not end with `;`"),
+    ] {
+        let error = import_nginx("n", text, &mut include).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{text:?}");
+    }
+    // Deep nesting is an error and not a crash.
+    let deep = "a {".repeat(100_000);
+    assert!(import_nginx("n", &deep, &mut include).is_err());
+}

@@ -1,0 +1,90 @@
+//! Tables and values of TOML as text.
+
+use std::fmt::Write as _;
+
+/// Keys and values in their order; values are TOML already.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Keys(Vec<(String, String)>);
+
+impl Keys {
+    /// Sets a key, in place of an earlier value.
+    pub(super) fn set(&mut self, key: &str, value: impl Into<String>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        self.set(key, quoted(value));
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes over the keys that are not there yet.
+    pub(super) fn inherit(&mut self, outer: &Self) {
+        for (key, value) in &outer.0 {
+            if self.get(key).is_none() {
+                self.set(key, value.clone());
+            }
+        }
+    }
+
+    /// Whether a key has another value there.
+    pub(super) fn differs_from(&self, other: &Self) -> bool {
+        let mut pairs = self.0.iter();
+        pairs.any(|(key, value)| other.get(key).is_some_and(|it| it != value))
+    }
+
+    /// As an inline table.
+    pub(super) fn inline(&self) -> String {
+        let pairs: Vec<_> = self
+            .0
+            .iter()
+            .map(|(key, value)| format!("{} = {value}", key_text(key)))
+            .collect();
+        format!("{{ {} }}", pairs.join(", "))
+    }
+
+    /// A line for each.
+    pub(super) fn lines(&self, out: &mut String) {
+        for (key, value) in &self.0 {
+            writeln!(out, "{} = {value}", key_text(key)).ok();
+        }
+    }
+}
+
+/// A text in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            it if it.is_control() => _ = write!(quoted, "\\u{:04x}", u32::from(it)),
+            it => quoted.push(it),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A key, in quotes where it needs them.
+pub(super) fn key_text(key: &str) -> String {
+    let is_bare = !key.is_empty()
+        && key
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+    if is_bare { key.to_owned() } else { quoted(key) }
+}

@@ -1,0 +1,220 @@
+//! `upstream` blocks.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::Notes;
+use super::nginx::Directive;
+use super::toml::{Keys, key_text, quoted};
+
+/// The upstreams of a file by name, and what locations add to them.
+#[derive(Debug, Default)]
+pub(super) struct Upstreams(BTreeMap<String, Upstream>);
+
+#[derive(Debug, Default)]
+struct Upstream {
+    /// As they stand in the file, with the scheme of the first `proxy_pass` that names the upstream.
+    servers: Vec<Server>,
+    keys: Keys,
+    scheme: Option<&'static str>,
+}
+
+#[derive(Debug)]
+struct Server {
+    address: String,
+    weight: u32,
+}
+
+impl Upstreams {
+    pub(super) fn read(directives: &[Directive], notes: &mut Notes) -> Self {
+        let mut upstreams = Self::default();
+        for block in directives.iter().filter(|it| it.name == "upstream") {
+            let upstream = upstreams.0.entry(block.argument(0).to_owned()).or_default();
+            for directive in &block.block {
+                read_one(directive, upstream, notes);
+            }
+        }
+        upstreams
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Takes over what a location that uses the upstream says of its connections; the first location decides.
+    pub(super) fn used(
+        &mut self,
+        name: &str,
+        scheme: &'static str,
+        keys: &Keys,
+        at: &Directive,
+        notes: &mut Notes,
+    ) {
+        let Some(upstream) = self.0.get_mut(name) else {
+            return;
+        };
+        let known = *upstream.scheme.get_or_insert(scheme);
+        if known != scheme {
+            notes.add(
+                at,
+                format!("`{name}` is used by {known}:// too, which its servers keep"),
+            );
+        }
+        let before = upstream.keys.clone();
+        upstream.keys.inherit(keys);
+        if keys.differs_from(&upstream.keys) && !before.is_empty() {
+            notes.add(
+                at,
+                format!(
+                    "timeouts and retries of `{name}` are those of the location that uses it first"
+                ),
+            );
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        for (name, upstream) in &self.0 {
+            if upstream.servers.is_empty() {
+                continue;
+            }
+            writeln!(out, "\n[upstream.{}]", key_text(name)).ok();
+            let scheme = upstream.scheme.unwrap_or("http");
+            let servers = upstream.servers.iter().map(|server| {
+                let url = quoted(&format!("{scheme}://{}", server.address));
+                if server.weight == 1 {
+                    url
+                } else {
+                    format!("{{ url = {url}, weight = {} }}", server.weight)
+                }
+            });
+            let servers: Vec<_> = servers.collect();
+            writeln!(out, "servers = [{}]", servers.join(", ")).ok();
+            upstream.keys.lines(out);
+        }
+    }
+}
+
+fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
+    let keys = &mut upstream.keys;
+    match directive.name.as_str() {
+        "server" => read_server(directive, upstream, notes),
+        "least_conn" => keys.text("balance", "least_requests"),
+        "random" => keys.text(
+            "balance",
+            if directive.arguments.is_empty() {
+                "random"
+            } else {
+                "p2c"
+            },
+        ),
+        "ip_hash" => {
+            keys.text("balance", "ring_hash");
+            keys.text("by", "source");
+        }
+        "hash" => match key_source(directive.argument(0)) {
+            Some(source) => {
+                keys.text("balance", "ring_hash");
+                keys.text("by", &source);
+            }
+            None => notes.add(
+                directive,
+                format!(
+                    "left out: requests cannot be distributed by `{}`",
+                    directive.argument(0)
+                ),
+            ),
+        },
+        "keepalive" => {
+            if let Ok(count) = directive.argument(0).parse::<u32>() {
+                keys.set("keep", count.to_string());
+            }
+        }
+        "keepalive_timeout" => {
+            if let Some(time) = duration(directive.argument(0)) {
+                keys.text("keep_for", &time);
+            }
+        }
+        // State is shared by all workers as it is.
+        "zone" | "keepalive_requests" | "keepalive_time" => {}
+        _ => notes.left_out(directive),
+    }
+}
+
+fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
+    let address = directive.argument(0).to_owned();
+    if address.starts_with("unix:") {
+        notes.add(
+            directive,
+            "left out: servers at Unix sockets are not reached",
+        );
+        return;
+    }
+    let mut weight = 1;
+    for argument in directive.arguments.iter().skip(1) {
+        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+        match name {
+            "weight" => weight = value.parse().unwrap_or(1),
+            "down" => weight = 0,
+            "backup" => {
+                weight = 0;
+                notes.add(directive, format!("`{address}` gets weight 0: there are no backup servers; set a weight when it is needed"));
+            }
+            "max_fails" | "fail_timeout" => {
+                if name == "max_fails" && value == "0" {
+                    continue;
+                }
+                if upstream.keys.get("eject").is_none() {
+                    upstream.keys.set("eject", "true");
+                }
+            }
+            "resolve" => upstream.keys.set("dns", "true"),
+            _ => notes.add(
+                directive,
+                format!("`{argument}` is left out: there is no counterpart"),
+            ),
+        }
+    }
+    upstream.servers.push(Server { address, weight });
+}
+
+/// The key of `ring_hash` for a variable.
+fn key_source(variable: &str) -> Option<String> {
+    match variable {
+        "$remote_addr" | "$binary_remote_addr" => Some("source".to_owned()),
+        "$uri" | "$document_uri" | "$request_uri" => Some("path".to_owned()),
+        _ => {
+            let header = variable.strip_prefix("$http_");
+            let cookie = variable.strip_prefix("$cookie_");
+            header
+                .map(|name| format!("header:{}", name.replace('_', "-")))
+                .or_else(|| cookie.map(|name| format!("cookie:{name}")))
+        }
+    }
+}
+
+/// A time of nginx (`60`, `60s`, `1m`, `500ms`) as plimsoll writes it.
+pub(super) fn duration(text: &str) -> Option<String> {
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let unit = text.get(digits.len()..)?;
+    let number: u64 = digits.parse().ok()?;
+    match unit {
+        "" | "s" => Some(format!("{number}s")),
+        "ms" | "m" | "h" => Some(format!("{number}{unit}")),
+        "d" => Some(format!("{}h", number * 24)),
+        _ => None,
+    }
+}
+
+/// A size of nginx (`10m`, `512k`, `1g`) as plimsoll writes it; `None` for 0, which means no limit.
+pub(super) fn size(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let number: u64 = digits.parse().ok().filter(|it| *it > 0)?;
+    match text.get(digits.len()..)? {
+        "" => Some(format!("{number}B")),
+        "k" => Some(format!("{number}KiB")),
+        "m" => Some(format!("{number}MiB")),
+        "g" => Some(format!("{number}GiB")),
+        _ => None,
+    }
+}

@@ -1,0 +1,276 @@
+//! TCP connections: routed, connected to a server, and relayed.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use plimsoll_client::Stream as ServerStream;
+use plimsoll_model::Clock as _;
+use plimsoll_server::{
+    Accepted, AccessLog, FirstBytes, Inspection, LocalFuture, LoggedConnection, StreamHandler,
+    WorkerContext,
+};
+use plimsoll_wire::tls::{ClientHello, ClientHelloError};
+use plimsoll_wire::{ProxiedEnds, ProxyProtocol, SystemClock};
+use tokio::io::AsyncWriteExt as _;
+
+use super::figures::{End, ListenerFigures, WorkerFigures};
+use super::relay::{Relay, RelayEnd, RelayMemory, Side};
+use super::routes::TcpRoutes;
+use crate::balance::hash;
+use crate::upstream::{ServerUse, Upstream, UpstreamPlan};
+
+/// A listener that forwards connections, as configured.
+#[derive(Debug)]
+pub(crate) struct TcpPlan {
+    pub(crate) routes: TcpRoutes<Arc<UpstreamPlan>>,
+    /// What servers are shown of the client's addresses.
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
+    /// How long nothing may pass.
+    pub(crate) idle_timeout: Duration,
+    pub(crate) figures: Arc<ListenerFigures>,
+    pub(crate) log: Option<AccessLog>,
+}
+
+/// Forwards the connections of one worker.
+pub(crate) struct TcpHandler {
+    routes: TcpRoutes<Rc<Upstream>>,
+    shared: Rc<Shared>,
+}
+
+/// What connections need that outlive their configuration.
+struct Shared {
+    plan: Arc<TcpPlan>,
+    figures: Arc<WorkerFigures>,
+    memory: Rc<RefCell<RelayMemory>>,
+}
+
+impl fmt::Debug for TcpHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpHandler").finish_non_exhaustive()
+    }
+}
+
+/// A fatal alert, `unrecognized_name` (RFC 6066, section 3; RFC 8446, section 6): the client reports what is wrong.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+impl TcpHandler {
+    pub(crate) fn new(plan: &Arc<TcpPlan>, context: &WorkerContext) -> Self {
+        let routes = plan.routes.map(|to| Upstream::of_worker(to, context));
+        Self {
+            routes,
+            shared: Rc::new(Shared {
+                plan: Arc::clone(plan),
+                figures: plan.figures.worker(),
+                memory: context.state("layer4", RelayMemory::new),
+            }),
+        }
+    }
+
+    fn forward(&self, upstream: &Rc<Upstream>, server_name: Option<String>) -> Inspection {
+        let connection = Connection::begin(&self.shared, server_name);
+        let upstream = Rc::clone(upstream);
+        Inspection::Decided(Box::new(move |accepted| -> LocalFuture<()> {
+            Box::pin(connection.forward(upstream, accepted))
+        }))
+    }
+
+    /// Closes a connection for which there is no server.
+    fn reject(&self, end: End, server_name: Option<String>) -> Inspection {
+        let connection = Connection::begin(&self.shared, server_name);
+        Inspection::Decided(Box::new(move |accepted| -> LocalFuture<()> {
+            Box::pin(connection.reject(end, accepted))
+        }))
+    }
+}
+
+impl StreamHandler for TcpHandler {
+    fn inspect(&self, first: FirstBytes<'_>) -> Inspection {
+        let fallback = self.routes.fallback.as_ref();
+        if self.routes.routes.is_empty()
+            && let Some(fallback) = fallback
+        {
+            return self.forward(fallback, None);
+        }
+        match ClientHello::parse(first.bytes) {
+            Ok(Some(hello)) => match self.routes.of_client(&hello) {
+                Some(upstream) => self.forward(upstream, hello.server_name),
+                None => self.reject(End::NoRoute, hello.server_name),
+            },
+            // A client of a protocol in which the server speaks first says nothing.
+            Ok(None) if first.is_final && first.bytes.is_empty() => match fallback {
+                Some(fallback) => self.forward(fallback, None),
+                None => self.reject(End::Malformed, None),
+            },
+            Ok(None) if first.is_final => self.reject(End::Malformed, None),
+            Ok(None) => Inspection::NeedMore,
+            Err(ClientHelloError::OtherProtocol) => match fallback {
+                Some(fallback) => self.forward(fallback, None),
+                None => self.reject(End::Malformed, None),
+            },
+            Err(ClientHelloError::Malformed | ClientHelloError::TooLong) => {
+                self.reject(End::Malformed, None)
+            }
+        }
+    }
+}
+
+/// A connection from its decision to its end, counted and logged when it is dropped.
+struct Connection {
+    shared: Rc<Shared>,
+    begun: Instant,
+    time: SystemTime,
+    peer: Option<SocketAddr>,
+    server_name: Option<String>,
+    forwarded: Option<(Arc<str>, Arc<str>)>,
+    attempts: u32,
+    connect: Option<Duration>,
+    moved: (u64, u64),
+    end: End,
+}
+
+impl Connection {
+    fn begin(shared: &Rc<Shared>, server_name: Option<String>) -> Self {
+        shared.figures.count_opened();
+        Self {
+            shared: Rc::clone(shared),
+            begun: SystemClock.now(),
+            time: SystemClock.wall(),
+            peer: None,
+            server_name,
+            forwarded: None,
+            attempts: 0,
+            connect: None,
+            moved: (0, 0),
+            end: End::Cut,
+        }
+    }
+
+    async fn reject(mut self, end: End, mut accepted: Accepted) {
+        self.peer = Some(accepted.connection.peer);
+        self.end = end;
+        if end == End::NoRoute {
+            // Whether the client still reads it concerns the client alone.
+            accepted.stream.write_all(&UNRECOGNIZED_NAME).await.ok();
+            accepted.stream.shutdown().await.ok();
+        }
+    }
+
+    async fn forward(mut self, upstream: Rc<Upstream>, accepted: Accepted) {
+        let connection = accepted.connection;
+        self.peer = Some(connection.peer);
+        let (client, first) = match accepted.stream.into_tcp() {
+            Ok((stream, first)) => (Side::Tcp(stream), first),
+            Err(stream) => (Side::Other(Box::new(stream)), Vec::new()),
+        };
+        let Some((server, in_use)) = self.connect(&upstream, connection.peer).await else {
+            client.reset();
+            return;
+        };
+        let mut opening = match self.shared.plan.proxy_protocol {
+            None => Vec::new(),
+            Some(version) => {
+                let has_addresses = client_is_known(connection.peer);
+                version.header(has_addresses.then_some(ProxiedEnds {
+                    source: connection.peer,
+                    destination: connection.local,
+                }))
+            }
+        };
+        self.shared.figures.count_bytes(first.len() as u64, 0);
+        let ahead = first.len() as u64;
+        opening.extend(first);
+        let memory = Rc::clone(&self.shared.memory);
+        let mut relay = Relay::new(client, server, opening, memory);
+        let shared = Rc::clone(&self.shared);
+        let end = relay.run(shared.plan.idle_timeout, &shared.figures).await;
+        let (received, sent) = relay.moved();
+        self.moved = (received + ahead, sent);
+        drop(in_use);
+        self.end = match end {
+            RelayEnd::Client => End::ClientClosed,
+            RelayEnd::Server => End::ServerClosed,
+            RelayEnd::ClientReset => End::ClientReset,
+            RelayEnd::ServerReset => End::ServerReset,
+            RelayEnd::Idle => End::IdleTimeout,
+        };
+    }
+
+    /// Connects to a server, and to another one if that fails, as often as the upstream retries.
+    async fn connect(
+        &mut self,
+        upstream: &Rc<Upstream>,
+        peer: SocketAddr,
+    ) -> Option<(Side, ServerUse)> {
+        let key = source_key(peer);
+        let retries = upstream.plan.options.retry.retries;
+        let mut tried = Vec::new();
+        self.end = End::NoServer;
+        loop {
+            let now = SystemClock.now();
+            let server = upstream.choose(key, None, &tried, now)?;
+            tried.push(server.id());
+            self.attempts += 1;
+            self.forwarded = Some((Arc::clone(upstream.name()), Arc::clone(server.name())));
+            let in_use = Rc::clone(&server).begin(now);
+            let connected = upstream.connect(&server).await;
+            let done = SystemClock.now();
+            upstream.observe(&server, connected.is_err(), done);
+            if let Ok(connection) = connected
+                && let ServerStream::Tcp(stream) = connection.stream
+            {
+                in_use.connected(done);
+                self.connect = Some(done.saturating_duration_since(now));
+                self.end = End::Cut;
+                stream.set_nodelay(true).ok();
+                return Some((Side::Tcp(stream), in_use));
+            }
+            in_use.failed();
+            self.end = End::ConnectFailed;
+            if self.attempts > retries {
+                return None;
+            }
+        }
+    }
+}
+
+/// The key of a client, by its address.
+pub(super) fn source_key(peer: SocketAddr) -> u64 {
+    match peer.ip().to_canonical() {
+        IpAddr::V4(address) => hash(&address.octets()),
+        IpAddr::V6(address) => hash(&address.octets()),
+    }
+}
+
+/// Clients at a socket in the file system have no address.
+fn client_is_known(peer: SocketAddr) -> bool {
+    !peer.ip().is_unspecified()
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.figures.count_end(self.end);
+        let (Some(log), Some(peer)) = (&self.shared.plan.log, self.peer) else {
+            return;
+        };
+        log.note_connection(&LoggedConnection {
+            time: self.time,
+            peer,
+            protocol: "tcp",
+            server_name: self.server_name.as_deref(),
+            forwarded: self
+                .forwarded
+                .as_ref()
+                .map(|(upstream, server)| (&**upstream, &**server)),
+            attempts: self.attempts,
+            connect: self.connect,
+            received: self.moved.0,
+            sent: self.moved.1,
+            duration: SystemClock.now().saturating_duration_since(self.begun),
+            end: self.end.name(),
+        });
+    }
+}

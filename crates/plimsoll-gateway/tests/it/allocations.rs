@@ -1,0 +1,80 @@
+//! What a steady request costs in allocations: a change that adds some shows here.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_server::config::ActionKind;
+use plimsoll_server::{Action, Answer, Request, Response, WorkerContext};
+use plimsoll_testkit::{Origin, allocations_of_this_thread};
+
+use crate::client::connect;
+use crate::server::Served;
+
+/// The action `count` of a route: responds with the allocations of its worker so far.
+pub(crate) const COUNT: ActionKind = ActionKind {
+    key: "count",
+    compile: |_, _| {
+        Some(Arc::new(|_: &WorkerContext| {
+            Rc::new(Count) as Rc<dyn Action>
+        }))
+    },
+};
+
+struct Count;
+
+impl Action for Count {
+    fn handle(&self, _request: &Request<'_>) -> Answer {
+        let count = allocations_of_this_thread().to_string();
+        Answer::now(Response::text(http::StatusCode::OK, count))
+    }
+}
+
+/// Sends a request and reads its response, whose length is announced; returns the content.
+fn get(stream: &mut TcpStream, path: &str) -> String {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut read = Vec::new();
+    loop {
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&read));
+        read.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&read).to_ascii_lowercase();
+        let Some((head, content)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let (_, length) = head.split_once("content-length: ").unwrap();
+        let length: usize = length.lines().next().unwrap().parse().unwrap();
+        if content.len() == length {
+            return content.to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_steady_request_takes_few_allocations() {
+    const REQUESTS: u64 = 200;
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\npath = \"/count\"\ncount = {{}}\n[[route]]\nproxy = \"{}\"\n",
+        url.trim_end_matches('/')
+    ));
+    let mut stream = connect(gateway.address());
+    for _ in 0..20 {
+        get(&mut stream, "/x?a=b");
+    }
+    let before: u64 = get(&mut stream, "/count").parse().unwrap();
+    for _ in 0..REQUESTS {
+        assert!(get(&mut stream, "/x?a=b").contains("hello"));
+    }
+    let after: u64 = get(&mut stream, "/count").parse().unwrap();
+    let each = (after - before) / REQUESTS;
+    // The exchange, the answer and the response; the request in three pieces, the fields of the response in two and its
+    // content in one; the state of the exchange.
+    assert!(each <= 12, "{each} allocations per request");
+}

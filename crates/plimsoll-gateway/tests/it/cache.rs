@@ -1,0 +1,268 @@
+//! The response cache, between a client and an origin that counts its requests.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually};
+
+use crate::client::{Received, connect, exchange, get, get_with};
+use crate::server::Served;
+
+/// A gateway with a cache, and the origin behind it.
+struct Bench {
+    origin: Origin,
+    gateway: Served,
+}
+
+/// - `logic`: the response to each request, whose number it gets, from 1 on.
+fn bench(cache: &str, logic: impl Fn(u64) -> Reply + Send + Sync + 'static) -> Bench {
+    let requests = AtomicU64::new(0);
+    let logic = Logic::new(move |_| logic(requests.fetch_add(1, Ordering::Relaxed) + 1));
+    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
+    let origin = Origin::builder().script(script).start();
+    let url = origin.url("");
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        [[route]]\nproxy = {{ to = \"{}\", cache = {cache} }}\n",
+        url.trim_end_matches('/')
+    ));
+    Bench { origin, gateway }
+}
+
+impl Bench {
+    fn get(&self, path: &str, fields: &str) -> Received {
+        get_with(self.gateway.address(), path, fields)
+    }
+}
+
+fn field<'a>(received: &'a Received, name: &str) -> Option<&'a str> {
+    let mut lines = received.head.lines();
+    lines.find_map(|line| {
+        let (known, value) = line.split_once(": ")?;
+        known.eq_ignore_ascii_case(name).then_some(value)
+    })
+}
+
+#[test]
+fn a_fresh_response_is_sent_without_the_origin() {
+    let bench = bench("true", |_| {
+        Reply::new(200, &[("cache-control", "max-age=60"), ("etag", "\"a\"")])
+    });
+    let first = bench.get("/x?a", "");
+    assert_eq!(
+        field(&first, "cache-status"),
+        Some("plimsoll; fwd=uri-miss; stored")
+    );
+    let second = bench.get("/x?a", "");
+    assert_eq!(second.text(), "hello");
+    assert_eq!(field(&second, "cache-status"), Some("plimsoll; hit"));
+    assert_eq!(field(&second, "age"), Some("0"));
+    assert_eq!(bench.origin.requests(), 1);
+    // Another query is another response.
+    bench.get("/x?b", "");
+    assert_eq!(bench.origin.requests(), 2);
+    let unchanged = bench.get("/x?a", "If-None-Match: \"a\"\r\n");
+    assert_eq!((unchanged.status, unchanged.text().as_str()), (304, ""));
+    let part = bench.get("/x?a", "Range: bytes=1-3\r\n");
+    assert_eq!((part.status, part.text().as_str()), (206, "ell"));
+    assert_eq!(field(&part, "content-range"), Some("bytes 1-3/5"));
+    let none = bench.get("/x?a", "Range: bytes=9-\r\n");
+    assert_eq!(
+        (none.status, field(&none, "content-range")),
+        (416, Some("bytes */5"))
+    );
+    let request = "HEAD /x?a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let head = exchange(bench.gateway.address(), request.as_bytes());
+    assert_eq!(
+        (field(&head, "content-length"), head.text().as_str()),
+        (Some("5"), "")
+    );
+    assert_eq!(bench.origin.requests(), 2);
+    let metrics = get(bench.gateway.addresses[1], "/metrics").text();
+    let hits = "plimsoll_gateway_cache_total{route=\"route / (1)\",event=\"hit\"} 5";
+    assert!(metrics.contains(hits), "{metrics}");
+}
+
+#[test]
+fn what_may_not_be_stored_is_forwarded_each_time() {
+    for fields in [
+        vec![("cache-control", "no-store, max-age=60")],
+        vec![("cache-control", "private, max-age=60")],
+        vec![("cache-control", "max-age=60"), ("vary", "*")],
+        vec![("cache-control", "max-age=60"), ("set-cookie", "a=b")],
+        vec![("cache-control", "max-age=0")],
+        vec![],
+    ] {
+        let shown = format!("{fields:?}");
+        let bench = bench("true", move |_| Reply::new(200, &fields));
+        bench.get("/", "");
+        assert_eq!(bench.get("/", "").text(), "hello", "{shown}");
+        assert_eq!(bench.origin.requests(), 2, "{shown}");
+    }
+    let bench = bench("true", |_| {
+        Reply::new(200, &[("cache-control", "max-age=60")])
+    });
+    for _ in 0..2 {
+        bench.get("/", "Authorization: Basic eA==\r\n");
+    }
+    assert_eq!(bench.origin.requests(), 2);
+    let small = self::bench("{ max_object = \"4B\" }", |_| {
+        Reply::new(200, &[("cache-control", "max-age=60")])
+    });
+    for _ in 0..2 {
+        assert_eq!(small.get("/", "").text(), "hello");
+    }
+    assert_eq!(small.origin.requests(), 2);
+}
+
+#[test]
+fn variants_are_chosen_by_the_fields_that_vary_names() {
+    let bench = bench("true", |_| {
+        Reply::new(
+            200,
+            &[("cache-control", "max-age=60"), ("vary", "Accept-Language")],
+        )
+    });
+    for fields in ["Accept-Language: en\r\n", "Accept-Language: de, en\r\n", ""] {
+        for _ in 0..2 {
+            bench.get("/", fields);
+        }
+    }
+    assert_eq!(bench.origin.requests(), 3);
+    bench.get("/", "Accept-Language: de,en\r\n");
+    assert_eq!(bench.origin.requests(), 3);
+}
+
+#[test]
+fn a_stale_response_is_validated_and_used_again() {
+    let bench = bench("true", |number| match number {
+        1 => Reply::new(
+            200,
+            &[
+                ("cache-control", "no-cache"),
+                ("etag", "\"a\""),
+                ("x-version", "1"),
+            ],
+        ),
+        2 => Reply::new(304, &[("etag", "\"a\""), ("x-version", "2")]),
+        _ => Reply::new(
+            200,
+            &[
+                ("cache-control", "no-cache"),
+                ("etag", "\"b\""),
+                ("x-version", "3"),
+            ],
+        ),
+    });
+    bench.get("/", "");
+    let validated = bench.get("/", "");
+    assert_eq!(validated.text(), "hello");
+    assert_eq!(field(&validated, "x-version"), Some("2"));
+    let head = bench.origin.heads().pop().unwrap();
+    assert!(head.contains("if-none-match: \"a\""), "{head}");
+    assert_eq!(field(&bench.get("/", ""), "x-version"), Some("3"));
+}
+
+#[test]
+fn a_stale_response_stands_in_for_an_error_and_while_it_is_validated() {
+    let bench = bench("{ stale_if_error = \"1h\" }", |number| match number {
+        1 => Reply::new(200, &[("cache-control", "max-age=0"), ("etag", "\"a\"")]),
+        _ => Reply::new(503, &[]),
+    });
+    bench.get("/", "");
+    let stale = bench.get("/", "");
+    assert_eq!((stale.status, stale.text().as_str()), (200, "hello"));
+    assert_eq!(
+        field(&stale, "cache-status"),
+        Some("plimsoll; hit; detail=error")
+    );
+
+    let revalidating = self::bench("{ stale_while_revalidate = \"1h\" }", |number| {
+        let version = number.to_string();
+        Reply::new(
+            200,
+            &[
+                ("cache-control", "max-age=0"),
+                ("etag", "\"a\""),
+                ("x-version", &version),
+            ],
+        )
+    });
+    revalidating.get("/", "");
+    let stale = revalidating.get("/", "");
+    assert_eq!(field(&stale, "x-version"), Some("1"));
+    assert_eq!(
+        field(&stale, "cache-status"),
+        Some("plimsoll; hit; detail=stale")
+    );
+    eventually(|| revalidating.origin.requests() == 2);
+    eventually(|| field(&revalidating.get("/", ""), "x-version") != Some("1"));
+}
+
+#[test]
+fn a_change_removes_what_is_stored() {
+    let bench = bench("true", |_| {
+        Reply::new(
+            200,
+            &[
+                ("cache-control", "max-age=60"),
+                ("content-location", "/list"),
+            ],
+        )
+    });
+    bench.get("/item", "");
+    bench.get("/list", "");
+    assert_eq!(bench.origin.requests(), 2);
+    let request = "DELETE /item HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_eq!(
+        exchange(bench.gateway.address(), request.as_bytes()).status,
+        200
+    );
+    bench.get("/item", "");
+    bench.get("/list", "");
+    assert_eq!(bench.origin.requests(), 5);
+}
+
+#[test]
+fn requests_for_one_missing_response_become_one() {
+    let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello";
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(answer.into())));
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", cache = true }}\n",
+        url.trim_end_matches('/')
+    ));
+    let address = gateway.address();
+    let clients: Vec<_> = (0..10)
+        .map(|_| thread::spawn(move || get(address, "/")))
+        .collect();
+    eventually(|| origin.requests() == 1 && gateway.open_connections() == 10);
+    origin.release();
+    for client in clients {
+        assert_eq!(client.join().unwrap().text(), "hello");
+    }
+    assert_eq!(origin.requests(), 1);
+}
+
+#[test]
+fn a_response_that_breaks_off_is_not_stored() {
+    let half = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100000\r\n\r\nhalf";
+    let origin = Origin::scripted(Script::answer_once(half));
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", cache = true, retry = false }}\n",
+        url.trim_end_matches('/')
+    ));
+    for expected in 1..=2 {
+        let mut stream = connect(gateway.address());
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .unwrap();
+        let mut all = Vec::new();
+        std::io::Read::read_to_end(&mut stream, &mut all).ok();
+        assert!(all.len() < 1000);
+        assert_eq!(origin.requests(), expected);
+    }
+}

@@ -1,0 +1,134 @@
+//! Limits that keep servers from being overrun, and clients from waiting: concurrency, circuit breakers, hedging.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use plimsoll_testkit::{HELLO, Logic, Origin, Reply, Script, Step, eventually};
+
+use crate::client::get;
+use crate::server::{Served, configuration};
+
+/// A gateway to these servers with these keys of the upstream, and an admin port.
+fn gateway(servers: &[&Origin], keys: &str) -> Served {
+    let urls: Vec<_> = servers.iter().map(|it| it.url("")).collect();
+    let urls: Vec<_> = urls.iter().map(|it| it.trim_end_matches('/')).collect();
+    Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n{}",
+        configuration(&urls, keys)
+    ))
+}
+
+/// An event's count in the metrics.
+fn counted(gateway: &Served, name: &str) -> u64 {
+    let metrics = get(gateway.addresses[1], "/metrics").text();
+    let name = format!("plimsoll_gateway_{name}{{upstream=\"all\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    line.unwrap_or_else(|| panic!("{name}: {metrics}"))
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn requests_beyond_the_limit_wait_and_those_beyond_the_queue_get_a_503() {
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let keys = "concurrency = { requests = 1, queue = 1, wait = \"1h\" }";
+    let gateway = gateway(&[&origin], keys);
+    let address = gateway.address();
+    let first = thread::spawn(move || get(address, "/"));
+    eventually(|| origin.requests() == 1);
+    let second = thread::spawn(move || get(address, "/"));
+    eventually(|| gateway.open_connections() == 2);
+    // Whether the second one waits by now is seen by the third one alone.
+    eventually(|| get(address, "/").status == 503);
+    assert_eq!(origin.requests(), 1);
+    assert!(counted(&gateway, "limited_total") >= 1);
+    origin.release();
+    assert_eq!(first.join().unwrap().text(), "hello");
+    assert_eq!(second.join().unwrap().text(), "hello");
+}
+
+#[test]
+fn a_request_waits_for_so_long_and_its_place_goes_to_the_next() {
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let keys = "concurrency = { requests = 1, queue = 9, wait = \"30ms\" }";
+    let gateway = gateway(&[&origin], keys);
+    let address = gateway.address();
+    let first = thread::spawn(move || get(address, "/"));
+    eventually(|| origin.requests() == 1);
+    for _ in 0..3 {
+        assert_eq!(get(address, "/").status, 503);
+    }
+    origin.release();
+    assert_eq!(first.join().unwrap().text(), "hello");
+    assert_eq!(get(address, "/").text(), "hello");
+}
+
+#[test]
+fn an_adaptive_limit_lets_requests_through() {
+    let origin = Origin::hello();
+    let gateway = gateway(
+        &[&origin],
+        "concurrency = { adaptive = true, min = 1, max = 5 }",
+    );
+    for _ in 0..50 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    assert_eq!(counted(&gateway, "limited_total"), 0);
+}
+
+#[test]
+fn a_breaker_opens_after_failures_and_closes_once_the_server_recovers() {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let state = Arc::clone(&is_down);
+    let logic = Logic::new(move |_| {
+        let is_down = state.load(Ordering::Relaxed);
+        Reply::new(if is_down { 503 } else { 200 }, &[])
+    });
+    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
+    let origin = Origin::builder().script(script).start();
+    let keys = "breaker = { requests = 4, open = \"50ms\", probes = 1 }\nretry = false";
+    let gateway = gateway(&[&origin], keys);
+    for _ in 0..4 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    let refused = get(gateway.address(), "/");
+    let is_probe = refused.text() == "hello";
+    assert!(is_probe || refused.text() == "the upstream servers failed too often\n");
+    assert_eq!(refused.status, 503);
+    assert!(counted(&gateway, "breaker_opened_total") >= 1);
+    is_down.store(false, Ordering::Relaxed);
+    eventually(|| get(gateway.address(), "/").status == 200);
+    let admin = get(gateway.addresses[1], "/upstreams").text();
+    assert!(admin.contains("\"breaker\": \"closed\""), "{admin}");
+}
+
+#[test]
+fn a_slow_server_costs_no_more_than_the_time_to_the_second_attempt() {
+    let (silent, fast) = (Origin::silent(), Origin::hello());
+    let keys = "hedge = \"20ms\"\nretry = { budget = 100 }";
+    let gateway = gateway(&[&silent, &fast], keys);
+    for _ in 0..6 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    let hedges = counted(&gateway, "hedges_total");
+    assert!((1..=6).contains(&hedges), "{hedges}");
+    // The attempt that is not needed any more is cancelled.
+    eventually(|| silent.open_connections() == 0);
+}
+
+#[test]
+fn a_request_that_may_be_processed_once_is_not_hedged() {
+    let silent = Origin::silent();
+    let fast = Origin::hello();
+    let keys = "hedge = \"10ms\"\nresponse_timeout = \"100ms\"\nretry = false";
+    let gateway = gateway(&[&silent, &fast], keys);
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let statuses: Vec<_> = (0..2)
+        .map(|_| crate::client::exchange(gateway.address(), request.as_bytes()).status)
+        .collect();
+    assert!(statuses.contains(&504), "{statuses:?}");
+    assert_eq!(counted(&gateway, "hedges_total"), 0);
+}

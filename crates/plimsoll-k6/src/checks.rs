@@ -1,0 +1,164 @@
+//! Groups and checks with their results.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What stands between the names of groups in a path.
+pub(crate) const SEPARATOR: &str = "::";
+
+/// The groups and checks of a run, counted by all virtual users. Locked only when one occurs for the first time on a
+/// worker.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checks(Arc<Mutex<Group>>);
+
+/// A group with what is in it, in the order in which it first occurred.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// `::outer::inner`; empty for the root.
+    pub(crate) path: String,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) checks: Vec<Arc<Check>>,
+}
+
+/// A check with its results.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    /// With its group.
+    pub(crate) path: String,
+    passes: AtomicU64,
+    fails: AtomicU64,
+}
+
+impl Check {
+    pub(crate) fn count(&self, is_passed: bool) {
+        let count = if is_passed { &self.passes } else { &self.fails };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn passes(&self) -> u64 {
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn fails(&self) -> u64 {
+        self.fails.load(Ordering::Relaxed)
+    }
+}
+
+impl Checks {
+    /// Everything until now.
+    pub(crate) fn root(&self) -> Group {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn check(&self, group: &str, name: &str) -> Arc<Check> {
+        let mut root = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = root.at(group);
+        if let Some(check) = group.checks.iter().find(|check| check.name == name) {
+            return Arc::clone(check);
+        }
+        let check = Arc::new(Check {
+            name: name.to_owned(),
+            path: format!("{}{SEPARATOR}{name}", group.path),
+            passes: AtomicU64::new(0),
+            fails: AtomicU64::new(0),
+        });
+        group.checks.push(Arc::clone(&check));
+        check
+    }
+
+    fn group(&self, path: &str) {
+        let mut root = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        root.at(path);
+    }
+}
+
+impl Group {
+    /// The group of that path; it is added if there is none.
+    fn at(&mut self, path: &str) -> &mut Self {
+        let mut group = self;
+        for name in path.split(SEPARATOR).skip(1) {
+            let found = group.groups.iter().position(|inner| inner.name == name);
+            let position = found.unwrap_or_else(|| {
+                let path = format!("{}{SEPARATOR}{name}", group.path);
+                group.groups.push(Self {
+                    name: name.to_owned(),
+                    path,
+                    ..Self::default()
+                });
+                group.groups.len() - 1
+            });
+            group = &mut group.groups[position];
+        }
+        group
+    }
+}
+
+/// The checks that a worker has seen.
+#[derive(Debug, Default)]
+pub(crate) struct KnownChecks {
+    shared: Checks,
+    /// By the path of the group, a zero byte, and the name.
+    known: HashMap<String, Arc<Check>>,
+    groups: HashSet<String>,
+    key: String,
+}
+
+impl KnownChecks {
+    pub(crate) fn new(shared: Checks) -> Self {
+        Self {
+            shared,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn count(&mut self, group: &str, name: &str, is_passed: bool) {
+        self.key.clear();
+        self.key.push_str(group);
+        self.key.push('\0');
+        self.key.push_str(name);
+        if let Some(check) = self.known.get(&self.key) {
+            check.count(is_passed);
+            return;
+        }
+        let check = self.shared.check(group, name);
+        check.count(is_passed);
+        self.known.insert(self.key.clone(), check);
+    }
+
+    pub(crate) fn enter(&mut self, group: &str) {
+        if !self.groups.contains(group) {
+            self.shared.group(group);
+            self.groups.insert(group.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_counted_by_group_and_name() {
+        let checks = Checks::default();
+        let mut one = KnownChecks::new(checks.clone());
+        let mut other = KnownChecks::new(checks.clone());
+        one.count("", "ok", true);
+        other.count("", "ok", false);
+        one.count("::a::b", "ok", true);
+        one.count("::a::b", "ok", true);
+        other.enter("::a::c");
+        let root = checks.root();
+        assert_eq!((root.checks[0].passes(), root.checks[0].fails()), (1, 1));
+        let a = &root.groups[0];
+        assert_eq!((a.path.as_str(), a.groups.len()), ("::a", 2));
+        assert_eq!(a.groups[0].checks[0].path, "::a::b::ok");
+        assert_eq!(a.groups[0].checks[0].passes(), 2);
+        assert_eq!(root.checks.len(), 1);
+    }
+}

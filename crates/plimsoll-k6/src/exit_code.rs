@@ -1,0 +1,47 @@
+//! The exit codes of k6.
+
+/// What the process returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCode {
+    /// The run is complete and no threshold failed.
+    Fine,
+    /// A threshold failed.
+    ThresholdsFailed,
+    /// `setup()` took too long.
+    SetupTimeout,
+    /// `teardown()` took too long.
+    TeardownTimeout,
+    /// `handleSummary()` took too long.
+    GenericTimeout,
+    /// Options that make no sense.
+    InvalidConfig,
+    /// A signal ended the run.
+    ExternalAbort,
+    /// The script threw an exception outside of iterations.
+    ScriptException,
+    /// The script called `test.abort()`.
+    ScriptAborted,
+    /// The script called `test.fail()`.
+    MarkedAsFailed,
+    /// Anything else.
+    Other,
+}
+
+impl ExitCode {
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::ThresholdsFailed => 99,
+            Self::SetupTimeout => 100,
+            Self::TeardownTimeout => 101,
+            Self::GenericTimeout => 102,
+            Self::InvalidConfig => 104,
+            Self::ExternalAbort => 105,
+            Self::ScriptException => 107,
+            Self::ScriptAborted => 108,
+            Self::MarkedAsFailed => 110,
+            Self::Other => 255,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What came of a request, and how scripts see it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, IntoJs as _, Object, Value};
+use url::Url;
+
+use super::request::{BodyForm, HttpRequest};
+use crate::duration::millis;
+
+/// The last response of a request, or why there is none.
+#[derive(Debug)]
+pub(crate) struct HttpResponse {
+    pub(crate) request: HttpRequest,
+    /// The last one, without redirects that were not followed.
+    pub(crate) url: String,
+    /// The same with the password that the script has given.
+    pub(crate) full_url: String,
+    /// 0 if there is no response.
+    pub(crate) status: u16,
+    pub(crate) reason: String,
+    pub(crate) protocol: &'static str,
+    pub(crate) fields: Vec<(String, String)>,
+    /// Decoded.
+    pub(crate) content: Bytes,
+    pub(crate) timings: Timings,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) tls_version: String,
+    pub(crate) tls_cipher: String,
+    pub(crate) error: String,
+    pub(crate) error_code: u16,
+    /// What was sent last.
+    pub(crate) sent_fields: Vec<(String, String)>,
+    pub(crate) sent_cookies: Vec<(String, String)>,
+}
+
+/// The phases of one exchange.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timings {
+    /// From wanting a connection to having one.
+    pub(crate) blocked: Duration,
+    pub(crate) connecting: Duration,
+    pub(crate) tls_handshaking: Duration,
+    pub(crate) sending: Duration,
+    pub(crate) waiting: Duration,
+    pub(crate) receiving: Duration,
+}
+
+impl Timings {
+    pub(crate) fn duration(&self) -> Duration {
+        self.sending + self.waiting + self.receiving
+    }
+}
+
+/// The arguments of the constructor of `Response`.
+pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
+    let parts = Array::new(ctx.clone())?;
+    let mut count = 0;
+    let mut push = |value: Value<'js>| {
+        count += 1;
+        parts.set(count - 1, value)
+    };
+    let text = |text: &str| js::String::from_str(ctx.clone(), text).map(js::String::into_value);
+    let peer = response.peer;
+    let ip = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
+    push(text(&ip)?)?;
+    push(i32::from(peer.map_or(0, |peer| peer.port())).into_js(ctx)?)?;
+    push(text(&response.full_url)?)?;
+    push(i32::from(response.status).into_js(ctx)?)?;
+    push(text(&response.reason)?)?;
+    push(text(response.protocol)?)?;
+    push(headers(ctx, &response.fields)?.into_value())?;
+    push(cookies(ctx, response)?.into_value())?;
+    push(body(ctx, response)?)?;
+    push(timings(ctx, &response.timings)?.into_value())?;
+    push(text(&response.tls_version)?)?;
+    push(text(&response.tls_cipher)?)?;
+    push(text(&response.error)?)?;
+    push(i32::from(response.error_code).into_js(ctx)?)?;
+    push(request(ctx, response)?.into_value())?;
+    Ok(parts.into_value())
+}
+
+fn body<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
+    if response.status == 0 {
+        return Ok(Value::new_null(ctx.clone()));
+    }
+    match response.request.body_form {
+        BodyForm::None => Ok(Value::new_null(ctx.clone())),
+        BodyForm::Text => (&*String::from_utf8_lossy(&response.content)).into_js(ctx),
+        BodyForm::Binary => {
+            ArrayBuffer::new(ctx.clone(), response.content.to_vec()).map(ArrayBuffer::into_value)
+        }
+    }
+}
+
+/// Repeated fields are joined.
+fn headers<'js>(ctx: &Ctx<'js>, fields: &[(String, String)]) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (index, (name, value)) in fields.iter().enumerate() {
+        if fields[..index].iter().any(|(other, _)| other == name) {
+            continue;
+        }
+        let mut rest = fields[index + 1..]
+            .iter()
+            .filter(|(other, _)| other == name);
+        let Some((_, second)) = rest.next() else {
+            object.set(name.as_str(), value.as_str())?;
+            continue;
+        };
+        let mut joined = format!("{value}, {second}");
+        for (_, value) in rest {
+            joined.push_str(", ");
+            joined.push_str(value);
+        }
+        object.set(name.as_str(), joined)?;
+    }
+    Ok(object)
+}
+
+fn cookies<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    let fields = response.fields.iter();
+    for (_, field) in fields.filter(|(name, _)| name == "Set-Cookie") {
+        let mut parts = field.split(';');
+        let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
+            continue;
+        };
+        let cookie = Object::new(ctx.clone())?;
+        let name = name.trim();
+        cookie.set("name", name)?;
+        cookie.set("value", value.trim())?;
+        cookie.set("domain", "")?;
+        cookie.set("path", "")?;
+        cookie.set("http_only", false)?;
+        cookie.set("secure", false)?;
+        cookie.set("max_age", 0)?;
+        cookie.set("expires", 0)?;
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            match key.trim().to_ascii_lowercase().as_str() {
+                "domain" => cookie.set("domain", value.trim())?,
+                "path" => cookie.set("path", value.trim())?,
+                "httponly" => cookie.set("http_only", true)?,
+                "secure" => cookie.set("secure", true)?,
+                "max-age" => cookie.set("max_age", value.trim().parse().unwrap_or(0_i32))?,
+                "expires" => {
+                    let date: Object<'_> = ctx.globals().get("Date")?;
+                    let parse: js::Function<'_> = date.get("parse")?;
+                    let at: f64 = parse.call((value.trim(),))?;
+                    if at.is_finite() {
+                        cookie.set("expires", at)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let list = list_of(ctx, &object, name)?;
+        list.set(list.len(), cookie)?;
+    }
+    Ok(object)
+}
+
+/// The array of that name; it is added if there is none.
+fn list_of<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> js::Result<Array<'js>> {
+    if let Some(list) = object.get::<_, Option<Array<'js>>>(name)? {
+        return Ok(list);
+    }
+    let list = Array::new(ctx.clone())?;
+    object.set(name, list.clone())?;
+    Ok(list)
+}
+
+fn timings<'js>(ctx: &Ctx<'js>, timings: &Timings) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    object.set("duration", millis(timings.duration()))?;
+    object.set("blocked", millis(timings.blocked))?;
+    object.set("looking_up", 0)?;
+    object.set("connecting", millis(timings.connecting))?;
+    object.set("tls_handshaking", millis(timings.tls_handshaking))?;
+    object.set("sending", millis(timings.sending))?;
+    object.set("waiting", millis(timings.waiting))?;
+    object.set("receiving", millis(timings.receiving))?;
+    Ok(object)
+}
+
+fn request<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    // Also behind a redirect that changed it, as by k6.
+    object.set("method", response.request.method.as_str())?;
+    object.set("url", response.full_url.as_str())?;
+    let headers = Object::new(ctx.clone())?;
+    for (name, value) in &response.sent_fields {
+        let list = list_of(ctx, &headers, name)?;
+        list.set(list.len(), value.as_str())?;
+    }
+    object.set("headers", headers)?;
+    let body = String::from_utf8_lossy(&response.request.content);
+    object.set("body", &*body)?;
+    let cookies = Object::new(ctx.clone())?;
+    for (name, value) in &response.sent_cookies {
+        let cookie = Object::new(ctx.clone())?;
+        cookie.set("name", name.as_str())?;
+        cookie.set("value", value.as_str())?;
+        cookie.set("replace", false)?;
+        let list = Array::new(ctx.clone())?;
+        list.set(0, cookie)?;
+        cookies.set(name.as_str(), list)?;
+    }
+    object.set("cookies", cookies)?;
+    Ok(object)
+}
+
+/// The URL as metrics and responses name it: without a password.
+pub(crate) fn shown(url: &Url) -> String {
+    if url.username().is_empty() && url.password().is_none() {
+        return url.to_string();
+    }
+    let mut url = url.clone();
+    // A URL with a host can have both.
+    url.set_username("****").ok();
+    if url.password().is_some() {
+        url.set_password(Some("****")).ok();
+    }
+    url.to_string()
+}
+
+/// `content-type` as `Content-Type`.
+pub(crate) fn canonical(name: &str) -> String {
+    let mut is_first = true;
+    name.chars()
+        .map(|letter| {
+            let letter = if is_first {
+                letter.to_ascii_uppercase()
+            } else {
+                letter.to_ascii_lowercase()
+            };
+            is_first = letter == '-';
+            letter
+        })
+        .collect()
+}

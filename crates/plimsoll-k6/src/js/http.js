@@ -1,0 +1,284 @@
+const native = globalThis[Symbol.for("plimsoll.native")].of("http");
+
+export class Response {
+  #json;
+  constructor(parts) {
+    [
+      this.remote_ip,
+      this.remote_port,
+      this.url,
+      this.status,
+      this.status_text,
+      this.proto,
+      this.headers,
+      this.cookies,
+      this.body,
+      this.timings,
+      this.tls_version,
+      this.tls_cipher_suite,
+      this.error,
+      this.error_code,
+      this.request,
+    ] = parts;
+    this.ocsp = { produced_at: 0, this_update: 0, next_update: 0, revoked_at: 0, revocation_reason: "", status: "" };
+  }
+  json(path) {
+    if (this.#json === undefined) {
+      const text = typeof this.body === "string" ? this.body : this.body === null ? "" : native.of("codec").decodeText(this.body);
+      try {
+        this.#json = { value: JSON.parse(text) };
+      } catch (error) {
+        if (path !== undefined) return undefined;
+        throw new Error(`cannot parse json: ${error.message}`);
+      }
+    }
+    if (path === undefined) return this.#json.value;
+    return native.use("json_path")(this.#json.value, String(path));
+  }
+  html() {
+    throw new Error("Response.html() is not supported by plimsoll yet");
+  }
+  submitForm() {
+    throw new Error("Response.submitForm() is not supported by plimsoll yet");
+  }
+  clickLink() {
+    throw new Error("Response.clickLink() is not supported by plimsoll yet");
+  }
+}
+
+class FileData {
+  constructor(data, filename, contentType) {
+    this.data = data;
+    this.filename = filename ?? `${Date.now()}`;
+    this.content_type = contentType ?? "application/octet-stream";
+  }
+}
+
+export const file = (data, filename, contentType) => new FileData(data, filename, contentType);
+
+// A body, with the content type that it brings.
+const encoded = (body) => {
+  if (body === undefined || body === null) return [undefined, undefined];
+  if (typeof body === "string" || body instanceof ArrayBuffer) return [body, undefined];
+  if (ArrayBuffer.isView(body)) {
+    return [body.buffer.slice(body.byteOffset, body.byteOffset + body.byteLength), undefined];
+  }
+  if (typeof body !== "object") return [String(body), undefined];
+  const fields = Object.entries(body);
+  if (fields.some(([, value]) => value instanceof FileData)) return native.multipart(fields.map(([name, value]) =>
+    value instanceof FileData ? [name, value.data, value.filename, value.content_type] : [name, String(value)]));
+  const pairs = [];
+  for (const [name, value] of fields) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      let text = one ?? "";
+      if (typeof text === "object") {
+        console.warn(`the value of form field ${name} is an object, which is sent as an empty value`);
+        text = "";
+      }
+      pairs.push(name, String(text));
+    }
+  }
+  return [native.formEncode(pairs), "application/x-www-form-urlencoded"];
+};
+
+class ExpectedStatuses {
+  constructor(ranges) {
+    this.ranges = ranges;
+  }
+}
+
+export const expectedStatuses = (...statuses) => {
+  const ranges = [];
+  for (const status of statuses) {
+    if (Number.isInteger(status)) ranges.push(status, status);
+    else if (Number.isInteger(status?.min) && Number.isInteger(status?.max)) ranges.push(status.min, status.max);
+    else throw new TypeError("expectedStatuses() takes numbers and objects with min and max");
+  }
+  if (ranges.length === 0) throw new TypeError("expectedStatuses() needs at least one status");
+  return new ExpectedStatuses(ranges);
+};
+
+const callbackOf = (callback) => {
+  if (callback === undefined) return undefined;
+  if (callback === null) return null;
+  if (callback instanceof ExpectedStatuses) return callback.ranges;
+  throw new TypeError("a response callback must be http.expectedStatuses() or null");
+};
+
+let defaultCallback = [200, 399];
+
+export const setResponseCallback = (callback) => {
+  defaultCallback = callbackOf(callback ?? null);
+};
+
+class HTTPURL {
+  constructor(url, name) {
+    this.url = url;
+    this.name = name;
+  }
+  toString() {
+    return this.url;
+  }
+}
+
+export const url = (texts, ...values) => {
+  let address = texts[0];
+  let name = texts[0];
+  values.forEach((value, index) => {
+    address += String(value) + texts[index + 1];
+    name += "${}" + texts[index + 1];
+  });
+  return new HTTPURL(address, name);
+};
+
+const jars = new FinalizationRegistry((id) => native.dropJar(id));
+
+export class CookieJar {
+  #id;
+  constructor(id) {
+    if (id === undefined) {
+      this.#id = native.newJar();
+      jars.register(this, this.#id);
+    } else this.#id = id;
+  }
+  static idOf(jar) {
+    if (!(jar instanceof CookieJar)) throw new TypeError("params.jar must be a http.CookieJar");
+    return jar.#id;
+  }
+  set(address, name, value, options) {
+    native.setCookie(this.#id, String(address), String(name), String(value), options ?? {});
+    return true;
+  }
+  cookiesForURL(address) {
+    const made = {};
+    const pairs = native.cookiesFor(this.#id, String(address));
+    for (let i = 0; i < pairs.length; i += 2) (made[pairs[i]] ??= []).push(pairs[i + 1]);
+    return made;
+  }
+  clear(address) {
+    native.clearCookies(this.#id, String(address));
+  }
+  delete(address, name) {
+    native.deleteCookie(this.#id, String(address), String(name));
+  }
+}
+
+// For other modules that take a jar.
+native.idOfJar = CookieJar.idOf;
+
+export const cookieJar = () => {
+  native.forbidInit("http.cookieJar()");
+  return new CookieJar(0);
+};
+
+// What the native side takes: method, url, name, body, content type, params, callback, jar.
+const prepared = (method, target, body, params) => {
+  const [content, kind] = encoded(body);
+  const given = params ?? {};
+  const callback = "responseCallback" in given ? callbackOf(given.responseCallback) : defaultCallback;
+  const jar = given.jar === undefined || given.jar === null ? 0 : CookieJar.idOf(given.jar);
+  const name = target instanceof HTTPURL ? target.name : undefined;
+  const address = target instanceof HTTPURL ? target.url : target;
+  return [String(method), address, name, content, kind, given, callback, jar];
+};
+
+export function request(method, target, body, params) {
+  return new Response(native.request(...prepared(method, target, body, params)));
+}
+
+export const asyncRequest = (method, target, body, params) => {
+  let parts;
+  try {
+    parts = native.requestAsync(...prepared(method, target, body, params));
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return parts.then((it) => new Response(it));
+};
+
+export const get = (target, params) => request("GET", target, undefined, params);
+export const head = (target, params) => request("HEAD", target, undefined, params);
+export const post = (target, body, params) => request("POST", target, body, params);
+export const put = (target, body, params) => request("PUT", target, body, params);
+export const patch = (target, body, params) => request("PATCH", target, body, params);
+export const del = (target, body, params) => request("DELETE", target, body, params);
+export const options = (target, body, params) => request("OPTIONS", target, body, params);
+
+export function batch(requests) {
+  if (typeof requests !== "object" || requests === null) throw new TypeError("batch() needs an array or an object");
+  const keys = Object.keys(requests);
+  const all = keys.map((key) => {
+    const one = requests[key];
+    if (Array.isArray(one)) return prepared(...one);
+    if (typeof one === "object" && one !== null && !(one instanceof HTTPURL)) {
+      return prepared(one.method ?? "GET", one.url, one.body, one.params);
+    }
+    return prepared("GET", one);
+  });
+  const responses = native.batch(all);
+  const made = Array.isArray(requests) ? [] : {};
+  keys.forEach((key, index) => (made[key] = new Response(responses[index])));
+  return made;
+}
+
+const constants = {
+  TLS_1_0: "tls1.0",
+  TLS_1_1: "tls1.1",
+  TLS_1_2: "tls1.2",
+  TLS_1_3: "tls1.3",
+  OCSP_STATUS_GOOD: "good",
+  OCSP_STATUS_REVOKED: "revoked",
+  OCSP_STATUS_SERVER_FAILED: "server_failed",
+  OCSP_STATUS_UNKNOWN: "unknown",
+  OCSP_REASON_UNSPECIFIED: "unspecified",
+  OCSP_REASON_KEY_COMPROMISE: "key_compromise",
+  OCSP_REASON_CA_COMPROMISE: "ca_compromise",
+  OCSP_REASON_AFFILIATION_CHANGED: "affiliation_changed",
+  OCSP_REASON_SUPERSEDED: "superseded",
+  OCSP_REASON_CESSATION_OF_OPERATION: "cessation_of_operation",
+  OCSP_REASON_CERTIFICATE_HOLD: "certificate_hold",
+  OCSP_REASON_REMOVE_FROM_CRL: "remove_from_crl",
+  OCSP_REASON_PRIVILEGE_WITHDRAWN: "privilege_withdrawn",
+  OCSP_REASON_AA_COMPROMISE: "aa_compromise",
+};
+
+export const {
+  TLS_1_0,
+  TLS_1_1,
+  TLS_1_2,
+  TLS_1_3,
+  OCSP_STATUS_GOOD,
+  OCSP_STATUS_REVOKED,
+  OCSP_STATUS_SERVER_FAILED,
+  OCSP_STATUS_UNKNOWN,
+  OCSP_REASON_UNSPECIFIED,
+  OCSP_REASON_KEY_COMPROMISE,
+  OCSP_REASON_CA_COMPROMISE,
+  OCSP_REASON_AFFILIATION_CHANGED,
+  OCSP_REASON_SUPERSEDED,
+  OCSP_REASON_CESSATION_OF_OPERATION,
+  OCSP_REASON_CERTIFICATE_HOLD,
+  OCSP_REASON_REMOVE_FROM_CRL,
+  OCSP_REASON_PRIVILEGE_WITHDRAWN,
+  OCSP_REASON_AA_COMPROMISE,
+} = constants;
+
+export default {
+  ...constants,
+  get,
+  head,
+  post,
+  put,
+  patch,
+  del,
+  options,
+  request,
+  asyncRequest,
+  batch,
+  url,
+  file,
+  cookieJar,
+  CookieJar,
+  expectedStatuses,
+  setResponseCallback,
+};

@@ -1,0 +1,48 @@
+const native = globalThis[Symbol.for("plimsoll.native")].of("k6");
+
+const isAsync = (value) => typeof value === "function" && value.constructor?.name === "AsyncFunction";
+
+export function check(value, checks, tags) {
+  native.forbidInit("check()");
+  let isPassed = true;
+  for (const [name, test] of Object.entries(checks ?? {})) {
+    if (name.includes("::")) throw new Error(`the name of a check must not contain '::': ${name}`);
+    if (isAsync(test)) throw new Error("check() does not take async functions");
+    let result;
+    try {
+      result = typeof test === "function" ? test(value) : test;
+    } catch (error) {
+      native.check(name, false, tags);
+      throw error;
+    }
+    native.check(name, !!result, tags);
+    isPassed &&= !!result;
+  }
+  return isPassed;
+}
+
+export function group(name, body) {
+  native.forbidInit("group()");
+  if (typeof body !== "function") throw new TypeError("group() needs a name and a function");
+  if (isAsync(body)) throw new Error("group() does not take async functions");
+  const began = native.enterGroup(String(name));
+  try {
+    return body();
+  } finally {
+    native.leaveGroup(began);
+  }
+}
+
+export function fail(message) {
+  throw new Error(message === undefined ? "" : String(message));
+}
+
+export function sleep(seconds) {
+  native.sleep(Number(seconds));
+}
+
+export function randomSeed(seed) {
+  native.randomSeed(Number(seed));
+}
+
+export default { check, group, fail, sleep, randomSeed };

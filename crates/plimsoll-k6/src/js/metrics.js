@@ -1,0 +1,41 @@
+const native = globalThis[Symbol.for("plimsoll.native")].of("metrics");
+
+class Metric {
+  #id;
+  constructor(kind, name, isTime) {
+    this.#id = native.metric(kind, String(name), !!isTime);
+    Object.defineProperty(this, "name", { value: String(name), enumerable: true });
+  }
+  add(value, tags) {
+    return native.addSample(this.#id, value === true ? 1 : value === false ? 0 : Number(value ?? NaN), tags);
+  }
+}
+
+export class Counter extends Metric {
+  constructor(name, isTime) {
+    super("counter", name, isTime);
+  }
+}
+
+export class Gauge extends Metric {
+  constructor(name, isTime) {
+    super("gauge", name, isTime);
+  }
+}
+
+export class Rate extends Metric {
+  constructor(name, isTime) {
+    super("rate", name, isTime);
+  }
+  add(value, tags) {
+    return super.add(typeof value === "number" ? value : !!value, tags);
+  }
+}
+
+export class Trend extends Metric {
+  constructor(name, isTime) {
+    super("trend", name, isTime);
+  }
+}
+
+export default { Counter, Gauge, Rate, Trend };

@@ -1,0 +1,118 @@
+//! k6/execution, and the summary for scripts.
+
+use plimsoll_model::Clock as _;
+use plimsoll_script::js::{self, Ctx, Exception, IntoJs as _, Value};
+use plimsoll_wire::SystemClock;
+
+use super::{Adder, Natives, forbid_init};
+use crate::duration::millis;
+use crate::summary;
+
+pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("execution", |it, ctx, arguments| {
+        property(it, ctx, &arguments.text(0)?)
+    })?;
+    adder.add("tag", |it, _, arguments| {
+        Ok(it.user.tag(&arguments.text(0)?))
+    })?;
+    adder.add("tagNames", |it, _, _| Ok(it.user.tag_names()))?;
+    adder.add("setTag", |it, _, arguments| {
+        it.user
+            .set_tag(&arguments.text(0)?, arguments.optional_text(1)?);
+        Ok(())
+    })?;
+    adder.add("options", |it, _, _| {
+        Ok(it.user.shared.options.json.to_string())
+    })?;
+    adder.add("abort", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "test.abort()")?;
+        let message = match arguments.text(0)? {
+            message if message.is_empty() => "test aborted".to_owned(),
+            message => format!("test aborted: {message}"),
+        };
+        it.user.verdict(|verdict| {
+            verdict.aborted.get_or_insert_with(|| message.clone());
+        });
+        it.user.shared.abort.abort(message);
+        it.user.has_aborted.set(true);
+        // The iteration ends here, whatever it would catch.
+        it.waiter.cancel(ctx)
+    })?;
+    adder.add("markFailed", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "test.fail()")?;
+        let message = arguments.text(0)?;
+        it.user.verdict(|verdict| {
+            verdict.failed.get_or_insert(message);
+        });
+        Ok(())
+    })
+}
+
+/// The summary for scripts.
+pub(super) fn add_summary(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("textSummary", |_, ctx, arguments| {
+        let data = serde_json::from_str(&arguments.text(0)?)
+            .map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+        let has_colors = arguments.value(1).as_bool().unwrap_or(false);
+        Ok(summary::text_of(&data, has_colors, &arguments.text(2)?))
+    })?;
+    adder.add("humanize", |_, _, arguments| {
+        let (kind, contains) = (arguments.text(1)?, arguments.text(2)?);
+        let unit = arguments.text(3)?;
+        Ok(summary::humanize(
+            arguments.number(0),
+            &kind,
+            &contains,
+            &unit,
+        ))
+    })
+}
+
+fn property<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'js>> {
+    let user = &it.user;
+    let what = name.split('.').next().unwrap_or_default();
+    forbid_init(user, ctx, &format!("{what} of k6/execution"))?;
+    let progress = &user.shared.progress;
+    let scenario = || {
+        user.id.ok_or_else(|| {
+            let message = format!("{name} is known in iterations only");
+            Exception::throw_message(ctx, &message)
+        })
+    };
+    let (in_scenario, own) = user.iteration.get();
+    match name {
+        "instance.iterationsInterrupted" => progress.interrupted().into_js(ctx),
+        "instance.iterationsCompleted" => progress.completed().into_js(ctx),
+        "instance.vusActive" => progress.active().into_js(ctx),
+        "instance.vusInitialized" => progress.initialised().into_js(ctx),
+        "instance.currentTestRunDuration" => millis(user.at()).into_js(ctx),
+        "vu.idInInstance" | "vu.idInTest" => user.number.into_js(ctx),
+        "vu.iterationInInstance" | "vu.iterationInScenario" => own.into_js(ctx),
+        "scenario.iterationInInstance" | "scenario.iterationInTest" => {
+            scenario()?;
+            in_scenario.into_js(ctx)
+        }
+        _ => {
+            let id = scenario()?;
+            let options = &user.shared.options.scenarios[id.scenario];
+            match name {
+                "scenario.name" => options.name.as_str().into_js(ctx),
+                "scenario.executor" => options.executor.name().into_js(ctx),
+                "scenario.startTime" => {
+                    let start = progress.start().unwrap_or(user.shared.start);
+                    let passed = SystemClock.now().saturating_duration_since(start);
+                    let passed = passed.saturating_sub(options.start_time);
+                    let began = SystemClock.wall().checked_sub(passed);
+                    let since = began.and_then(|it| it.duration_since(std::time::UNIX_EPOCH).ok());
+                    since.map(millis).into_js(ctx)
+                }
+                "scenario.progress" => {
+                    let passed = user.at().saturating_sub(options.start_time);
+                    let completed = progress.scenario(id.scenario).completed();
+                    options.executor.progress(passed, completed).into_js(ctx)
+                }
+                _ => Ok(Value::new_undefined(ctx.clone())),
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! k6/http.
+
+use bytes::Bytes;
+use plimsoll_model::Clock as _;
+use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, FromJs as _, Object, Value};
+use plimsoll_wire::SystemClock;
+
+use ::url::Url;
+
+use super::{Adder, forbid_init};
+use crate::http::{CookieOptions, HttpResponse, bytes_of, parse, to_parts};
+use crate::user::{Call, Reply};
+
+pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("request", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "making requests")?;
+        let request = parse(ctx, &it.user, &arguments.values)?;
+        match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
+            Reply::Response(response) => finished(ctx, &response),
+            _ => Err(unexpected(ctx)),
+        }
+    })?;
+    adder.add("requestAsync", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "making requests")?;
+        let request = parse(ctx, &it.user, &arguments.values)?;
+        let call = Call::Request(Box::new(request));
+        it.waiter
+            .start_promise(ctx, call, |ctx, reply| match reply {
+                Reply::Response(response) => finished(ctx, &response),
+                _ => Err(unexpected(ctx)),
+            })
+    })?;
+    adder.add("batch", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "making requests")?;
+        let list = Array::from_js(ctx, arguments.value(0))?;
+        let mut requests = Vec::new();
+        for one in list.iter::<Array<'_>>() {
+            let values: Vec<Value<'_>> = one?.iter().collect::<js::Result<_>>()?;
+            requests.push(parse(ctx, &it.user, &values)?);
+        }
+        let Reply::Responses(responses) = it.waiter.wait(ctx, Call::Batch(requests))? else {
+            return Err(unexpected(ctx));
+        };
+        let made = Array::new(ctx.clone())?;
+        for (index, response) in responses.iter().enumerate() {
+            made.set(index, finished(ctx, response)?)?;
+        }
+        Ok(made)
+    })?;
+    bodies(adder)?;
+    cookies(adder)
+}
+
+/// The parts of a response, or an exception if the script wants one for failures.
+fn finished<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
+    if response.request.throws && !response.error.is_empty() {
+        let message = format!(
+            "{} {:?}: {}",
+            response.request.method, response.url, response.error
+        );
+        return Err(Exception::throw_message(ctx, &message));
+    }
+    to_parts(ctx, response)
+}
+
+fn unexpected(ctx: &Ctx<'_>) -> js::Error {
+    Exception::throw_internal(ctx, "the reply is not one of a request")
+}
+
+fn bodies(adder: &Adder<'_, '_>) -> js::Result<()> {
+    super::url::form_encode(adder)?;
+    adder.add("multipart", |_, ctx, arguments| {
+        let fields = Array::from_js(ctx, arguments.value(0))?;
+        let boundary = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let mut body = Vec::new();
+        for field in fields.iter::<Array<'_>>() {
+            let field = field?;
+            let name: String = field.get(0)?;
+            let content = bytes_of(&field.get(1)?).unwrap_or_default();
+            let quoted = |text: &str| {
+                let text = text.replace('"', "%22");
+                text.replace('\r', "%0D").replace('\n', "%0A")
+            };
+            let file = if field.len() > 2 {
+                let (file, kind): (String, String) = (field.get(2)?, field.get(3)?);
+                let kind = kind.replace(['\r', '\n'], "");
+                format!("; filename=\"{}\"\r\nContent-Type: {kind}", quoted(&file))
+            } else {
+                String::new()
+            };
+            let head = format!(
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n\r\n",
+                quoted(&name)
+            );
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(&content);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+        let made = Array::new(ctx.clone())?;
+        made.set(0, ArrayBuffer::new(ctx.clone(), body)?)?;
+        made.set(1, format!("multipart/form-data; boundary={boundary}"))?;
+        Ok(made)
+    })
+}
+
+fn cookies(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("newJar", |it, _, _| Ok(it.user.jars.borrow_mut().add()))?;
+    adder.add("dropJar", |it, _, arguments| {
+        let id = u32::try_from(arguments.index(0)?).unwrap_or_default();
+        it.user.jars.borrow_mut().remove(id);
+        Ok(())
+    })?;
+    adder.add("setCookie", |it, ctx, arguments| {
+        let (id, url) = jar(ctx, &arguments)?;
+        let given = Object::from_js(ctx, arguments.value(4))?;
+        let options = CookieOptions {
+            domain: given.get("domain")?,
+            path: given.get("path")?,
+            expires: given.get("expires")?,
+            max_age: given.get("max_age")?,
+            is_secure: given.get::<_, Option<bool>>("secure")?.unwrap_or(false),
+            is_http_only: given.get::<_, Option<bool>>("http_only")?.unwrap_or(false),
+        };
+        let (name, value) = (arguments.text(2)?, arguments.text(3)?);
+        let mut jars = it.user.jars.borrow_mut();
+        jars.set(id, &url, (&name, &value), &options, SystemClock.wall());
+        Ok(())
+    })?;
+    adder.add("cookiesFor", |it, ctx, arguments| {
+        let (id, url) = jar(ctx, &arguments)?;
+        let cookies = it.user.jars.borrow().cookies(id, &url, SystemClock.wall());
+        let flat = cookies.into_iter().flat_map(|(name, value)| [name, value]);
+        Ok(flat.collect::<Vec<_>>())
+    })?;
+    adder.add("clearCookies", |it, ctx, arguments| {
+        let (id, url) = jar(ctx, &arguments)?;
+        it.user
+            .jars
+            .borrow_mut()
+            .clear(id, &url, SystemClock.wall());
+        Ok(())
+    })?;
+    adder.add("deleteCookie", |it, ctx, arguments| {
+        let (id, url) = jar(ctx, &arguments)?;
+        let mut jars = it.user.jars.borrow_mut();
+        jars.delete(id, &url, &arguments.text(2)?, SystemClock.wall());
+        Ok(())
+    })
+}
+
+fn jar<'js>(ctx: &Ctx<'js>, arguments: &super::Arguments<'js>) -> js::Result<(u32, Url)> {
+    let id = u32::try_from(arguments.index(0)?).unwrap_or_default();
+    let address = arguments.text(1)?;
+    let url = Url::parse(&address)
+        .map_err(|error| Exception::throw_type(ctx, &format!("{address} is not a URL: {error}")))?;
+    Ok((id, url))
+}
+
+/// The bytes of an argument.
+pub(super) fn bytes<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> js::Result<Bytes> {
+    bytes_of(value).ok_or_else(|| {
+        Exception::throw_type(
+            ctx,
+            "expected a string, an array of bytes or an ArrayBuffer",
+        )
+    })
+}

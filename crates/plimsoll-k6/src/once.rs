@@ -1,0 +1,124 @@
+//! A script run once, as a check: by a monitor, for example.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_client::ProxyRules;
+use plimsoll_model::Clock as _;
+use plimsoll_script::Level;
+use plimsoll_wire::SystemClock;
+use serde_json::Value;
+
+use crate::exit_code::ExitCode;
+use crate::options::{Overrides, SummaryMode};
+use crate::run::{Invocation, run};
+use crate::script::Script;
+
+/// What one iteration came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnceVerdict {
+    /// Why the check fails; empty if it does not. Exceptions, failed checks, thresholds, `test.abort()`, a timeout.
+    pub failures: Vec<String>,
+    /// Checks of the script that passed, and all of them.
+    pub checks: (u64, u64),
+    /// How long everything took, initialisation included.
+    pub took: Duration,
+    /// What the script printed, and messages; one line each, at most [`LINES`].
+    pub log: Vec<String>,
+}
+
+impl OnceVerdict {
+    /// Whether the check passes.
+    pub fn is_passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Lines of the log that are kept.
+pub const LINES: usize = 100;
+
+/// Runs one iteration of a script by one virtual user, with `setup()` and `teardown()`. Scenarios and durations of the script do not count; its
+/// thresholds do.
+///
+/// Blocks the thread and starts another: call it where blocking is allowed.
+///
+/// - `environment`: what `__ENV` has.
+/// - `timeout`: for everything together; a script that computes without end is stopped too.
+pub fn run_once(
+    script: Script,
+    environment: Vec<(String, String)>,
+    proxies: ProxyRules,
+    timeout: Duration,
+) -> OnceVerdict {
+    let began = SystemClock.now();
+    let is_over = move || SystemClock.now().saturating_duration_since(began) >= timeout;
+    let log: Arc<Mutex<(Vec<String>, Vec<String>)>> = Arc::default();
+    let kept = Arc::clone(&log);
+    let outcome = run(&Invocation {
+        script,
+        overrides: Overrides {
+            iterations: Some(1),
+            vus: Some(1),
+            ..Overrides::default()
+        },
+        environment,
+        summary_mode: SummaryMode::Disabled,
+        has_colors: false,
+        terminals: (false, false),
+        workers: 1,
+        proxies,
+        log: Arc::new(move |level, text, source| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // Exceptions of an iteration change no exit code.
+            if level == Level::Error && source == "stacktrace" {
+                let line = text.lines().next().unwrap_or_default();
+                kept.1.push(line.to_owned());
+            }
+            if kept.0.len() < LINES {
+                kept.0.push(text.to_owned());
+            }
+        }),
+        samples: Vec::new().into(),
+        is_interrupted: &is_over,
+    });
+    let (lines, exceptions) =
+        std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut failures = exceptions;
+    let mut checks = (0, 0);
+    if let Some(export) = &outcome.export {
+        let export: Value = serde_json::from_str(export).unwrap_or_default();
+        count(&export["root_group"], &mut checks, &mut failures);
+    }
+    match outcome.exit {
+        ExitCode::Fine => {}
+        ExitCode::ExternalAbort => failures.push(format!("took longer than {timeout:?}")),
+        ExitCode::ScriptException if !failures.is_empty() && outcome.message.is_empty() => {}
+        _ => failures.push(if outcome.message.is_empty() {
+            format!("ended with exit code {}", outcome.exit.number())
+        } else {
+            outcome.message
+        }),
+    }
+    OnceVerdict {
+        failures,
+        checks,
+        took: SystemClock.now().saturating_duration_since(began),
+        log: lines,
+    }
+}
+
+fn count(group: &Value, checks: &mut (u64, u64), failures: &mut Vec<String>) {
+    let each = |key: &str| group[key].as_object().into_iter().flatten();
+    for (name, check) in each("checks") {
+        let passes = check["passes"].as_u64().unwrap_or_default();
+        let fails = check["fails"].as_u64().unwrap_or_default();
+        checks.0 += passes;
+        checks.1 += passes + fails;
+        if fails > 0 {
+            failures.push(format!("check `{name}` failed"));
+        }
+    }
+    for (_, inner) in each("groups") {
+        count(inner, checks, failures);
+    }
+}

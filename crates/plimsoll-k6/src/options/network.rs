@@ -1,0 +1,255 @@
+//! Options about connections: where hosts are, what is blocked, which versions of TLS are offered.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use plimsoll_client::{AddressFamily, AddressFilter};
+use plimsoll_wire::tls::{TlsVersion, TlsVersions};
+use serde_json::Value;
+
+use super::Reader;
+
+/// How virtual users connect.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NetworkOptions {
+    /// Addresses in place of a lookup.
+    pub(crate) hosts: Vec<HostEntry>,
+    /// Patterns of names that are not connected to.
+    pub(crate) blocked_names: Vec<NamePattern>,
+    /// Networks that are not connected to.
+    pub(crate) blocked_networks: Vec<IpNet>,
+    /// Requests per second of all virtual users; 0 for no limit.
+    pub(crate) rps: u32,
+    pub(crate) family: AddressFamily,
+    pub(crate) tls_versions: TlsVersions,
+}
+
+/// A name in lower case, or the end of names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamePattern {
+    pub(crate) written: String,
+    is_suffix: bool,
+    name: String,
+}
+
+/// Where a host is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostEntry {
+    pattern: NamePattern,
+    /// Absent for every port.
+    port: Option<u16>,
+    pub(crate) address: IpAddr,
+    /// Absent for that of the URL.
+    pub(crate) to_port: Option<u16>,
+}
+
+impl NamePattern {
+    fn new(written: &str) -> Option<Self> {
+        let lower = written.to_ascii_lowercase();
+        let (is_suffix, name) = match lower.strip_prefix('*') {
+            Some(rest) => (true, rest),
+            None => (false, lower.as_str()),
+        };
+        let is_valid = !name.contains('*') && (is_suffix || !name.is_empty());
+        is_valid.then(|| Self {
+            written: written.to_owned(),
+            is_suffix,
+            name: name.to_owned(),
+        })
+    }
+
+    /// - `host`: in lower case, as URLs have it.
+    pub(crate) fn matches(&self, host: &str) -> bool {
+        if self.is_suffix {
+            host.ends_with(&self.name)
+        } else {
+            host == self.name
+        }
+    }
+}
+
+impl NetworkOptions {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            hosts: hosts(reader),
+            blocked_names: blocked_names(reader),
+            blocked_networks: blocked_networks(reader),
+            rps: reader.count("rps", 0),
+            family: family(reader),
+            tls_versions: tls_versions(reader),
+        }
+    }
+
+    /// Where requests to a host go, if the script says so. The longest pattern counts, and one with a port first.
+    pub(crate) fn host(&self, host: &str, port: u16) -> Option<&HostEntry> {
+        let entries = self.hosts.iter().filter(|entry| {
+            entry.pattern.matches(host) && entry.port.is_none_or(|own| own == port)
+        });
+        entries.max_by_key(|entry| {
+            let pattern = &entry.pattern;
+            (!pattern.is_suffix, entry.port.is_some(), pattern.name.len())
+        })
+    }
+
+    /// The pattern that blocks a host.
+    pub(crate) fn blocking(&self, host: &str) -> Option<&NamePattern> {
+        self.blocked_names
+            .iter()
+            .find(|pattern| pattern.matches(host))
+    }
+
+    /// Which addresses may be connected to; `None` for all.
+    pub(crate) fn filter(&self) -> Option<AddressFilter> {
+        let networks = self.blocked_networks.clone();
+        if networks.is_empty() {
+            return None;
+        }
+        Some(AddressFilter::new(move |address| {
+            !networks
+                .iter()
+                .any(|network| network.contains(&address.ip()))
+        }))
+    }
+}
+
+fn hosts(reader: &mut Reader<'_>) -> Vec<HostEntry> {
+    let mut entries = Vec::new();
+    for (name, target) in reader.texts("hosts") {
+        let key = format!("hosts[\"{name}\"]");
+        // An IPv6 address has colons too, but no host has one.
+        let (host, port) = match name.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().ok()),
+            None => (name.as_str(), None),
+        };
+        let pattern = NamePattern::new(host);
+        let has_port = name.contains(':');
+        let (Some(pattern), true) = (pattern, !has_port || port.is_some()) else {
+            let message = "must be a name, with `*` at most at its beginning and a port behind `:`";
+            reader.error(&key, message);
+            continue;
+        };
+        let address = target.parse::<SocketAddr>();
+        let address = address.map(|address| (address.ip(), Some(address.port())));
+        let address = address.or_else(|_| {
+            let inner = target.trim_start_matches('[').trim_end_matches(']');
+            inner.parse::<IpAddr>().map(|address| (address, None))
+        });
+        if let Ok((address, to_port)) = address {
+            entries.push(HostEntry {
+                pattern,
+                port,
+                address,
+                to_port,
+            });
+        } else {
+            let message =
+                format!("must be an address such as 127.0.0.1 or 127.0.0.1:8080, not {target}");
+            reader.error(&key, &message);
+        }
+    }
+    entries
+}
+
+fn blocked_names(reader: &mut Reader<'_>) -> Vec<NamePattern> {
+    let mut patterns = Vec::new();
+    for name in reader.list("blockHostnames").unwrap_or_default() {
+        match NamePattern::new(&name) {
+            Some(pattern) => patterns.push(pattern),
+            None => reader.error(
+                "blockHostnames",
+                &format!("has `{name}`, in which `*` is not the first character only"),
+            ),
+        }
+    }
+    patterns
+}
+
+fn blocked_networks(reader: &mut Reader<'_>) -> Vec<IpNet> {
+    let mut networks = Vec::new();
+    for text in reader.list("blacklistIPs").unwrap_or_default() {
+        let network = text.parse::<IpNet>();
+        let network = network.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        match network {
+            Ok(network) => networks.push(network),
+            Err(_) => reader.error(
+                "blacklistIPs",
+                &format!(
+                    "has `{text}`, which is neither an address nor a network such as 10.0.0.0/8"
+                ),
+            ),
+        }
+    }
+    networks
+}
+
+fn family(reader: &mut Reader<'_>) -> AddressFamily {
+    let Some(value) = reader.take("dns") else {
+        return AddressFamily::Any;
+    };
+    let Some(map) = value.as_object() else {
+        reader.error("dns", "must be an object with ttl, select and policy");
+        return AddressFamily::Any;
+    };
+    let mut inner = Reader::within(map, "dns.".to_owned());
+    for key in ["ttl", "select"] {
+        if inner.take(key).is_some() {
+            reader.warn(&format!(
+                "options.dns.{key} has no effect: addresses are kept as long as the name server says, and tried in its order"
+            ));
+        }
+    }
+    let family = match inner.text("policy").as_deref() {
+        None | Some("preferIPv4" | "preferIPv6" | "any") => AddressFamily::Any,
+        Some("onlyIPv4") => AddressFamily::Ipv4,
+        Some("onlyIPv6") => AddressFamily::Ipv6,
+        Some(other) => {
+            let message = format!(
+                "is `{other}`, which is not one of preferIPv4, preferIPv6, onlyIPv4, onlyIPv6 and any"
+            );
+            inner.error("policy", &message);
+            AddressFamily::Any
+        }
+    };
+    reader.absorb(&inner);
+    family
+}
+
+fn tls_versions(reader: &mut Reader<'_>) -> TlsVersions {
+    let versions = match reader.take("tlsVersion") {
+        None => return TlsVersions::default(),
+        Some(Value::String(one)) => (Some(one.clone()), Some(one.clone())),
+        Some(Value::Object(map)) => {
+            let mut inner = Reader::within(map, "tlsVersion.".to_owned());
+            let versions = (inner.text("min"), inner.text("max"));
+            reader.absorb(&inner);
+            versions
+        }
+        Some(other) => {
+            let message =
+                format!("must be a version such as \"tls1.2\" or {{ min, max }}, not {other}");
+            reader.error("tlsVersion", &message);
+            return TlsVersions::default();
+        }
+    };
+    let mut version = |text: Option<String>, default: TlsVersion| match text.as_deref() {
+        None | Some("") => default,
+        Some("tls1.2") => TlsVersion::V1_2,
+        Some("tls1.3") => TlsVersion::V1_3,
+        // The least may be less than what is supported.
+        Some("tls1.0" | "tls1.1") if default == TlsVersion::V1_2 => default,
+        Some(other) => {
+            let message = format!("is `{other}`, but plimsoll has tls1.2 and tls1.3 only");
+            reader.error("tlsVersion", &message);
+            default
+        }
+    };
+    let least = version(versions.0, TlsVersion::V1_2);
+    let most = version(versions.1, TlsVersion::V1_3);
+    match TlsVersions::new(least, most) {
+        Ok(versions) => versions,
+        Err(error) => {
+            reader.error("tlsVersion", &format!("is impossible: {error}"));
+            TlsVersions::default()
+        }
+    }
+}

@@ -1,0 +1,613 @@
+//! A run from its script to its summary.
+
+mod connections;
+
+mod ticks;
+
+mod users;
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use plimsoll_client::ProxyRules;
+use plimsoll_load::scenario::{
+    Claims, Registry, Scenario, ScenarioRun, Sinks, TestProgress, Workloads, run_scenarios,
+};
+use plimsoll_model::Clock as _;
+use plimsoll_script::{Level, ScriptError, Stacks};
+use plimsoll_wire::SystemClock;
+use serde_json::Value;
+use tokio::task::LocalSet;
+
+use self::connections::{Plans, share};
+use self::ticks::{JUDGING, Ticks};
+use self::users::Users;
+use crate::checks::Checks;
+use crate::exit_code::ExitCode;
+use crate::metrics::BuiltIn;
+use crate::options::{Options, Overrides, SummaryMode};
+use crate::samples::{SampleOutput, SampleWriter};
+use crate::script::{LIMITS, Script, User, log_error};
+use crate::summary;
+use crate::thresholds::Thresholds;
+use crate::user::{
+    Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags, WorkerShare,
+};
+
+/// How often `setup()` looks for a signal.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the command line says.
+pub struct Invocation<'a> {
+    /// The script.
+    pub script: Script,
+    /// Options in place of the script's.
+    pub overrides: Overrides,
+    /// What `__ENV` has.
+    pub environment: Vec<(String, String)>,
+    /// How much the summary shows.
+    pub summary_mode: SummaryMode,
+    /// Whether the summary is coloured.
+    pub has_colors: bool,
+    /// Whether standard output and standard error are terminals.
+    pub terminals: (bool, bool),
+    /// Worker threads at most.
+    pub workers: usize,
+    /// The proxies.
+    pub proxies: ProxyRules,
+    /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.
+    pub log: Log,
+    /// Where samples are written to, one by one.
+    pub samples: RefCell<Vec<SampleOutput>>,
+    /// Whether a signal has come that ends the run.
+    pub is_interrupted: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Invocation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invocation")
+            .field("script", &self.script)
+            .field("overrides", &self.overrides)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// To standard output.
+    Stdout(Vec<u8>),
+    /// To standard error.
+    Stderr(Vec<u8>),
+    /// To a file.
+    File(PathBuf, Vec<u8>),
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the process returns.
+    pub exit: ExitCode,
+    /// To be written, in this order.
+    pub outputs: Vec<Output>,
+    /// The summary in the shape of `--summary-export`, as JSON; `None` if there was no run.
+    pub export: Option<String>,
+    /// What is wrong, for the user; empty if nothing is.
+    pub message: String,
+}
+
+impl Outcome {
+    fn failed(exit: ExitCode, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            outputs: Vec::new(),
+            export: None,
+            message: message.into(),
+        }
+    }
+}
+
+/// Runs a script.
+pub fn run(invocation: &Invocation<'_>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return Outcome::failed(ExitCode::Other, error.to_string()),
+    };
+    let local = LocalSet::new();
+    match Preparation::new(invocation, &runtime, &local) {
+        Ok(preparation) => preparation.run(),
+        Err(outcome) => *outcome,
+    }
+}
+
+/// What is known before the first iteration.
+struct Preparation<'a> {
+    invocation: &'a Invocation<'a>,
+    runtime: &'a tokio::runtime::Runtime,
+    local: &'a LocalSet,
+    shared: Arc<RunState>,
+    thresholds: Thresholds,
+    plans: Plans,
+    /// Of the virtual users that run setup, teardown and the summary.
+    worker: WorkerShare,
+    stacks: Stacks,
+    /// Which of the optional functions there are.
+    has: Functions,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Functions {
+    setup: bool,
+    teardown: bool,
+    summary: bool,
+}
+
+type Failed = Box<Outcome>;
+
+impl<'a> Preparation<'a> {
+    fn new(
+        invocation: &'a Invocation<'a>,
+        runtime: &'a tokio::runtime::Runtime,
+        local: &'a LocalSet,
+    ) -> Result<Self, Failed> {
+        let invalid = |text: String| Box::new(Outcome::failed(ExitCode::InvalidConfig, text));
+        let registry = Registry::default();
+        let built_in = BuiltIn::register(&registry).map_err(|error| invalid(error.to_string()))?;
+        let arrays = Arc::new(SharedArrays::default());
+        let files = Arc::new(Files::new(invocation.script.directory.clone()));
+        let none = Options::compile(&Value::Null, &Overrides::default());
+        let none = none.map_err(|error| invalid(error.to_string()))?;
+        let state = |options: Options| {
+            let scenarios = options.scenarios.iter();
+            let claims = scenarios.map(|scenario| Arc::new(Claims::new(scenario.executor.clone())));
+            Arc::new(RunState {
+                registry: registry.clone(),
+                built_in,
+                system_tags: SystemTags::of(&options.system_tags),
+                checks: Checks::default(),
+                shared_arrays: Arc::clone(&arrays),
+                environment: invocation.environment.clone(),
+                files: Arc::clone(&files),
+                log: Arc::clone(&invocation.log),
+                abort: Arc::default(),
+                progress: Arc::new(TestProgress::new(options.scenarios.len())),
+                claims: claims.collect(),
+                verdict: std::sync::Mutex::default(),
+                start: SystemClock.now(),
+                request_rate: RequestRate::new(options.network.rps, SystemClock.now()),
+                options,
+            })
+        };
+        // The first run of the script says what its options are.
+        let first = state(none.clone());
+        let plans = Plans::new(&none, invocation).map_err(invalid)?;
+        let stacks = Stacks::new(LIMITS);
+        let worker = share(&first, &plans);
+        let program = &invocation.script.program;
+        let user = User::new(
+            program,
+            &stacks,
+            &first,
+            &worker,
+            (None, Stage::Setup),
+            None,
+        );
+        let exception = |error: ScriptError| {
+            log_error(&first, &error);
+            Box::new(Outcome::failed(ExitCode::ScriptException, String::new()))
+        };
+        let user = in_set(runtime, local, user).map_err(exception)?;
+        let json = user.exported_json("options").map_err(exception)?;
+        let json = json.map_or(Value::Null, |text| {
+            serde_json::from_str(&text).unwrap_or_default()
+        });
+        let options = Options::compile(&json, &invocation.overrides);
+        let options = options.map_err(|error| invalid(error.to_string()))?;
+        for warning in &options.warnings {
+            (invocation.log)(Level::Warning, warning, "");
+        }
+        let mut missing = Vec::new();
+        for scenario in &options.scenarios {
+            if !user.has_function(&scenario.exec).map_err(exception)? {
+                missing.push(format!(
+                    "the script exports no function `{}`, which scenario `{}` runs",
+                    scenario.exec, scenario.name
+                ));
+            }
+        }
+        if !missing.is_empty() {
+            return Err(invalid(missing.join("\n")));
+        }
+        let has = Functions {
+            setup: options.has_setup && user.has_function("setup").map_err(exception)?,
+            teardown: options.has_teardown && user.has_function("teardown").map_err(exception)?,
+            summary: user.has_function("handleSummary").map_err(exception)?,
+        };
+        drop(user);
+        let thresholds = Thresholds::compile(&options.thresholds, &registry);
+        let thresholds = thresholds.map_err(|errors| invalid(errors.join("\n")))?;
+        registry.sub_metric(
+            built_in.http_req_duration,
+            "http_req_duration{expected_response:true}",
+            vec![("expected_response".to_owned(), "true".to_owned())],
+        );
+        let plans = Plans::new(&options, invocation).map_err(invalid)?;
+        let shared = state(options);
+        let worker = share(&shared, &plans);
+        if !invocation.samples.borrow().is_empty() {
+            let sinks = Sinks::new(registry.clone()).with_points();
+            worker.sinks.replace(sinks);
+        }
+        Ok(Self {
+            invocation,
+            runtime,
+            local,
+            shared,
+            thresholds,
+            plans,
+            worker,
+            stacks,
+            has,
+        })
+    }
+
+    fn run(mut self) -> Outcome {
+        let mut outputs = self.invocation.samples.borrow_mut();
+        let mut writers: Vec<_> = outputs
+            .iter_mut()
+            .map(|output| SampleWriter::new(output, &self.shared.options, &self.shared.registry))
+            .collect();
+        let (data, failed) = match self.setup() {
+            Ok(data) => (data, None),
+            Err(exit) => (None, Some(exit)),
+        };
+        let began = SystemClock.now();
+        let (mut total, mut error) = match failed {
+            None => self.iterations(data.clone(), &mut writers),
+            // Without iterations there is a summary all the same.
+            Some(_) => (Sinks::new(self.shared.registry.clone()), None),
+        };
+        let took = match self.shared.progress.start() {
+            Some(start) => SystemClock.now().saturating_duration_since(start),
+            None => SystemClock.now().saturating_duration_since(began),
+        };
+        let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
+        if self.has.teardown
+            && failed.is_none()
+            && let Err(failed) = self.teardown(data.as_deref())
+        {
+            exit.get_or_insert(failed);
+        }
+        total.merge(&self.worker.sinks.borrow());
+        let rest = self.worker.sinks.borrow_mut().take_points();
+        for mut writer in writers {
+            writer.write(&rest, started(&self.shared));
+            if let Err(message) = writer.finish() {
+                (self.shared.log)(Level::Error, &message, "");
+                exit.get_or_insert(ExitCode::Other);
+            }
+        }
+        drop(outputs);
+        self.thresholds.judge(&total, took);
+        let facts = summary::Facts {
+            options: &self.shared.options,
+            checks: &self.shared.checks.root(),
+            sinks: &total,
+            thresholds: &self.thresholds,
+            took,
+            has_colors: self.invocation.has_colors,
+            terminals: self.invocation.terminals,
+            setup_data: data.as_deref(),
+        };
+        let summary = summary::data(&facts);
+        let export = summary::export(&summary).to_string();
+        let mut outputs = Vec::new();
+        if error.is_none() {
+            match self.outputs(&summary) {
+                Ok(made) => outputs = made,
+                Err(failed) => {
+                    exit.get_or_insert(failed);
+                    outputs.push(self.default_summary(&summary));
+                }
+            }
+        }
+        let verdict = self.shared.verdict.lock();
+        let verdict = verdict.unwrap_or_else(PoisonError::into_inner).clone();
+        let reason = self.shared.abort.reason();
+        let code = exit.unwrap_or(if let Some(message) = verdict.aborted {
+            error = Some(message);
+            ExitCode::ScriptAborted
+        } else if reason.as_deref() == Some(SIGNAL) {
+            error = Some("the run was stopped by a signal".to_owned());
+            ExitCode::ExternalAbort
+        } else if let Some(message) = verdict.failed {
+            error = Some(format!("test failed: {message}"));
+            ExitCode::MarkedAsFailed
+        } else if !self.thresholds.are_met() {
+            error = Some(crossed(&self.thresholds));
+            ExitCode::ThresholdsFailed
+        } else {
+            ExitCode::Fine
+        });
+        Outcome {
+            exit: code,
+            outputs,
+            export: Some(export),
+            message: error.unwrap_or_default(),
+        }
+    }
+
+    /// The result of `setup()` as JSON.
+    fn setup(&self) -> Result<Option<Arc<str>>, ExitCode> {
+        if !self.has.setup {
+            return Ok(None);
+        }
+        let timeout = self.shared.options.setup_timeout;
+        let json = self.call(Stage::Setup, "setup", Vec::new(), timeout, |ctx, value| {
+            let text = ctx.json_stringify(value)?;
+            text.map(|text| text.to_string()).transpose()
+        });
+        match json {
+            Ok(json) => Ok(json.map(Arc::from)),
+            Err(None) if (self.invocation.is_interrupted)() => Err(ExitCode::ExternalAbort),
+            Err(None) => {
+                (self.shared.log)(
+                    Level::Error,
+                    &format!("setup() took longer than {timeout:?}"),
+                    "",
+                );
+                Err(ExitCode::SetupTimeout)
+            }
+            Err(Some(_)) => Err(self.aborted().unwrap_or(ExitCode::ScriptException)),
+        }
+    }
+
+    fn teardown(&self, data: Option<&str>) -> Result<(), ExitCode> {
+        let timeout = self.shared.options.teardown_timeout;
+        let arguments = data.iter().map(|data| (*data).to_owned()).collect();
+        let done = self.call(Stage::Teardown, "teardown", arguments, timeout, |_, _| {
+            Ok(())
+        });
+        match done {
+            Ok(()) => Ok(()),
+            Err(None) => {
+                (self.shared.log)(
+                    Level::Error,
+                    &format!("teardown() took longer than {timeout:?}"),
+                    "",
+                );
+                Err(ExitCode::TeardownTimeout)
+            }
+            Err(Some(_)) => Err(ExitCode::ScriptException),
+        }
+    }
+
+    /// Returns once a signal asks for the end.
+    async fn interrupted(&self) {
+        let mut looks = tokio::time::interval(LOOK);
+        while !(self.invocation.is_interrupted)() {
+            looks.tick().await;
+        }
+    }
+
+    fn aborted(&self) -> Option<ExitCode> {
+        let verdict = self.shared.verdict.lock();
+        let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+        verdict.aborted.as_ref().map(|message| {
+            (self.shared.log)(Level::Error, message, "");
+            ExitCode::ScriptAborted
+        })
+    }
+
+    /// Calls a function in a virtual user made for that. An exception is logged; `None` is the error of a timeout.
+    fn call<T: 'static>(
+        &self,
+        stage: Stage,
+        name: &'static str,
+        arguments: Vec<String>,
+        timeout: Duration,
+        take: impl for<'js> FnOnce(
+            &plimsoll_script::js::Ctx<'js>,
+            plimsoll_script::js::Value<'js>,
+        ) -> plimsoll_script::js::Result<T>
+        + 'static,
+    ) -> Result<T, Option<ScriptError>> {
+        let deadline = SystemClock.now() + timeout;
+        let work = async {
+            let program = &self.invocation.script.program;
+            let user = User::new(
+                program,
+                &self.stacks,
+                &self.shared,
+                &self.worker,
+                (None, stage),
+                None,
+            );
+            let user = user.await?;
+            user.set_deadline(Some(deadline));
+            let result = user.call(name, arguments, take).await;
+            user.state.end_iteration(None);
+            result
+        };
+        let work = async {
+            let work = tokio::time::timeout_at(deadline.into(), Box::pin(work));
+            tokio::select! {
+                result = work => result.map_err(|_| None)?.map_err(Some),
+                // What comes after the iterations is run in spite of a signal.
+                () = self.interrupted(), if stage == Stage::Setup => Err(None),
+            }
+        };
+        let result = in_set(self.runtime, self.local, work);
+        if let Err(None) = result {
+            // Its virtual user is gone, and with it what it had counted.
+            let mut sinks = self.worker.sinks.borrow_mut();
+            let metrics = &self.shared.built_in;
+            for id in [metrics.data_sent, metrics.data_received] {
+                sinks.add(id, 0.0, &[], Duration::ZERO);
+            }
+        }
+        match result {
+            Err(Some(error)) if SystemClock.now() >= deadline && error.spoils() => Err(None),
+            Err(Some(error)) => {
+                log_error(&self.shared, &error);
+                Err(Some(error))
+            }
+            result => result,
+        }
+    }
+
+    /// Runs all iterations; returns the samples, and why virtual users could not be made.
+    fn iterations(
+        &mut self,
+        data: Option<Arc<str>>,
+        writers: &mut [SampleWriter<'_>],
+    ) -> (Sinks, Option<String>) {
+        let shared = Arc::clone(&self.shared);
+        let options = &shared.options;
+        let scenarios = options.scenarios.iter().zip(&shared.claims);
+        let scenarios: Vec<_> = scenarios
+            .map(|(scenario, claims)| Scenario {
+                name: scenario.name.clone(),
+                claims: Arc::clone(claims),
+                start_time: scenario.start_time,
+                graceful_stop: scenario.graceful_stop,
+            })
+            .collect();
+        let users = options
+            .scenarios
+            .iter()
+            .map(|it| it.executor.most_vus() as usize);
+        let workers = self.invocation.workers.min(users.sum()).max(1);
+        let run = ScenarioRun {
+            scenarios,
+            workers,
+            registry: shared.registry.clone(),
+            progress: Arc::clone(&shared.progress),
+            abort: Arc::clone(&shared.abort),
+            keeps_points: !writers.is_empty(),
+        };
+        let workloads: Arc<dyn Workloads> = Arc::new(Users {
+            program: self.invocation.script.program.clone(),
+            shared: Arc::clone(&shared),
+            plans: self.plans.clone(),
+            data,
+        });
+        let mut ticks = Ticks {
+            shared: &shared,
+            sinks: Rc::clone(&self.worker.sinks),
+            thresholds: &mut self.thresholds,
+            dropped: vec![0; options.scenarios.len()],
+            judge_at: JUDGING,
+            writers,
+        };
+        let is_interrupted = self.invocation.is_interrupted;
+        let abort = Arc::clone(&shared.abort);
+        let result = run_scenarios(&run, &workloads, &mut |tick| ticks.tick(tick), &mut || {
+            if is_interrupted() && !abort.is_aborted() {
+                abort.abort(SIGNAL);
+            }
+        });
+        match result {
+            Ok(total) => (total, None),
+            Err(message) => (Sinks::new(shared.registry.clone()), Some(message)),
+        }
+    }
+
+    /// What `handleSummary()` wants written, or the text.
+    fn outputs(&self, summary: &Value) -> Result<Vec<Output>, ExitCode> {
+        if !self.has.summary {
+            return Ok(vec![self.default_summary(summary)]);
+        }
+        let timeout = self.shared.options.summary_timeout;
+        let arguments = vec![summary.to_string()];
+        let outputs = self.call(
+            Stage::Summary,
+            "handleSummary",
+            arguments,
+            timeout,
+            |ctx, value| {
+                if value.is_undefined() || value.is_null() {
+                    return Ok(None);
+                }
+                let Some(object) = value.as_object() else {
+                    let message =
+                        "handleSummary() must return an object of file names and contents";
+                    return Err(plimsoll_script::js::Exception::throw_type(ctx, message));
+                };
+                let mut outputs = Vec::new();
+                for entry in object.props::<String, plimsoll_script::js::Value<'_>>() {
+                    let (name, content) = entry?;
+                    let Some(content) = crate::http::bytes_of(&content) else {
+                        let message = format!(
+                            "handleSummary() must return a string or an ArrayBuffer for {name}"
+                        );
+                        return Err(plimsoll_script::js::Exception::throw_type(ctx, &message));
+                    };
+                    let content = content.to_vec();
+                    outputs.push(match name.as_str() {
+                        "stdout" => Output::Stdout(content),
+                        "stderr" => Output::Stderr(content),
+                        path => Output::File(PathBuf::from(path), content),
+                    });
+                }
+                Ok(Some(outputs))
+            },
+        );
+        match outputs {
+            Ok(Some(outputs)) => Ok(outputs),
+            // k6 logs an exception and goes on with its own text.
+            Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary)]),
+            Err(None) => {
+                let text = format!("handleSummary() took longer than {timeout:?}");
+                (self.shared.log)(Level::Error, &text, "");
+                Err(ExitCode::GenericTimeout)
+            }
+        }
+    }
+
+    fn default_summary(&self, summary: &Value) -> Output {
+        let text = match self.invocation.summary_mode {
+            SummaryMode::Disabled => String::new(),
+            SummaryMode::Compact => {
+                let text = summary::text_of(summary, self.invocation.has_colors, "  ");
+                format!("\n\n{text}\n\n")
+            }
+        };
+        Output::Stdout(text.into_bytes())
+    }
+}
+
+/// When the run started, on the clock of the wall.
+fn started(shared: &RunState) -> std::time::SystemTime {
+    let passed = shared.progress.elapsed(SystemClock.now());
+    let now = SystemClock.wall();
+    now.checked_sub(passed).unwrap_or(now)
+}
+
+/// Why a run is aborted.
+const SIGNAL: &str = "signal";
+const THRESHOLDS: &str = "thresholds";
+
+/// Runs a future that may need tasks of its thread.
+fn in_set<F: Future>(runtime: &tokio::runtime::Runtime, local: &LocalSet, future: F) -> F::Output {
+    runtime.block_on(local.run_until(Box::pin(future)))
+}
+
+fn crossed(thresholds: &Thresholds) -> String {
+    let crossed = thresholds.judged.iter().filter(|judged| {
+        let mut thresholds = judged.thresholds.iter();
+        thresholds.any(|threshold| !threshold.is_met)
+    });
+    let names: Vec<_> = crossed.map(|judged| judged.metric.as_str()).collect();
+    format!(
+        "thresholds on metrics '{}' have been crossed",
+        names.join(", ")
+    )
+}

@@ -1,0 +1,78 @@
+//! What happens once a second: gauges, dropped iterations, thresholds.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_load::scenario::{ScenarioTick, Sinks};
+
+use plimsoll_script::Level;
+
+use super::{THRESHOLDS, started};
+use crate::samples::SampleWriter;
+use crate::thresholds::Thresholds;
+use crate::user::RunState;
+
+/// How often thresholds are judged.
+pub(super) const JUDGING: Duration = Duration::from_secs(2);
+
+/// What happens once a second.
+pub(super) struct Ticks<'a, 'b> {
+    pub(super) shared: &'a Arc<RunState>,
+    pub(super) sinks: Rc<RefCell<Sinks>>,
+    pub(super) thresholds: &'a mut Thresholds,
+    /// Arrivals that were counted already, by scenario.
+    pub(super) dropped: Vec<u64>,
+    pub(super) judge_at: Duration,
+    pub(super) writers: &'a mut [SampleWriter<'b>],
+}
+
+impl Ticks<'_, '_> {
+    pub(super) fn tick(&mut self, tick: &ScenarioTick<'_>) {
+        let (at, total) = (tick.at, tick.total);
+        let metrics = &self.shared.built_in;
+        let progress = &self.shared.progress;
+        let mut sinks = self.sinks.borrow_mut();
+        // At the end none takes part. Runs of less than a second have no other tick, and no such gauges, as by k6.
+        if !tick.is_last {
+            sinks.add(metrics.vus, progress.active() as f64, &[], at);
+            sinks.add(metrics.vus_max, progress.initialised() as f64, &[], at);
+        }
+        for (index, claims) in self.shared.claims.iter().enumerate() {
+            let dropped = claims.dropped();
+            let new = dropped - self.dropped[index];
+            if new > 0 {
+                let name = self.shared.options.scenarios[index].name.as_str();
+                let tags = [("scenario".into(), name.into())];
+                sinks.add(metrics.dropped_iterations, new as f64, &tags, at);
+                self.dropped[index] = dropped;
+            }
+        }
+        if !self.writers.is_empty() {
+            let start = started(self.shared);
+            let own = sinks.take_points();
+            if tick.points.dropped > 0 {
+                let text = format!(
+                    "{} samples were not written: the output is too slow",
+                    tick.points.dropped
+                );
+                (self.shared.log)(Level::Warning, &text, "");
+            }
+            for writer in &mut *self.writers {
+                writer.write(tick.points, start);
+                writer.write(&own, start);
+            }
+        }
+        if at < self.judge_at || self.thresholds.judged.is_empty() {
+            return;
+        }
+        self.judge_at = at + JUDGING;
+        let mut all = Sinks::new(self.shared.registry.clone());
+        all.merge(total);
+        all.merge(&sinks);
+        if self.thresholds.judge(&all, at) {
+            self.shared.abort.abort(THRESHOLDS);
+        }
+    }
+}

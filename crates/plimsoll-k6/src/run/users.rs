@@ -1,0 +1,71 @@
+//! Makes virtual users on workers.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_load::scenario::{
+    LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
+};
+use plimsoll_script::{Program, Stacks};
+
+use super::connections::Plans;
+use crate::checks::KnownChecks;
+use crate::script::{LIMITS, User, log_error};
+use crate::user::{RunState, Stage, WorkerShare};
+
+/// Makes the virtual users of a run.
+pub(super) struct Users {
+    pub(super) program: Program,
+    pub(super) shared: Arc<RunState>,
+    pub(super) plans: Plans,
+    /// The result of `setup()` as JSON.
+    pub(super) data: Option<Arc<str>>,
+}
+
+impl Workloads for Users {
+    fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, String> {
+        let (pool, sockets) = self.plans.pools(&self.shared.options);
+        Ok(Rc::new(UsersOfWorker {
+            program: self.program.clone(),
+            shared: Arc::clone(&self.shared),
+            worker: WorkerShare {
+                sinks: worker.sinks,
+                checks: Rc::new(RefCell::new(KnownChecks::new(self.shared.checks.clone()))),
+                pool,
+                sockets,
+            },
+            stacks: Stacks::new(LIMITS),
+            data: self.data.clone(),
+        }))
+    }
+}
+
+struct UsersOfWorker {
+    program: Program,
+    shared: Arc<RunState>,
+    worker: WorkerShare,
+    stacks: Stacks,
+    data: Option<Arc<str>>,
+}
+
+impl VirtualUsers for UsersOfWorker {
+    fn create(&self, id: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>> {
+        Box::pin(async move {
+            let user = User::new(
+                &self.program,
+                &self.stacks,
+                &self.shared,
+                &self.worker,
+                (Some(id), Stage::Iteration),
+                self.data.clone(),
+            );
+            let user = Box::pin(user).await.map_err(|error| {
+                log_error(&self.shared, &error);
+                error.to_string()
+            })?;
+            let user: Box<dyn Workload> = Box::new(user);
+            Ok(user)
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Samples written one by one, as k6's outputs `json` and `csv` do.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll_load::scenario::{Metric, Point, Points, Registry};
+use serde_json::{Map, Value, json};
+
+use crate::options::Options;
+
+/// How samples are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleFormat {
+    /// A line of JSON for each metric, before its first sample, and one for each sample.
+    Json,
+    /// A line for each sample, with a column for each system tag.
+    Csv,
+}
+
+/// Where samples are written to.
+pub struct SampleOutput {
+    /// For messages: the name of the file.
+    pub name: String,
+    /// How they are written.
+    pub format: SampleFormat,
+    /// Buffered; flushed at the end of the run.
+    pub writer: Box<dyn Write>,
+}
+
+impl std::fmt::Debug for SampleOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SampleOutput")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes samples to one output.
+pub(crate) struct SampleWriter<'a> {
+    output: &'a mut SampleOutput,
+    registry: Registry,
+    /// Metrics that were described already, by their ids.
+    described: Vec<bool>,
+    /// The columns of CSV.
+    columns: Vec<String>,
+    /// Those of metrics, as written.
+    thresholds: BTreeMap<String, Vec<String>>,
+    /// Nothing is written behind an error.
+    failed: Option<String>,
+}
+
+impl<'a> SampleWriter<'a> {
+    pub(crate) fn new(
+        output: &'a mut SampleOutput,
+        options: &Options,
+        registry: &Registry,
+    ) -> Self {
+        let mut columns = options.system_tags.clone();
+        columns.sort();
+        let thresholds = options.thresholds.iter().map(|(metric, list)| {
+            let sources = list.iter().map(|threshold| threshold.source.clone());
+            (metric.clone(), sources.collect())
+        });
+        let mut writer = Self {
+            output,
+            registry: registry.clone(),
+            described: Vec::new(),
+            columns,
+            thresholds: thresholds.collect(),
+            failed: None,
+        };
+        if writer.output.format == SampleFormat::Csv {
+            let head = writer.head();
+            writer.attempt(|writer| writer.write_all(&head));
+        }
+        writer
+    }
+
+    /// - `start`: of the run.
+    pub(crate) fn write(&mut self, points: &Points, start: SystemTime) {
+        for point in &points.all {
+            let Some(metric) = self.registry.get(point.metric) else {
+                continue;
+            };
+            let at = start + point.at;
+            let line = match self.output.format {
+                SampleFormat::Json => self.json(&metric, point, at),
+                SampleFormat::Csv => self.csv(&metric, point, at),
+            };
+            self.attempt(|writer| writer.write_all(&line));
+        }
+    }
+
+    /// Writes what is buffered, and returns why not everything was written.
+    pub(crate) fn finish(mut self) -> Result<(), String> {
+        self.attempt(Write::flush);
+        match self.failed {
+            Some(error) => Err(format!("cannot write {}: {error}", self.output.name)),
+            None => Ok(()),
+        }
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(error) = write(&mut self.output.writer) {
+            self.failed = Some(error.to_string());
+        }
+    }
+
+    fn json(&mut self, metric: &Metric, point: &Point, at: SystemTime) -> Vec<u8> {
+        let mut lines = String::new();
+        let index = point.metric.number() as usize;
+        if self.described.len() <= index {
+            self.described.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.described[index], true) {
+            let line = json!({ "type": "Metric", "data": self.description(metric), "metric": *metric.name });
+            lines.push_str(&line.to_string());
+            lines.push('\n');
+        }
+        let tags: Map<String, Value> = sorted(point)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        let line = json!({
+            "metric": *metric.name,
+            "type": "Point",
+            "data": { "time": humantime::format_rfc3339_nanos(at).to_string(), "value": number(point.value), "tags": tags },
+        });
+        lines.push_str(&line.to_string());
+        lines.push('\n');
+        lines.into_bytes()
+    }
+
+    fn description(&self, metric: &Metric) -> Value {
+        let sub_metrics: Vec<_> = metric
+            .sub_metrics
+            .iter()
+            .map(|sub| {
+                let suffix = sub.name.split_once('{').map_or("", |(_, rest)| rest);
+                let tags: Map<String, Value> = sub
+                    .tags
+                    .iter()
+                    .map(|(name, value)| (name.clone(), json!(value)))
+                    .collect();
+                json!({ "name": *sub.name, "suffix": suffix.trim_end_matches('}'), "tags": tags })
+            })
+            .collect();
+        let thresholds = self
+            .thresholds
+            .get(&*metric.name)
+            .cloned()
+            .unwrap_or_default();
+        json!({
+            "name": *metric.name,
+            "type": metric.kind.name(),
+            "contains": metric.contains.name(),
+            "thresholds": thresholds,
+            "submetrics": if sub_metrics.is_empty() { Value::Null } else { json!(sub_metrics) },
+        })
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let before = ["metric_name", "timestamp", "metric_value"];
+        let columns = self.columns.iter().map(String::as_str);
+        record(
+            before
+                .into_iter()
+                .chain(columns)
+                .chain(["extra_tags", "metadata"]),
+        )
+    }
+
+    fn csv(&self, metric: &Metric, point: &Point, at: SystemTime) -> Vec<u8> {
+        let tags = sorted(point);
+        let seconds = at
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO)
+            .as_secs()
+            .to_string();
+        let value = format!("{:.6}", point.value);
+        let own = self
+            .columns
+            .iter()
+            .map(|name| tags.get(name.as_str()).copied().unwrap_or_default());
+        let extra = tags
+            .iter()
+            .filter(|(name, _)| !self.columns.iter().any(|column| column == *name));
+        let extra: Vec<_> = extra
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let extra = extra.join("&");
+        let before = [&*metric.name, seconds.as_str(), value.as_str()];
+        record(before.into_iter().chain(own).chain([extra.as_str(), ""]))
+    }
+}
+
+fn record<'t>(fields: impl Iterator<Item = &'t str>) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // Writing to memory does not fail.
+    writer.write_record(fields).ok();
+    writer.into_inner().unwrap_or_default()
+}
+
+/// By name; later ones override earlier ones.
+fn sorted(point: &Point) -> BTreeMap<&str, &str> {
+    let tags = point.tags.iter();
+    tags.map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+/// Whole numbers without a fraction, as k6 writes them.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is whole and small enough"
+        )]
+        return json!(value as i64);
+    }
+    json!(value)
+}

@@ -1,0 +1,286 @@
+//! A script: compiled, with what its first run says; and virtual users that run it.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll_load::scenario::{Iteration, IterationEnd, LocalFuture, UserId, Workload};
+use plimsoll_model::Clock as _;
+use plimsoll_script::js::{self, Ctx, Function, Value};
+use plimsoll_script::{
+    ErrorKind, Exports, Level, Limits, Program, ProgramLoader, ScriptError, Stacks, Stop, Vm,
+};
+use plimsoll_wire::SystemClock;
+
+use crate::commonjs::EXPORTS;
+use crate::drive::drive;
+use crate::modules::{Natives, install};
+use crate::source::ScriptSources;
+use crate::user::{RunState, Stage, UserState, WorkerShare};
+
+/// Bounds of the VM of each virtual user.
+pub(crate) const LIMITS: Limits = Limits {
+    memory: 1 << 30,
+    stack: 256 << 10,
+};
+
+/// Where the text of a script is.
+#[derive(Debug, Clone)]
+pub enum ScriptText {
+    /// In a file.
+    File(PathBuf),
+    /// Read from standard input already; imports and files are relative to the directory.
+    Given {
+        /// The text.
+        text: String,
+        /// Absolute.
+        directory: PathBuf,
+    },
+}
+
+/// Why a script cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such file.
+    #[error("cannot read {path}: {message}")]
+    File {
+        /// The path as it was given.
+        path: String,
+        /// What the system says.
+        message: String,
+    },
+    /// It is not valid, or a module of it cannot be found.
+    #[error("{0}")]
+    Script(#[from] ScriptError),
+}
+
+/// A compiled script.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub(crate) program: Program,
+    /// What `open()` is relative to.
+    pub(crate) directory: PathBuf,
+}
+
+impl Script {
+    /// Compiles a script with everything that it imports. Nothing is run.
+    pub fn load(text: &ScriptText) -> Result<Self, LoadError> {
+        let (name, directory, given) = match text {
+            ScriptText::File(path) => {
+                let failed = |message: String| LoadError::File {
+                    path: path.display().to_string(),
+                    message,
+                };
+                let found = path
+                    .canonicalize()
+                    .map_err(|error| failed(error.to_string()))?;
+                let directory = found.parent().unwrap_or(Path::new("/")).to_owned();
+                let name = found
+                    .to_str()
+                    .ok_or_else(|| failed("its name is not UTF-8".to_owned()))?;
+                (name.to_owned(), directory, None)
+            }
+            ScriptText::Given { text, directory } => {
+                let name = directory.join("-").to_string_lossy().into_owned();
+                let given = Some((name.clone(), Arc::from(text.as_str())));
+                (name, directory.clone(), given)
+            }
+        };
+        let sources = Rc::new(ScriptSources { given });
+        let program = Program::compile(sources, &name, LIMITS)?;
+        Ok(Self { program, directory })
+    }
+}
+
+/// A virtual user with its VM.
+pub(crate) struct User {
+    pub(crate) state: Rc<UserState>,
+    vm: Vm<UserState>,
+    loader: ProgramLoader<UserState>,
+    exports: Exports,
+    /// When the iteration under way is interrupted.
+    deadline: Rc<Cell<Option<Instant>>>,
+    /// What `setup()` returned, as JSON; until the first iteration has parsed it.
+    data: Option<Arc<str>>,
+}
+
+impl User {
+    /// Runs the initialisation of the script.
+    pub(crate) async fn new(
+        program: &Program,
+        stacks: &Stacks,
+        shared: &Arc<RunState>,
+        worker: &WorkerShare,
+        (id, role): (Option<UserId>, Stage),
+        data: Option<Arc<str>>,
+    ) -> Result<Self, ScriptError> {
+        let vm = Vm::new(LIMITS, Rc::new(SystemClock), stacks)?;
+        let state = UserState::new(shared, worker, id, role);
+        let natives = Natives {
+            user: Rc::clone(&state),
+            waiter: vm.waiter().clone(),
+            loader: vm.loader(),
+        };
+        vm.run(None, move |ctx| install(ctx, &natives))?;
+        let deadline: Rc<Cell<Option<Instant>>> = Rc::default();
+        let looked_at = Rc::clone(&deadline);
+        let abort = Arc::clone(&shared.abort);
+        let is_iterating = role == Stage::Iteration;
+        vm.waiter().end_when(move |now| {
+            looked_at.get().is_some_and(|deadline| now >= deadline)
+                || (is_iterating && abort.is_aborted())
+        });
+        let loader = vm.loader();
+        let program = program.clone();
+        let loading = loader.clone();
+        let fiber = vm.spawn(None, move |ctx| loading.load(ctx, &program))?;
+        let exports = drive(&vm, &state, fiber).await?;
+        state.stage.set(role);
+        Ok(Self {
+            state,
+            vm,
+            loader,
+            exports,
+            deadline,
+            data,
+        })
+    }
+
+    /// An exported value: that of a module, or of `module.exports`.
+    fn exported<'js>(
+        loader: &ProgramLoader<UserState>,
+        ctx: &Ctx<'js>,
+        exports: Exports,
+        name: &str,
+    ) -> Result<Value<'js>, Stop> {
+        let value = loader.exported(ctx, exports, name)?;
+        if !value.is_undefined() {
+            return Ok(value);
+        }
+        match loader.exported(ctx, exports, EXPORTS)?.as_object() {
+            Some(exports) => Ok(exports.get(name)?),
+            None => Ok(value),
+        }
+    }
+
+    /// Whether the script exports a function of that name.
+    pub(crate) fn has_function(&self, name: &str) -> Result<bool, ScriptError> {
+        let (loader, exports, name) = (self.loader.clone(), self.exports, name.to_owned());
+        self.vm.run(None, move |ctx| {
+            let value = Self::exported(&loader, ctx, exports, &name)?;
+            Ok(value.is_function())
+        })
+    }
+
+    /// An exported value as JSON; `None` if there is none.
+    pub(crate) fn exported_json(&self, name: &str) -> Result<Option<String>, ScriptError> {
+        let (loader, exports, name) = (self.loader.clone(), self.exports, name.to_owned());
+        self.vm.run(None, move |ctx| {
+            let value = Self::exported(&loader, ctx, exports, &name)?;
+            let text = ctx.json_stringify(value)?;
+            Ok(text.map(|text| text.to_string()).transpose()?)
+        })
+    }
+
+    /// Calls an exported function and waits for everything that it has begun.
+    ///
+    /// - `arguments`: JSON.
+    /// - `take`: makes something of the result.
+    pub(crate) async fn call<T: 'static>(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        take: impl for<'js> FnOnce(&Ctx<'js>, Value<'js>) -> js::Result<T> + 'static,
+    ) -> Result<T, ScriptError> {
+        let (loader, exports, name) = (self.loader.clone(), self.exports, name.to_owned());
+        let waiter = self.vm.waiter().clone();
+        let fiber = self.vm.spawn(None, move |ctx| {
+            let function: Function<'_> = Self::exported(&loader, ctx, exports, &name)?.get()?;
+            let mut given = js::function::Args::new(ctx.clone(), arguments.len());
+            for argument in arguments {
+                given.push_arg(ctx.json_parse(argument)?)?;
+            }
+            let value: Value<'_> = function.call_arg(given)?;
+            let value = waiter.settle(ctx, value)?;
+            let value = value.ok_or(Stop::Kind(ErrorKind::Pending))?;
+            Ok(take(ctx, value)?)
+        })?;
+        drive(&self.vm, &self.state, fiber).await
+    }
+
+    /// Interrupts what it does at that time.
+    pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
+        self.deadline.set(deadline);
+    }
+
+    async fn iteration(&mut self, iteration: Iteration) -> IterationEnd {
+        let state = Rc::clone(&self.state);
+        state.begin_iteration(iteration.in_scenario, iteration.of_user);
+        self.deadline.set(Some(iteration.deadline));
+        let began = SystemClock.now();
+        let result = self.run_once(iteration.of_user).await;
+        self.deadline.set(None);
+        let mut end = IterationEnd::Complete;
+        if let Err(error) = result {
+            if error.kind == ErrorKind::Cancelled {
+                let took = SystemClock.now().saturating_duration_since(began);
+                state.end_iteration(state.has_aborted.get().then_some(took));
+                return IterationEnd::Broken;
+            }
+            log_error(&state.shared, &error);
+            if error.spoils() {
+                end = IterationEnd::Broken;
+            }
+        }
+        let took = SystemClock.now().saturating_duration_since(began);
+        state.end_iteration(Some(took));
+        if let Some(rest) = state.shared.options.min_iteration.checked_sub(took)
+            && !rest.is_zero()
+        {
+            tokio::time::sleep(rest).await;
+        }
+        end
+    }
+
+    async fn run_once(&mut self, number: u64) -> Result<(), ScriptError> {
+        let scenario = self.state.id.map_or(0, |id| id.scenario);
+        let name = self.state.shared.options.scenarios[scenario].exec.clone();
+        let (loader, exports) = (self.loader.clone(), self.exports);
+        let waiter = self.vm.waiter().clone();
+        let data = self.data.take();
+        let fiber = self.vm.spawn(None, move |ctx| {
+            let globals = ctx.globals();
+            globals.set("__ITER", number as f64)?;
+            if let Some(data) = data {
+                globals.set(DATA, ctx.json_parse(&*data)?)?;
+            }
+            let data: Value<'_> = globals.get(DATA)?;
+            let function: Function<'_> = Self::exported(&loader, ctx, exports, &name)?.get()?;
+            let value: Value<'_> = function.call((data,))?;
+            waiter.settle(ctx, value)?;
+            Ok(())
+        })?;
+        drive(&self.vm, &self.state, fiber).await
+    }
+}
+
+/// Where the result of `setup()` is kept in a VM; no script writes such a name.
+const DATA: &str = "plimsoll data of setup()";
+
+impl Workload for User {
+    fn iterate(&mut self, iteration: Iteration) -> LocalFuture<'_, IterationEnd> {
+        Box::pin(self.iteration(iteration))
+    }
+}
+
+/// Prints an exception as k6 does: with its stack.
+pub(crate) fn log_error(shared: &RunState, error: &ScriptError) {
+    let mut text = error.kind.to_string();
+    for line in error.stack.lines() {
+        text.push_str("\n\t");
+        text.push_str(line);
+    }
+    (shared.log)(Level::Error, &text, "stacktrace");
+}

@@ -1,0 +1,427 @@
+//! WebSockets of scripts (RFC 6455): each opened over a separate connection, read and written while their script waits for events.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use plimsoll_client::Endpoint;
+use plimsoll_client::forward::{Head, Upgraded};
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::ws::{
+    Decoder, Event, FrameSink, Key, Limits, MessageKind, Opcode, Role, encode_frame,
+};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+
+use crate::duration::millis;
+use crate::http::{HttpRequest, canonical, error_code};
+use crate::user::UserState;
+
+/// Bytes that a script may have sent and the server not yet taken.
+const MOST_UNSENT: usize = 64 << 20;
+
+/// Bytes that are read at a time.
+const READ: usize = 16 << 10;
+
+/// How long a server may take to answer a close frame.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// The sockets of a virtual user, by the numbers that its script knows.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    open: RefCell<HashMap<u32, Rc<Socket>>>,
+    last: Cell<u32>,
+}
+
+impl Sockets {
+    pub(crate) fn get(&self, id: u32) -> Option<Rc<Socket>> {
+        self.open.borrow().get(&id).cloned()
+    }
+
+    fn add(&self, socket: Socket) -> u32 {
+        let id = self.last.get() + 1;
+        self.last.set(id);
+        self.open.borrow_mut().insert(id, Rc::new(socket));
+        id
+    }
+
+    fn remove(&self, id: u32) {
+        self.open.borrow_mut().remove(&id);
+    }
+
+    /// Closes all, as an iteration that is interrupted leaves them.
+    pub(crate) fn clear(&self) {
+        self.open.borrow_mut().clear();
+    }
+}
+
+/// The response to the request for a socket.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Of the socket; absent if the server did not agree.
+    pub(crate) id: Option<u32>,
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    /// Why there is no socket; empty if there is one.
+    pub(crate) error: String,
+}
+
+/// What happened on a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SocketEvent {
+    Message(MessageKind, Vec<u8>),
+    Ping,
+    Pong,
+    /// The last event.
+    Closed(u16, String),
+    /// A failure; [`SocketEvent::Closed`] follows.
+    Failed(String),
+    /// Nothing until the time that the script waits for.
+    Nothing,
+}
+
+/// An open socket.
+pub(crate) struct Socket {
+    state: RefCell<State>,
+    tags: Vec<(String, String)>,
+    opened: Instant,
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Socket").finish_non_exhaustive()
+    }
+}
+
+struct State {
+    stream: Upgraded,
+    decoder: Decoder,
+    inbox: Inbox,
+    /// Frames that are not written yet.
+    out: Vec<u8>,
+    /// Of the future that reads and writes.
+    waker: Option<Waker>,
+    /// When the close frame was sent.
+    closing: Option<Instant>,
+    is_over: bool,
+    pinged: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    events: VecDeque<SocketEvent>,
+    message: Vec<u8>,
+    /// Payloads of pings to answer.
+    pings: Vec<Vec<u8>>,
+    close: Option<(u16, String)>,
+}
+
+impl FrameSink for Inbox {
+    fn piece(&mut self, piece: &[u8]) {
+        self.message.extend_from_slice(piece);
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Message { kind, .. } => {
+                let message = std::mem::take(&mut self.message);
+                self.events.push_back(SocketEvent::Message(kind, message));
+            }
+            Event::Ping(payload) => {
+                self.pings.push(payload.to_vec());
+                self.events.push_back(SocketEvent::Ping);
+            }
+            Event::Pong(_) => self.events.push_back(SocketEvent::Pong),
+            Event::Close(close) => {
+                // A close frame without a code stands for this one (section 7.1.5).
+                let close = close.map_or((1005, String::new()), |close| {
+                    (close.code, close.reason.to_owned())
+                });
+                self.close = Some(close);
+            }
+        }
+    }
+}
+
+fn mask() -> [u8; 4] {
+    fastrand::u32(..).to_ne_bytes()
+}
+
+impl Socket {
+    /// Adds a frame to those that are sent while the script waits for events.
+    ///
+    /// Fails if the socket is closed, or if the server takes nothing.
+    pub(crate) fn send(&self, opcode: Opcode, payload: &[u8]) -> Result<(), &'static str> {
+        let mut state = self.state.borrow_mut();
+        if state.closing.is_some() || state.is_over {
+            return Err("the socket is closed");
+        }
+        if state.out.len() + payload.len() > MOST_UNSENT {
+            return Err("the server does not read: more than 64 MiB wait to be sent");
+        }
+        encode_frame(&mut state.out, opcode, true, payload, Some(mask()));
+        if opcode == Opcode::Ping {
+            state.pinged = Some(SystemClock.now());
+        }
+        if opcode == Opcode::Close {
+            state.closing = Some(SystemClock.now());
+        }
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.state.borrow().out.len()
+    }
+
+    pub(crate) fn tags(&self) -> &[(String, String)] {
+        &self.tags
+    }
+
+    fn poll_event(&self, context: &mut Context<'_>) -> Poll<SocketEvent> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        state.waker = Some(context.waker().clone());
+        let mut buffer = [0; READ];
+        loop {
+            if let Poll::Ready(Err(error)) = state.poll_write(context)
+                && !state.is_over
+            {
+                state.end(1006, &error.to_string());
+            }
+            if let Some(event) = state.inbox.events.pop_front() {
+                return Poll::Ready(event);
+            }
+            if let Some((code, reason)) = state.inbox.close.take() {
+                if state.closing.is_none() && !state.is_over {
+                    // The same frame back (section 5.5.1); what cannot be written then does not matter.
+                    let code = if code == 1005 { 1000 } else { code };
+                    encode_frame(
+                        &mut state.out,
+                        Opcode::Close,
+                        true,
+                        &code.to_be_bytes(),
+                        Some(mask()),
+                    );
+                    let _answered = state.poll_write(context);
+                }
+                state.is_over = true;
+                return Poll::Ready(SocketEvent::Closed(code, reason));
+            }
+            if state.is_over {
+                return Poll::Ready(SocketEvent::Closed(1006, String::new()));
+            }
+            let mut read = ReadBuf::new(&mut buffer);
+            match Pin::new(&mut state.stream).poll_read(context, &mut read) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if read.filled().is_empty() => state.end(1006, ""),
+                Poll::Ready(Ok(())) => {
+                    if let Err(error) = state.decoder.decode(read.filled(), &mut state.inbox) {
+                        state.end(1002, &error.to_string());
+                    }
+                    for payload in std::mem::take(&mut state.inbox.pings) {
+                        encode_frame(&mut state.out, Opcode::Pong, true, &payload, Some(mask()));
+                    }
+                }
+                Poll::Ready(Err(error)) => state.end(1006, &error.to_string()),
+            }
+        }
+    }
+}
+
+impl State {
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        while !self.out.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, &self.out) {
+                Poll::Ready(Ok(written)) => drop(self.out.drain(..written)),
+                Poll::Ready(Err(error)) => {
+                    self.out.clear();
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// - `error`: empty if the server only closed the connection.
+    fn end(&mut self, code: u16, error: &str) {
+        if !error.is_empty() && self.closing.is_none() {
+            self.inbox
+                .events
+                .push_back(SocketEvent::Failed(error.to_owned()));
+        }
+        self.inbox.close.get_or_insert((code, String::new()));
+        self.is_over = true;
+    }
+}
+
+/// Requests a socket; what is measured is added.
+pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: String) -> Opened {
+    let began = SystemClock.now();
+    let timeout = request.timeout;
+    let mut tags = request.tags.clone();
+    let shown = request.address.replacen("http", "ws", 1);
+    let name = request.name.clone();
+    let opening = tokio::time::timeout(timeout, handshake(user, request, protocols));
+    let result = opening.await.unwrap_or_else(|_| Err(error_code::timeout()));
+    let now = SystemClock.now();
+    let (status, fields) = match &result {
+        Ok((_, status, fields)) => (*status, fields.clone()),
+        Err(_) => (0, Vec::new()),
+    };
+    let on = user.shared.system_tags;
+    let protocol = fields
+        .iter()
+        .find(|(name, _)| name == "Sec-Websocket-Protocol");
+    let protocol = protocol.map(|(_, value)| value.clone()).unwrap_or_default();
+    let mut tag = |is_on: bool, name: &str, value: String| {
+        if is_on && !value.is_empty() {
+            tags.push((name.to_owned(), value));
+        }
+    };
+    let url = name.unwrap_or(shown);
+    tag(on.url, "url", url.clone());
+    tag(on.name, "name", url);
+    tag(on.status, "status", status.to_string());
+    tag(on.subproto, "subproto", protocol);
+    let metrics = &user.shared.built_in;
+    user.add_with(metrics.ws_sessions, 1.0, &tags);
+    user.add_with(
+        metrics.ws_connecting,
+        millis(now.saturating_duration_since(began)),
+        &tags,
+    );
+    if !matches!(result, Ok((Some(_), ..))) {
+        // A session that did not begin has a length too.
+        user.add_with(metrics.ws_session_duration, 0.0, &tags);
+    }
+    let failed = |status, fields, error: String| Opened {
+        id: None,
+        status,
+        fields,
+        error,
+    };
+    match result {
+        Ok((Some(stream), status, fields)) => {
+            let id = user.sockets.add(Socket {
+                state: RefCell::new(State {
+                    stream,
+                    decoder: Decoder::new(Role::Client, Limits::default()),
+                    inbox: Inbox::default(),
+                    out: Vec::new(),
+                    waker: None,
+                    closing: None,
+                    is_over: false,
+                    pinged: None,
+                }),
+                tags,
+                opened: now,
+            });
+            Opened {
+                id: Some(id),
+                status,
+                fields,
+                error: String::new(),
+            }
+        }
+        Ok((None, status, fields)) => failed(status, fields, "websocket: bad handshake".to_owned()),
+        Err((_, error)) => failed(0, Vec::new(), error),
+    }
+}
+
+type Handshake = (Option<Upgraded>, u16, Vec<(String, String)>);
+
+async fn handshake(
+    user: &Rc<UserState>,
+    request: HttpRequest,
+    protocols: String,
+) -> Result<Handshake, (u16, String)> {
+    let url = request.url.clone().map_err(|_| {
+        let message = "expected a URL that begins with ws:// or wss://".to_owned();
+        (1020, format!("invalid URL: {message}"))
+    })?;
+    let endpoint =
+        Endpoint::try_from(&url).map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
+    let (mut fields, mut authority) = crate::http::fields_of(user, &request, &url);
+    let endpoint = crate::http::placed(user, &url, endpoint, &mut authority)?;
+    let key = Key::new(fastrand::u128(..).to_ne_bytes());
+    fields.push(("Sec-WebSocket-Version".to_owned(), "13".to_owned()));
+    fields.push(("Sec-WebSocket-Key".to_owned(), key.text().to_owned()));
+    if !protocols.is_empty() {
+        fields.push(("Sec-WebSocket-Protocol".to_owned(), protocols));
+    }
+    let destination = user.worker.sockets.sibling().destination(&endpoint);
+    let lease = destination.acquire_unused().await;
+    let lease = lease.map_err(|error| error_code::of_failure(&error.failure))?;
+    let mut head = Head::new("GET", endpoint.path_and_query(), &fields);
+    head.authority = authority.as_deref();
+    head.upgrade = Some("websocket");
+    let exchange = lease.begin(&head, Empty::<Bytes>::new());
+    let mut exchange = exchange.map_err(|failure| error_code::of_failure(&failure))?;
+    let answer = exchange.final_head().await;
+    let answer = answer.map_err(|incomplete| error_code::of_failure(&incomplete.failure))?;
+    let status = answer.status.as_u16();
+    let mut answered = Vec::new();
+    for (name, value) in answer.fields.iter() {
+        let name = canonical(&String::from_utf8_lossy(name));
+        answered.push((name, String::from_utf8_lossy(value).into_owned()));
+    }
+    let accepted = answered
+        .iter()
+        .find(|(name, _)| name == "Sec-Websocket-Accept");
+    let is_accepted = accepted.is_some_and(|(_, value)| *value == key.accept());
+    let stream = if status == 101 && is_accepted {
+        exchange.upgrade()
+    } else {
+        None
+    };
+    Ok((stream, status, answered))
+}
+
+/// The next event of a socket, or nothing until then.
+pub(crate) async fn next(user: &Rc<UserState>, id: u32, until: Option<Instant>) -> SocketEvent {
+    let Some(socket) = user.sockets.get(id) else {
+        return SocketEvent::Closed(1006, String::new());
+    };
+    let closing = socket.state.borrow().closing.map(|since| since + CLOSING);
+    let alarm = [until, closing].into_iter().flatten().min();
+    let event = poll_fn(|context| socket.poll_event(context));
+    let event = match alarm {
+        None => event.await,
+        Some(alarm) => match tokio::time::timeout_at(alarm.into(), event).await {
+            Ok(event) => event,
+            Err(_) if closing.is_some_and(|closing| SystemClock.now() >= closing) => {
+                SocketEvent::Closed(1006, String::new())
+            }
+            Err(_) => return SocketEvent::Nothing,
+        },
+    };
+    let metrics = &user.shared.built_in;
+    let now = SystemClock.now();
+    match &event {
+        SocketEvent::Message(..) => user.add_with(metrics.ws_msgs_received, 1.0, &socket.tags),
+        SocketEvent::Pong => {
+            if let Some(pinged) = socket.state.borrow_mut().pinged.take() {
+                let took = millis(now.saturating_duration_since(pinged));
+                user.add_with(metrics.ws_ping, took, &socket.tags);
+            }
+        }
+        SocketEvent::Closed(..) => {
+            let took = millis(now.saturating_duration_since(socket.opened));
+            user.add_with(metrics.ws_session_duration, took, &socket.tags);
+            user.sockets.remove(id);
+        }
+        SocketEvent::Ping | SocketEvent::Failed(_) | SocketEvent::Nothing => {}
+    }
+    event
+}

@@ -1,0 +1,232 @@
+//! Where a script and its modules come from.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+
+use plimsoll_script::{Program, Sources};
+
+use crate::commonjs::as_module;
+use crate::script::LIMITS;
+
+/// Longer modules are rejected.
+const LONGEST: u64 = 16 << 20;
+
+/// The modules of k6, with their sources.
+const MODULES: [(&str, &str); 21] = [
+    ("k6", include_str!("js/k6.js")),
+    ("k6/http", include_str!("js/http.js")),
+    ("k6/metrics", include_str!("js/metrics.js")),
+    ("k6/data", include_str!("js/data.js")),
+    ("k6/execution", include_str!("js/execution.js")),
+    ("k6/timers", include_str!("js/timers.js")),
+    ("k6/encoding", include_str!("js/encoding.js")),
+    ("k6/ws", include_str!("js/ws.js")),
+    ("k6/websockets", include_str!("js/websockets.js")),
+    (
+        "k6/experimental/websockets",
+        include_str!("js/websockets.js"),
+    ),
+    ("k6/crypto", include_str!("js/crypto.js")),
+    ("k6/experimental/csv", include_str!("js/csv.js")),
+    ("k6/experimental/fs", include_str!("js/fs.js")),
+    ("https://jslib.k6.io/httpx/", include_str!("js/httpx.js")),
+    (
+        "https://jslib.k6.io/k6-testing/",
+        include_str!("js/expect.js"),
+    ),
+    ("https://jslib.k6.io/k6chaijs/", include_str!("js/chai.js")),
+    (
+        "https://jslib.k6.io/papaparse/",
+        include_str!("js/papaparse.js"),
+    ),
+    ("https://jslib.k6.io/url/", include_str!("js/url.js")),
+    (
+        "https://jslib.k6.io/k6-utils/",
+        include_str!("js/k6_utils.js"),
+    ),
+    (
+        "https://jslib.k6.io/k6-summary/",
+        include_str!("js/k6_summary.js"),
+    ),
+    (REPORTER, include_str!("js/k6_reporter.js")),
+];
+
+/// Modules that others load at their first use, and the globals.
+const LIBRARIES: [(&str, &str); 5] = [
+    ("expectations", include_str!("js/expectations.js")),
+    ("globals", include_str!("js/globals.js")),
+    ("shown", include_str!("js/shown.js")),
+    ("web", include_str!("js/web.js")),
+    ("json_path", include_str!("js/json_path.js")),
+];
+
+static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
+    let compiled = LIBRARIES.iter().map(|(name, _)| {
+        let sources = Rc::new(ScriptSources { given: None });
+        let program = Program::compile(sources, &format!("{OWN}{name}"), LIMITS);
+        program.expect("modules of this crate are valid")
+    });
+    compiled.collect()
+});
+
+/// A module of this crate that is no module of k6; compiled once for all virtual users.
+///
+/// Panics if the name is not in the list.
+pub(crate) fn own_program(name: &str) -> &'static Program {
+    let position = LIBRARIES.iter().position(|(library, _)| *library == name);
+    &PROGRAMS[position.expect("libraries are named by this crate")]
+}
+
+/// The library that renders a summary as HTML; scripts import it by the raw URL of one of its files.
+const REPORTER: &str = "k6-reporter";
+
+/// What begins the names of those modules, so that they are left out of the stacks of errors.
+const OWN: &str = "plimsoll:";
+
+/// Modules that were removed from k6, with what takes their place.
+const REMOVED: [(&str, &str); 6] = [
+    (
+        "k6/experimental/browser",
+        "k6/browser, which plimsoll does not support",
+    ),
+    ("k6/experimental/grpc", "k6/net/grpc"),
+    (
+        "k6/experimental/timers",
+        "the global functions of that name",
+    ),
+    ("k6/experimental/webcrypto", "the global `crypto`"),
+    (
+        "k6/experimental/tracing",
+        "https://jslib.k6.io/http-instrumentation-tempo/1.0.0/index.js",
+    ),
+    (
+        "k6/experimental/redis",
+        "k6/x/redis, which plimsoll does not support",
+    ),
+];
+
+/// Files, standard input and the modules of k6.
+#[derive(Debug)]
+pub(crate) struct ScriptSources {
+    /// A text that is not a file, by its name.
+    pub(crate) given: Option<(String, Arc<str>)>,
+}
+
+impl Sources for ScriptSources {
+    fn resolve(&self, from: &str, specifier: &str) -> Result<String, String> {
+        if specifier == "k6" || specifier.starts_with("k6/") {
+            return module(specifier);
+        }
+        if let Some(rest) = specifier.strip_prefix("https://") {
+            return remote(specifier, rest);
+        }
+        if specifier.starts_with("http://") {
+            return Err(format!(
+                "`{specifier}`: modules are imported over https only"
+            ));
+        }
+        if let Some(path) = specifier.strip_prefix("file://") {
+            return file(Path::new(path));
+        }
+        let is_path = ["./", "../", "/"]
+            .iter()
+            .any(|start| specifier.starts_with(start));
+        if !is_path {
+            return Err(format!(
+                "`{specifier}` is neither a module of k6 nor a path: modules of npm have to be bundled, and paths begin with `./`"
+            ));
+        }
+        let directory = Path::new(from).parent().unwrap_or(Path::new("/"));
+        file(&directory.join(specifier))
+    }
+
+    fn text(&self, name: &str) -> Result<Arc<str>, String> {
+        if let Some(own) = name.strip_prefix(OWN) {
+            let mut all = MODULES.iter().chain(&LIBRARIES);
+            let found = all.find(|(module, _)| *module == own);
+            let (_, text) = found.ok_or_else(|| format!("there is no module {own}"))?;
+            return Ok(Arc::from(*text));
+        }
+        if let Some((given, text)) = &self.given
+            && given == name
+        {
+            return Ok(as_module(name, text, |specifier| {
+                self.resolve(name, specifier)
+            }));
+        }
+        if Path::new(name).extension().is_some_and(|it| it == "ts") {
+            return Err(format!(
+                "{name}: TypeScript is not supported yet; compile it to JavaScript first, for example with `esbuild --bundle --format=esm --external:k6`"
+            ));
+        }
+        let unreadable = |error| format!("cannot read {name}: {error}");
+        let length = std::fs::metadata(name).map_err(unreadable)?.len();
+        if length > LONGEST {
+            return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
+        }
+        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        Ok(as_module(name, &text, |specifier| {
+            self.resolve(name, specifier)
+        }))
+    }
+}
+
+fn module(specifier: &str) -> Result<String, String> {
+    if MODULES.iter().any(|(name, _)| *name == specifier) {
+        return Ok(format!("{OWN}{specifier}"));
+    }
+    if specifier == "k6/browser" || specifier.starts_with("k6/browser/") {
+        return Err(format!(
+            "`{specifier}`: browser automation is not supported by plimsoll; run this script with k6"
+        ));
+    }
+    if let Some((_, instead)) = REMOVED.iter().find(|(name, _)| *name == specifier) {
+        return Err(format!("`{specifier}` was removed from k6; use {instead}"));
+    }
+    let known = MODULES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| name.starts_with("k6"));
+    let known = known.collect::<Vec<_>>().join(", ");
+    Err(format!(
+        "`{specifier}` is not supported by plimsoll, which has {known}"
+    ))
+}
+
+/// Libraries that many scripts import by URL are built in.
+fn remote(specifier: &str, rest: &str) -> Result<String, String> {
+    if rest.contains("/k6-reporter/") && rest.ends_with("/bundle.js") {
+        return Ok(format!("{OWN}{REPORTER}"));
+    }
+    let found = MODULES.iter().find(|(name, _)| {
+        let path = name.strip_prefix("https://");
+        path.is_some_and(|path| rest.starts_with(path) && rest.ends_with("/index.js"))
+    });
+    if let Some((name, _)) = found {
+        return Ok(format!("{OWN}{name}"));
+    }
+    let libraries = MODULES
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix(JSLIB));
+    let built_in: Vec<_> = libraries.map(|name| name.trim_end_matches('/')).collect();
+    let built_in = built_in.join(", ");
+    Err(format!(
+        "`{specifier}`: remote modules are not fetched; save the file beside the script and import it by its path ({built_in} of jslib.k6.io, and k6-reporter, are built in)"
+    ))
+}
+
+/// Where the URLs of the libraries of k6 begin.
+const JSLIB: &str = "https://jslib.k6.io/";
+
+fn file(path: &Path) -> Result<String, String> {
+    let found: PathBuf = path
+        .canonicalize()
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    if !found.is_file() {
+        return Err(format!("{} is not a file", path.display()));
+    }
+    let name = found.to_str();
+    name.map(str::to_owned)
+        .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
+}

@@ -1,0 +1,201 @@
+//! The summary of a run: its data as scripts get it, its text, and the shape of `--summary-export`.
+
+mod humanize;
+
+mod text;
+
+use std::time::Duration;
+
+use plimsoll_load::scenario::{Metric, MetricKind, Sink, Sinks};
+use serde_json::{Map, Value, json};
+
+use crate::checks::Group;
+use crate::metrics::TrendStat;
+use crate::modules::hex;
+use crate::options::{Options, TimeUnit};
+use crate::thresholds::{Thresholds, per_second};
+
+pub(crate) use self::humanize::humanize;
+pub(crate) use self::text::text_of;
+
+/// What a summary is made of.
+pub(crate) struct Facts<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) checks: &'a Group,
+    pub(crate) sinks: &'a Sinks,
+    pub(crate) thresholds: &'a Thresholds,
+    pub(crate) took: Duration,
+    pub(crate) has_colors: bool,
+    /// Whether standard output and standard error are terminals.
+    pub(crate) terminals: (bool, bool),
+    /// JSON.
+    pub(crate) setup_data: Option<&'a str>,
+}
+
+/// The argument of `handleSummary()`.
+pub(crate) fn data(facts: &Facts<'_>) -> Value {
+    let mut metrics = Map::new();
+    for metric in facts.sinks.registry().metrics() {
+        add(facts, &mut metrics, &metric);
+    }
+    let unit = match facts.options.time_unit {
+        None => "",
+        Some(TimeUnit::Seconds) => "s",
+        Some(TimeUnit::Milliseconds) => "ms",
+        Some(TimeUnit::Microseconds) => "us",
+    };
+    let setup = facts.setup_data.map(serde_json::from_str::<Value>);
+    json!({
+        "root_group": group(facts.checks),
+        "options": {
+            "summaryTrendStats": facts.options.trend_stats,
+            "summaryTimeUnit": unit,
+            // On a terminal without colours, the user wants none.
+            "noColor": facts.terminals.0 && !facts.has_colors,
+        },
+        "state": {
+            "isStdOutTTY": facts.terminals.0,
+            "isStdErrTTY": facts.terminals.1,
+            "testRunDurationMs": crate::duration::millis(facts.took),
+        },
+        "metrics": metrics,
+        "setup_data": setup.and_then(Result::ok),
+    })
+}
+
+/// Adds a metric and its sub-metrics, as far as they have samples or thresholds.
+fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
+    let series = metric.sub_metrics.iter().map(|sub| (&sub.name, sub.series));
+    for (name, series) in std::iter::once((&metric.name, metric.series)).chain(series) {
+        let mut judged = facts.thresholds.judged.iter();
+        let judged = judged.find(|judged| *judged.metric == **name);
+        let sink = facts.sinks.series(series);
+        if sink.is_none() && judged.is_none() {
+            continue;
+        }
+        let none = Sink::new(metric.kind);
+        let mut entry = json!({
+            "type": metric.kind.name(),
+            "contains": metric.contains.name(),
+            "values": values(facts, sink.unwrap_or(&none)),
+        });
+        if let Some(judged) = judged {
+            let thresholds = judged.thresholds.iter();
+            let thresholds: Map<_, _> = thresholds
+                .map(|threshold| (threshold.source.clone(), json!({ "ok": threshold.is_met })))
+                .collect();
+            entry["thresholds"] = Value::Object(thresholds);
+        }
+        metrics.insert(name.to_string(), entry);
+    }
+}
+
+fn values(facts: &Facts<'_>, sink: &Sink) -> Value {
+    match sink {
+        Sink::Counter(sum) => json!({ "count": whole(*sum), "rate": per_second(*sum, facts.took) }),
+        Sink::Gauge(gauge) => {
+            json!({ "value": whole(gauge.value), "min": whole(gauge.min), "max": whole(gauge.max) })
+        }
+        Sink::Rate(rate) => json!({
+            "rate": rate.rate(),
+            "passes": rate.passes,
+            "fails": rate.total - rate.passes,
+        }),
+        Sink::Trend(trend) => {
+            let stats = facts.options.trend_stats.iter();
+            let values = stats.filter_map(|stat| {
+                let value = TrendStat::parse(stat)?.of(trend);
+                Some((stat.clone(), whole(value)))
+            });
+            Value::Object(values.collect())
+        }
+    }
+}
+
+/// Whole numbers without a fraction, as JavaScript writes them.
+fn whole(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 9e15 {
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+        return json!(number as i64);
+    }
+    json!(number)
+}
+
+fn group(group: &Group) -> Value {
+    let groups: Vec<_> = group.groups.iter().map(self::group).collect();
+    let checks: Vec<_> = group
+        .checks
+        .iter()
+        .map(|check| {
+            json!({
+                "name": check.name,
+                "path": check.path,
+                "id": id(&check.path),
+                "passes": check.passes(),
+                "fails": check.fails(),
+            })
+        })
+        .collect();
+    json!({
+        "name": group.name,
+        "path": group.path,
+        "id": id(&group.path),
+        "groups": groups,
+        "checks": checks,
+    })
+}
+
+/// The MD5 of a path, as k6 names groups and checks.
+fn id(path: &str) -> String {
+    use md5::{Digest as _, Md5};
+    let digest = Md5::digest(path.as_bytes());
+    hex(&digest)
+}
+
+/// The shape of `--summary-export`: values beside the metric, groups and checks by name, thresholds true where they
+/// failed.
+pub(crate) fn export(data: &Value) -> Value {
+    let mut metrics = Map::new();
+    for (name, metric) in data["metrics"].as_object().into_iter().flatten() {
+        let mut entry = Map::new();
+        for (key, value) in metric["values"].as_object().into_iter().flatten() {
+            let is_rate = metric["type"] == MetricKind::Rate.name();
+            let key = if is_rate && key == "rate" {
+                "value"
+            } else {
+                key
+            };
+            entry.insert(key.to_owned(), value.clone());
+        }
+        if let Some(thresholds) = metric["thresholds"].as_object() {
+            let failed = thresholds.iter().map(|(source, judged)| {
+                let is_met = judged["ok"].as_bool().unwrap_or(true);
+                (source.clone(), Value::Bool(!is_met))
+            });
+            entry.insert("thresholds".to_owned(), Value::Object(failed.collect()));
+        }
+        metrics.insert(name.clone(), Value::Object(entry));
+    }
+    json!({ "metrics": metrics, "root_group": by_name(&data["root_group"]) })
+}
+
+fn by_name(group: &Value) -> Value {
+    let mut made = group.clone();
+    for key in ["groups", "checks"] {
+        let list = group[key].as_array().into_iter().flatten();
+        let entries = list.map(|entry| {
+            let name = entry["name"].as_str().unwrap_or_default().to_owned();
+            let entry = if key == "groups" {
+                by_name(entry)
+            } else {
+                entry.clone()
+            };
+            (name, entry)
+        });
+        made[key] = Value::Object(entries.collect());
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,389 @@
+//! Thresholds: conditions on metrics, judged while a run goes on and at its end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_load::scenario::{MetricKind, Registry, SeriesId, Sink, Sinks};
+
+use crate::metrics::TrendStat;
+use crate::options::ThresholdOptions;
+
+/// All thresholds of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Thresholds {
+    pub(crate) judged: Vec<Judged>,
+}
+
+/// The thresholds of one metric or sub-metric.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    /// As written.
+    pub(crate) metric: String,
+    pub(crate) series: SeriesId,
+    pub(crate) thresholds: Vec<Threshold>,
+}
+
+/// One threshold with its last judgement.
+#[derive(Debug)]
+pub(crate) struct Threshold {
+    pub(crate) source: String,
+    condition: Condition,
+    aborts: bool,
+    delay: Duration,
+    pub(crate) is_met: bool,
+    /// What was compared; `None` without samples.
+    pub(crate) value: Option<f64>,
+}
+
+/// `AGG OP NUMBER`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Condition {
+    aggregation: Aggregation,
+    operator: Operator,
+    limit: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Aggregation {
+    Count,
+    Rate,
+    Value,
+    Trend(TrendStat),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Thresholds {
+    /// Checks thresholds against the metrics, and adds the sub-metrics that they name.
+    ///
+    /// Fails with everything that is wrong.
+    pub(crate) fn compile(
+        options: &BTreeMap<String, Vec<ThresholdOptions>>,
+        registry: &Registry,
+    ) -> Result<Self, Vec<String>> {
+        let mut judged = Vec::new();
+        let mut errors = Vec::new();
+        for (metric, thresholds) in options {
+            let mut error = |message: String| {
+                errors.push(format!("options.thresholds[\"{metric}\"]: {message}"));
+            };
+            let (name, tags) = match split(metric) {
+                Ok(split) => split,
+                Err(message) => {
+                    error(message);
+                    continue;
+                }
+            };
+            let id = match registry.find(name) {
+                Ok(id) => id,
+                Err(unknown) => {
+                    error(unknown.to_string());
+                    continue;
+                }
+            };
+            let kind = registry.metric(id).kind;
+            let series = match tags {
+                Some(tags) => registry.sub_metric(id, metric, tags),
+                None => registry.metric(id).series,
+            };
+            let mut compiled = Vec::new();
+            for one in thresholds {
+                match Condition::parse(&one.source, kind) {
+                    Ok(condition) => compiled.push(Threshold {
+                        source: one.source.clone(),
+                        condition,
+                        aborts: one.aborts,
+                        delay: one.delay,
+                        is_met: true,
+                        value: None,
+                    }),
+                    Err(message) => error(message),
+                }
+            }
+            judged.push(Judged {
+                metric: metric.clone(),
+                series,
+                thresholds: compiled,
+            });
+        }
+        if errors.is_empty() {
+            Ok(Self { judged })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Judges all of them; returns whether one that aborts the run failed.
+    ///
+    /// - `at`: since the start of the run.
+    pub(crate) fn judge(&mut self, sinks: &Sinks, at: Duration) -> bool {
+        let mut aborts = false;
+        for judged in &mut self.judged {
+            let sink = sinks.series(judged.series);
+            for threshold in &mut judged.thresholds {
+                let value = sink.and_then(|sink| threshold.condition.value(sink, at));
+                threshold.value = value;
+                // What was never measured does not fail.
+                threshold.is_met = value.is_none_or(|value| threshold.condition.holds(value));
+                aborts |= !threshold.is_met && threshold.aborts && at >= threshold.delay;
+            }
+        }
+        aborts
+    }
+
+    /// Whether all are met.
+    pub(crate) fn are_met(&self) -> bool {
+        let mut all = self.judged.iter().flat_map(|judged| &judged.thresholds);
+        all.all(|threshold| threshold.is_met)
+    }
+}
+
+/// Longer ones first, since they begin with shorter ones.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("===", Operator::Equal),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
+impl Condition {
+    fn parse(source: &str, kind: MetricKind) -> Result<Self, String> {
+        let form = || {
+            format!(
+                "`{source}` is not a threshold such as `p(95)<200`: an aggregation, an operator and a number"
+            )
+        };
+        let start = source.find(['<', '>', '=', '!']).ok_or_else(form)?;
+        let (left, rest) = source.split_at(start);
+        let found = OPERATORS
+            .iter()
+            .find_map(|(text, operator)| Some((*operator, rest.strip_prefix(text)?)));
+        let (operator, number) = found.ok_or_else(form)?;
+        let limit = number.trim().parse().map_err(|_| form())?;
+        let left = left.trim();
+        let allowed = match kind {
+            MetricKind::Counter => "count and rate",
+            MetricKind::Gauge => "value",
+            MetricKind::Rate => "rate",
+            MetricKind::Trend => "avg, min, max, med and p(N)",
+        };
+        let aggregation = match (kind, left) {
+            (MetricKind::Counter, "count") => Some(Aggregation::Count),
+            (MetricKind::Counter | MetricKind::Rate, "rate") => Some(Aggregation::Rate),
+            (MetricKind::Gauge, "value") => Some(Aggregation::Value),
+            (MetricKind::Trend, text) => TrendStat::parse(text)
+                .filter(|stat| *stat != TrendStat::Count)
+                .map(Aggregation::Trend),
+            _ => None,
+        };
+        let kind = kind.name();
+        let aggregation = aggregation.ok_or_else(|| {
+            format!("`{left}` in `{source}` is not an aggregation of a {kind}, which has {allowed}")
+        })?;
+        Ok(Self {
+            aggregation,
+            operator,
+            limit,
+        })
+    }
+
+    fn value(self, sink: &Sink, at: Duration) -> Option<f64> {
+        match (self.aggregation, sink) {
+            (Aggregation::Count, Sink::Counter(sum)) => Some(*sum),
+            (Aggregation::Rate, Sink::Counter(sum)) => Some(per_second(*sum, at)),
+            (Aggregation::Rate, Sink::Rate(rate)) => Some(rate.rate()),
+            (Aggregation::Value, Sink::Gauge(gauge)) => Some(gauge.value),
+            (Aggregation::Trend(stat), Sink::Trend(trend)) => Some(stat.of(trend)),
+            _ => None,
+        }
+    }
+
+    #[expect(
+        clippy::float_cmp,
+        reason = "that is what the author of the threshold wrote"
+    )]
+    fn holds(self, value: f64) -> bool {
+        match self.operator {
+            Operator::Less => value < self.limit,
+            Operator::LessOrEqual => value <= self.limit,
+            Operator::Greater => value > self.limit,
+            Operator::GreaterOrEqual => value >= self.limit,
+            Operator::Equal => value == self.limit,
+            Operator::NotEqual => value != self.limit,
+        }
+    }
+}
+
+/// The rate of a counter.
+pub(crate) fn per_second(sum: f64, at: Duration) -> f64 {
+    let seconds = at.as_secs_f64();
+    if seconds > 0.0 { sum / seconds } else { 0.0 }
+}
+
+/// The name of a metric, and the tags of a sub-metric.
+#[expect(clippy::type_complexity, reason = "a name and pairs, used once")]
+fn split(written: &str) -> Result<(&str, Option<Vec<(String, String)>>), String> {
+    let Some((name, rest)) = written.split_once('{') else {
+        return Ok((written.trim(), None));
+    };
+    let inner = rest
+        .trim_end()
+        .strip_suffix('}')
+        .ok_or("the tags of a sub-metric end in `}`")?;
+    let mut tags = Vec::new();
+    for pair in inner.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = pair
+            .split_once(':')
+            .ok_or_else(|| format!("`{}` is not a tag such as `status:200`", pair.trim()))?;
+        if name.trim().is_empty() || value.trim().is_empty() {
+            return Err(format!("`{}` has no name or no value", pair.trim()));
+        }
+        let unquoted = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+        tags.push((unquoted(name), unquoted(value)));
+    }
+    Ok((name.trim(), Some(tags)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use plimsoll_load::scenario::Contains;
+
+    use super::*;
+
+    fn one(source: &str, aborts: bool, delay: u64) -> ThresholdOptions {
+        ThresholdOptions {
+            source: source.to_owned(),
+            aborts,
+            delay: Duration::from_secs(delay),
+        }
+    }
+
+    fn registry() -> Registry {
+        let registry = Registry::default();
+        for (name, kind) in [
+            ("trend", MetricKind::Trend),
+            ("rate", MetricKind::Rate),
+            ("count", MetricKind::Counter),
+            ("gauge", MetricKind::Gauge),
+        ] {
+            registry.register(name, kind, Contains::Default).unwrap();
+        }
+        registry
+    }
+
+    #[test]
+    fn thresholds_are_judged_over_the_whole_run() {
+        let registry = registry();
+        let options = BTreeMap::from([
+            (
+                "trend".to_owned(),
+                vec![
+                    one("p(50)<=2", false, 0),
+                    one("max < 2.5", true, 10),
+                    one("avg===2", false, 0),
+                ],
+            ),
+            (
+                "trend{a:b, c:\"d\"}".to_owned(),
+                vec![one("min > 2", false, 0)],
+            ),
+            ("rate".to_owned(), vec![one("rate>=0.5", false, 0)]),
+            (
+                "count".to_owned(),
+                vec![one("count!=3", false, 0), one("rate==1.5", false, 0)],
+            ),
+            ("gauge".to_owned(), vec![one("value>100", false, 0)]),
+        ]);
+        let mut thresholds = Thresholds::compile(&options, &registry).unwrap();
+        let mut sinks = Sinks::new(registry.clone());
+        let tags = [
+            (Cow::Borrowed("c"), Cow::Borrowed("d")),
+            (Cow::Borrowed("a"), Cow::Borrowed("b")),
+        ];
+        let at = Duration::from_secs(2);
+        let id = |name: &str| registry.find(name).unwrap();
+        for value in [1.0, 2.0] {
+            sinks.add(id("trend"), value, &[], at);
+        }
+        sinks.add(id("trend"), 3.0, &tags, at);
+        sinks.add(id("rate"), 1.0, &[], at);
+        sinks.add(id("rate"), 0.0, &[], at);
+        sinks.add(id("count"), 3.0, &[], at);
+        assert!(!thresholds.judge(&sinks, at), "its delay is not over");
+        let met: Vec<_> = thresholds
+            .judged
+            .iter()
+            .map(|judged| {
+                let each = judged.thresholds.iter().map(|it| it.is_met);
+                (judged.metric.as_str(), each.collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(
+            met,
+            [
+                ("count", vec![false, true]),
+                // It was never measured.
+                ("gauge", vec![true]),
+                ("rate", vec![true]),
+                ("trend", vec![true, false, true]),
+                ("trend{a:b, c:\"d\"}", vec![true]),
+            ]
+        );
+        assert!(thresholds.judge(&sinks, Duration::from_secs(10)));
+        assert!(!thresholds.are_met());
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_reported() {
+        let options = BTreeMap::from([
+            ("nothing".to_owned(), vec![one("rate<1", false, 0)]),
+            (
+                "trend".to_owned(),
+                vec![
+                    one("p(101)<1", false, 0),
+                    one("count<1", false, 0),
+                    one("p(95)", false, 0),
+                ],
+            ),
+            (
+                "rate".to_owned(),
+                vec![
+                    one("avg<1", false, 0),
+                    one("rate<x", false, 0),
+                    one("rate=1", false, 0),
+                ],
+            ),
+            ("rate{a".to_owned(), vec![]),
+            ("rate{a}".to_owned(), vec![]),
+        ]);
+        let errors = Thresholds::compile(&options, &registry())
+            .unwrap_err()
+            .join("\n");
+        for expected in [
+            "there is no metric `nothing`",
+            "`p(101)` in `p(101)<1` is not an aggregation of a trend",
+            "`count` in `count<1` is not an aggregation of a trend",
+            "`p(95)` is not a threshold such as",
+            "`avg` in `avg<1` is not an aggregation of a rate, which has rate",
+            "`rate<x` is not a threshold",
+            "`rate=1` is not a threshold",
+            "end in `}`",
+            "`a` is not a tag such as",
+        ] {
+            assert!(errors.contains(expected), "no {expected} in\n{errors}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+// exit: 107
+console.log("first");
+throw new Error("in init");
+
+export default function () {}

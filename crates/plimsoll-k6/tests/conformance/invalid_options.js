@@ -1,0 +1,4 @@
+// exit: 104
+export const options = { vus: "many" };
+
+export default function () {}

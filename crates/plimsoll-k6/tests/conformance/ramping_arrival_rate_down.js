@@ -1,0 +1,12 @@
+// about: iterations
+import exec from "k6/execution";
+
+export const options = {
+  scenarios: {
+    one: { executor: "ramping-arrival-rate", startRate: 6, timeUnit: "1s", stages: [{ duration: "1s", target: 6 }, { duration: "1s", target: 0 }], preAllocatedVUs: 5 },
+  },
+};
+
+export default function () {
+  console.log(`at ${exec.scenario.iterationInTest} ${exec.instance.currentTestRunDuration.toFixed(0)}`);
+}

@@ -1,0 +1,4 @@
+// exit: 107
+export default function () {
+  const a = ;
+}

@@ -1,0 +1,120 @@
+//! Runs scripts and keeps what they print.
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll_client::ProxyRules;
+use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, SummaryMode, run};
+use serde_json::Value;
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+    /// Lines of `console`, then messages, each with its level.
+    pub(crate) log: Vec<String>,
+    pub(crate) stdout: String,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) export: Value,
+}
+
+impl Ran {
+    /// A figure of a metric in the exported summary.
+    pub(crate) fn metric(&self, name: &str, figure: &str) -> f64 {
+        let value = &self.export["metrics"][name][figure];
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {figure} of {name} in {self:#?}"))
+    }
+
+    pub(crate) fn has_metric(&self, name: &str) -> bool {
+        !self.export["metrics"][name].is_null()
+    }
+}
+
+/// Runs a script, in which `URL` stands for that of the server.
+pub(crate) fn run_with(
+    text: &str,
+    url: &str,
+    overrides: Overrides,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Ran {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("data.json"),
+        "[{\"n\":1},{\"n\":2},{\"n\":3}]",
+    )
+    .unwrap();
+    let table = "name,text\nann,plain\nbob,\"say \"\"hi\"\", twice\"\n";
+    std::fs::write(directory.path().join("table.csv"), table).unwrap();
+    std::fs::write(directory.path().join("lib.js"), "export const seven = 7;").unwrap();
+    let text = ScriptText::Given {
+        // The name of a method ends in the same letters.
+        text: text
+            .replace("ForURL", "For\0")
+            .replace("URL", url)
+            .replace('\0', "URL"),
+        directory: directory.path().canonicalize().unwrap(),
+    };
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let lines = Arc::clone(&log);
+    let script = match Script::load(&text) {
+        Ok(script) => script,
+        Err(error) => {
+            return Ran {
+                code: 107,
+                message: error.to_string(),
+                log: Vec::new(),
+                stdout: String::new(),
+                outputs: Vec::new(),
+                export: Value::Null,
+            };
+        }
+    };
+    let outcome: Outcome = run(&Invocation {
+        script,
+        overrides,
+        environment: vec![("GREETING".to_owned(), "hi".to_owned())],
+        summary_mode: SummaryMode::Compact,
+        has_colors: false,
+        terminals: (false, false),
+        workers: 2,
+        proxies: ProxyRules::none(),
+        log: Arc::new(move |level, text, _| {
+            lines.lock().unwrap().push(format!("{level:?}: {text}"));
+        }),
+        samples: Vec::new().into(),
+        is_interrupted,
+    });
+    let stdout = outcome.outputs.iter().map(|output| match output {
+        Output::Stdout(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        _ => String::new(),
+    });
+    let log = log.lock().unwrap().clone();
+    Ran {
+        code: outcome.exit.number(),
+        message: outcome.message,
+        log,
+        stdout: stdout.collect(),
+        outputs: outcome.outputs,
+        export: outcome
+            .export
+            .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap()),
+    }
+}
+
+pub(crate) fn run_script(text: &str, url: &str) -> Ran {
+    run_with(text, url, Overrides::default(), &|| false)
+}
+
+/// Runs the body of a default function, which prints by `console.log`, and compares what it prints.
+pub(crate) fn check(imports: &str, body: &str, url: &str, expected: &[&str]) {
+    let text = format!("{imports}\nexport default function () {{ {body} }}");
+    let ran = run_script(&text, url);
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|line| format!("Info: {line}"))
+        .collect();
+    assert_eq!(ran.log, expected, "{body}");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}

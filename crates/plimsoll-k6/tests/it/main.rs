@@ -1,0 +1,23 @@
+//! Scripts over loopback, against a server of these tests.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "these are tests, and the figures that they compare are whole numbers"
+)]
+
+mod fixture;
+
+mod server;
+
+mod http;
+
+mod modules;
+
+mod outputs;
+
+mod runs;
+
+mod sockets;
+
+mod thresholds;

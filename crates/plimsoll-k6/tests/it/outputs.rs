@@ -1,0 +1,164 @@
+//! Samples written one by one, and scripts run once.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use plimsoll_client::ProxyRules;
+use plimsoll_k6::{
+    Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run,
+    run_once,
+};
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// Keeps what is written.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn script(text: &str) -> Script {
+    let text = ScriptText::Given {
+        text: text.to_owned(),
+        directory: std::env::temp_dir(),
+    };
+    Script::load(&text).unwrap()
+}
+
+#[test]
+fn every_sample_is_written_with_its_tags() {
+    let server = Server::start();
+    let (lines, table) = (Kept::default(), Kept::default());
+    let output = |name: &str, format, kept: &Kept| SampleOutput {
+        name: name.to_owned(),
+        format,
+        writer: Box::new(kept.clone()),
+    };
+    let text = format!(
+        "import http from 'k6/http'; import {{ Counter }} from 'k6/metrics';
+         const mine = new Counter('mine');
+         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count>1'], mine: ['count>1'] }} }};
+         export function setup() {{ http.get('{0}/setup'); }}
+         export default function () {{ mine.add(2, {{ a: 'b,c' }}); http.get('{0}/'); }}",
+        server.url()
+    );
+    let outcome = run(&Invocation {
+        script: script(&text),
+        overrides: Overrides::default(),
+        environment: Vec::new(),
+        summary_mode: SummaryMode::Disabled,
+        has_colors: false,
+        terminals: (false, false),
+        workers: 1,
+        proxies: ProxyRules::none(),
+        log: Arc::new(|_, _, _| {}),
+        samples: vec![
+            output("lines", SampleFormat::Json, &lines),
+            output("table", SampleFormat::Csv, &table),
+        ]
+        .into(),
+        is_interrupted: &|| false,
+    });
+    assert_eq!(outcome.exit.number(), 0, "{}", outcome.message);
+    let lines: Vec<Value> = lines
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str, metric: &str| {
+        let found = lines
+            .iter()
+            .filter(|line| line["type"] == kind && line["metric"] == metric);
+        found.cloned().collect::<Vec<_>>()
+    };
+    let described = of("Metric", "mine");
+    assert_eq!(described.len(), 1);
+    assert_eq!(described[0]["data"]["submetrics"][0]["tags"]["a"], "b");
+    assert_eq!(described[0]["data"]["thresholds"][0], "count>1");
+    let points = of("Point", "mine");
+    assert_eq!(points.len(), 2);
+    let tags = &points[0]["data"]["tags"];
+    assert_eq!(
+        (&tags["a"], &tags["run"], &tags["scenario"], &tags["group"]),
+        (&"b,c".into(), &"r".into(), &"default".into(), &"".into())
+    );
+    assert_eq!(points[0]["data"]["value"], 2);
+    assert!(points[0]["data"]["time"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(of("Point", "http_reqs").len(), 3, "that of setup() counts");
+    assert_eq!(of("Point", "iterations").len(), 2);
+    let table = table.text();
+    let head = "metric_name,timestamp,metric_value,check,error,error_code,expected_response,group,method,name,proto,scenario,service,status,subproto,tls_version,url,extra_tags,metadata";
+    assert_eq!(table.lines().next(), Some(head));
+    let mine = table
+        .lines()
+        .find(|line| line.starts_with("mine,"))
+        .unwrap();
+    assert!(
+        mine.ends_with(",2.000000,,,,,,,,,default,,,,,,\"a=b,c&run=r\","),
+        "{mine}"
+    );
+}
+
+#[test]
+fn a_script_that_runs_once_passes_or_says_why_not() {
+    let server = Server::start();
+    let check = |body: &str, expected: &[&str], checks: (u64, u64)| {
+        let text = format!(
+            "import http from 'k6/http'; import {{ check, sleep }} from 'k6';
+             export const options = {{ vus: 5, duration: '1h', thresholds: {{ checks: ['rate>0.4'] }} }};
+             export default function () {{ const r = http.get('{}/json'); {body} }}",
+            server.url()
+        );
+        let verdict = run_once(
+            script(&text),
+            Vec::new(),
+            ProxyRules::none(),
+            Duration::from_secs(5),
+        );
+        assert_eq!(verdict.checks, checks, "{verdict:?}");
+        assert_eq!(verdict.failures.len(), expected.len(), "{verdict:?}");
+        for (failure, expected) in verdict.failures.iter().zip(expected) {
+            assert!(failure.contains(expected), "{verdict:?}");
+        }
+        assert_eq!(verdict.is_passed(), expected.is_empty());
+    };
+    check("check(r, { ok: (r) => r.status === 200 })", &[], (1, 1));
+    check(
+        "check(r, { ok: true, bad: false })",
+        &["check `bad` failed"],
+        (1, 2),
+    );
+    check(
+        "check(r, { bad: false })",
+        &["check `bad` failed", "thresholds on metrics 'checks'"],
+        (0, 1),
+    );
+    check("throw new Error('broken')", &["Error: broken"], (0, 0));
+    let before = server.requests().len();
+    let text = "import { sleep } from 'k6'; export default () => { for (;;) sleep(0.01) }";
+    let verdict = run_once(
+        script(text),
+        Vec::new(),
+        ProxyRules::none(),
+        Duration::from_millis(300),
+    );
+    assert_eq!(verdict.failures, ["took longer than 300ms"]);
+    assert_eq!(server.requests().len(), before);
+}

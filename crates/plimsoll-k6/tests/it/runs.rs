@@ -1,0 +1,276 @@
+//! Lifecycle, exit codes, summaries.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use plimsoll_k6::{Output, Overrides};
+
+use crate::fixture::{run_script, run_with};
+use crate::server::Server;
+
+#[test]
+fn setup_gives_its_result_to_iterations_and_teardown() {
+    let server = Server::start();
+    let ran = run_script(
+        "import http from 'k6/http'; import { check } from 'k6';
+         export const options = { vus: 2, iterations: 4, thresholds: { 'http_reqs{group:::setup}': [], 'http_reqs{group:::teardown}': [] } };
+         export function setup() { check(1, { 'in setup': () => true }); return { token: http.get('URL/json').json('name'), later: undefined, __VU }; }
+         export default function (data) { if (data.token !== 'n' || data.__VU !== 0 || 'later' in data) throw new Error('no data'); data.token = 'n'; }
+         export function teardown(data) { http.get('URL/'); console.log('torn down', data.token); }",
+        &server.url(),
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.log, ["Info: torn down n"]);
+    assert_eq!(ran.metric("iterations", "count"), 4.0);
+    assert_eq!(ran.metric("http_reqs{group:::setup}", "count"), 1.0);
+    assert_eq!(ran.metric("http_reqs{group:::teardown}", "count"), 1.0);
+    assert!(!ran.has_metric("vus"), "gauges are sampled once a second");
+    assert!(ran.metric("data_received", "count") > 100.0);
+}
+
+#[test]
+fn exit_codes_are_those_of_k6() {
+    for (text, code, expected) in [
+        ("export default () => {}", 0, ""),
+        ("export default () => { throw new Error('x') }", 0, ""),
+        (
+            "throw new Error('at init'); export default () => {}",
+            107,
+            "Error: at init",
+        ),
+        (
+            "export function setup() { throw new Error('in setup') } export default () => {}",
+            107,
+            "in setup",
+        ),
+        (
+            "export default () => {}; export function teardown() { null.x }",
+            107,
+            "TypeError",
+        ),
+        (
+            "export const options = { setupTimeout: '30ms' }; export function setup() { for (;;); } export default () => {}",
+            100,
+            "setup() took longer",
+        ),
+        (
+            "export const options = { teardownTimeout: 30 }; export async function teardown() { await new Promise((d) => setTimeout(d, 1e6)) } export default () => {}",
+            101,
+            "teardown() took longer",
+        ),
+        (
+            "export const options = { vus: 'many' }; export default () => {}",
+            104,
+            "options.vus must be a whole number",
+        ),
+        (
+            "export const options = { thresholds: { nothing: ['count<1'] } }; export default () => {}",
+            104,
+            "there is no metric `nothing`",
+        ),
+        ("export const x = 1", 104, "exports no function `default`"),
+        (
+            "import exec from 'k6/execution'; export default () => { try { exec.test.abort('enough') } finally { for (;;) {} } }",
+            108,
+            "test aborted: enough",
+        ),
+        (
+            "import exec from 'k6/execution'; export default () => { exec.test.fail('bad') }",
+            110,
+            "test failed: bad",
+        ),
+        (
+            "import http from 'k6/http'; http.get('http://127.0.0.1/'); export default () => {}",
+            107,
+            "cannot be used in the init context",
+        ),
+        (
+            "export default () => { open('x') }",
+            0,
+            "open() can only be used in the init context",
+        ),
+        (
+            "import { Counter } from 'k6/metrics'; export default () => { new Counter('late') }",
+            0,
+            "metrics can only be used in the init context",
+        ),
+        (
+            "import { Counter } from 'k6/metrics'; new Counter('vus'); export default () => {}",
+            107,
+            "already exists as a gauge",
+        ),
+    ] {
+        let ran = run_script(text, "");
+        assert_eq!(ran.code, code, "{text}: {ran:#?}");
+        let output = format!("{}\n{}", ran.log.join("\n"), ran.message);
+        assert!(output.contains(expected), "no {expected} in {output}");
+    }
+}
+
+#[test]
+fn an_endless_iteration_is_stopped_by_the_graceful_stop() {
+    for body in [
+        "for (;;);",
+        "sleep(1000)",
+        "await new Promise(() => setInterval(() => 0, 1))",
+    ] {
+        let ran = run_script(
+            &format!(
+                "import {{ sleep }} from 'k6';
+                 export const options = {{ scenarios: {{ s: {{ executor: 'constant-vus', vus: 2, duration: '1s', gracefulStop: '100ms' }} }} }};
+                 export default async function () {{ {body} }}"
+            ),
+            "",
+        );
+        assert_eq!(ran.code, 0, "{body}: {ran:#?}");
+        assert!(!ran.has_metric("iterations"), "{body}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_run_with_a_summary() {
+    let looks = Cell::new(0);
+    let ran = run_with(
+        "import { sleep } from 'k6'; export default () => sleep(0.01); export function teardown() { console.log('torn down') }",
+        "",
+        Overrides {
+            vus: Some(2),
+            duration: Some(Duration::from_hours(1)),
+            ..Overrides::default()
+        },
+        &|| {
+            looks.set(looks.get() + 1);
+            looks.get() > 5
+        },
+    );
+    assert_eq!(ran.code, 105, "{ran:#?}");
+    assert!(ran.stdout.contains("iteration_duration"), "{}", ran.stdout);
+    assert_eq!(ran.log, ["Info: torn down"]);
+}
+
+#[test]
+fn a_signal_ends_setup() {
+    let looks = Cell::new(0);
+    let ran = run_with(
+        "import { sleep } from 'k6'; export function setup() { sleep(600) } export default () => {}",
+        "",
+        Overrides::default(),
+        &|| {
+            looks.set(looks.get() + 1);
+            looks.get() > 5
+        },
+    );
+    assert_eq!(ran.code, 105, "{ran:#?}");
+}
+
+#[test]
+fn summaries_go_where_the_script_wants_them() {
+    let ran = run_script(
+        "import { textSummary } from 'https://jslib.k6.io/k6-summary/0.0.1/index.js';
+         import { check } from 'k6';
+         export const options = { summaryTrendStats: ['count', 'p(99.9)'], thresholds: { iterations: ['count>5'] } };
+         export default () => check(1, { ok: () => true });
+         export function setup() { return { s: 1 } }
+         export function handleSummary(data) {
+           const d = data.metrics.iteration_duration;
+           return { stdout: [d.type, d.contains, Object.keys(d.values), data.metrics.iterations.thresholds['count>5'].ok, data.root_group.checks[0].passes,
+                             data.state.testRunDurationMs > 0, data.setup_data.s, data.options.summaryTrendStats].join(' '),
+                    stderr: 'e', 'a/b.txt': textSummary(data, { indent: '> ' }), bytes: new Uint8Array([1, 2]).buffer };
+         }",
+        "",
+    );
+    assert_eq!(ran.code, 99);
+    assert_eq!(
+        ran.message,
+        "thresholds on metrics 'iterations' have been crossed"
+    );
+    assert_eq!(
+        ran.stdout,
+        "trend time count,p(99.9) false 1 true 1 count,p(99.9)"
+    );
+    assert_eq!(ran.outputs[1], Output::Stderr(b"e".to_vec()));
+    let Output::File(path, text) = &ran.outputs[2] else {
+        panic!("{:#?}", ran.outputs)
+    };
+    assert_eq!(path.to_str(), Some("a/b.txt"));
+    let text = String::from_utf8_lossy(text);
+    assert!(
+        text.contains("> █ THRESHOLDS") && text.contains("✗ 'count>5' count=1"),
+        "{text}"
+    );
+    assert_eq!(ran.outputs[3], Output::File("bytes".into(), vec![1, 2]));
+    let broken = run_script(
+        "export default () => {}; export function handleSummary() { throw new Error('summary') }",
+        "",
+    );
+    assert_eq!(broken.code, 0);
+    assert!(broken.stdout.contains("TOTAL RESULTS"), "{broken:#?}");
+}
+
+#[test]
+fn a_script_that_writes_three_summaries_runs_as_it_is() {
+    let server = Server::start();
+    let ran = run_script(
+        "import http from 'k6/http'; import { check } from 'k6';
+         import { htmlReport } from 'https://raw.githubusercontent.com/benc-uk/k6-reporter/main/dist/bundle.js';
+         import { textSummary } from 'https://jslib.k6.io/k6-summary/0.0.1/index.js';
+         const paths = JSON.parse(open('data.json'));
+         export const options = { iterations: 2 };
+         export default function () {
+           const responses = http.batch(paths.map(({ n }) => ['GET', `URL/${n}?<b>`, null, { tags: { n } }]));
+           for (const r of responses) check(r, { 'is <ok>': (r) => r.status === 200 });
+         }
+         export function handleSummary(data) {
+           return { 'summary.html': htmlReport(data, { title: 'a & b' }), 'summary.json': JSON.stringify(data), stdout: textSummary(data, { indent: ' ', enableColors: true }) };
+         }",
+        &server.url(),
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stdout.contains("\u{1b}[32m✓\u{1b}[0m is <ok>"),
+        "{}",
+        ran.stdout
+    );
+    let Output::File(_, html) = &ran.outputs[0] else {
+        panic!("{:#?}", ran.outputs)
+    };
+    let html = String::from_utf8_lossy(html);
+    for expected in [
+        "<h1>a &amp; b</h1>",
+        "is &lt;ok&gt;</td><td>6</td><td>0</td>",
+        "<b>6</b>requests",
+        "http_req_duration",
+    ] {
+        assert!(html.contains(expected), "no {expected} in {html}");
+    }
+    assert!(matches!(&ran.outputs[1], Output::File(path, _) if path.ends_with("summary.json")));
+}
+
+#[test]
+fn arrivals_that_find_no_user_are_dropped() {
+    let ran = run_script(
+        "import { sleep } from 'k6';
+         export const options = { scenarios: { open: { executor: 'constant-arrival-rate', rate: 50, duration: '1s', preAllocatedVUs: 1, maxVUs: 2, gracefulStop: '0s' } } };
+         export default () => sleep(100)",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let dropped = ran.metric("dropped_iterations", "count");
+    assert!((47.0..=49.0).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn scenarios_run_side_by_side_with_functions_of_their_own() {
+    let ran = run_script(
+        "import { Counter } from 'k6/metrics';
+         const count = new Counter('calls');
+         export const options = { thresholds: { 'calls{scenario:a}': ['count==6'], 'calls{scenario:b}': ['count==5'] }, scenarios: {
+           a: { executor: 'per-vu-iterations', vus: 3, iterations: 2, exec: 'a' },
+           b: { executor: 'shared-iterations', vus: 2, iterations: 5, exec: 'b', startTime: '50ms' } } };
+         export function a() { count.add(1) }
+         export async function b() { await null; count.add(1) }",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.metric("calls", "count"), 11.0);
+}

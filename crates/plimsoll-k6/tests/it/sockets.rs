@@ -1,0 +1,126 @@
+//! k6/ws and k6/websockets.
+
+use plimsoll_testkit::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};
+
+use crate::fixture::run_script;
+
+fn lines(text: &str, origin: &WebSocketOrigin) -> (Vec<String>, crate::fixture::Ran) {
+    let ran = run_script(
+        &text.replace("ADDRESS", &format!("ws://{}", origin.address())),
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    (ran.log.clone(), ran)
+}
+
+#[test]
+fn sessions_run_until_they_are_closed() {
+    let origin = WebSocketOrigin::echo();
+    let (log, ran) = lines(
+        "import ws from 'k6/ws'; import { check } from 'k6';
+         export const options = { iterations: 2, thresholds: { 'ws_sessions{status:101}': ['count==2'] } };
+         export default function () {
+           const seen = [];
+           const response = ws.connect('ADDRESS/chat', { headers: { 'X-Own': 'o' } }, (socket) => {
+             socket.on('open', () => { socket.send('first'); socket.sendBinary(new Uint8Array([1, 2, 255]).buffer); });
+             socket.on('message', (text) => seen.push(text));
+             socket.on('binaryMessage', (data) => { seen.push(new Uint8Array(data).join('-')); socket.ping(); });
+             socket.on('pong', () => { seen.push('pong'); socket.setTimeout(() => { seen.push('timer'); socket.close(); }, 20); });
+             let ticks = 0; socket.setInterval(() => { if (ticks++ === 0) seen.push('tick'); }, 5);
+             socket.on('close', (code) => seen.push(code));
+           });
+           console.log(seen.filter((it) => it !== 'tick').join(' '), seen.includes('tick'), response.status);
+         }",
+        &origin,
+    );
+    let expected = "Info: first 1-2-255 pong timer 1000 true 101";
+    assert_eq!(log, [expected, expected]);
+    assert_eq!(ran.metric("ws_sessions", "count"), 2.0);
+    assert_eq!(ran.metric("ws_msgs_sent", "count"), 4.0);
+    assert_eq!(ran.metric("ws_msgs_received", "count"), 4.0);
+    assert!(ran.metric("ws_session_duration", "min") >= 20.0);
+    assert!(ran.metric("ws_ping", "max") > 0.0);
+    assert!(ran.metric("ws_connecting", "max") > 0.0);
+}
+
+#[test]
+fn servers_close_ping_and_refuse() {
+    let script = "import ws from 'k6/ws';
+         export default function () {
+           const seen = [];
+           const response = ws.connect('ADDRESS/', null, (socket) => {
+             for (const name of ['message', 'ping', 'close']) socket.on(name, (value) => seen.push(`${name} ${value}`));
+             socket.on('error', (error) => seen.push(`${error.error()}`));
+             socket.on('open', () => socket.send('hi'));
+           });
+           console.log(response.status, seen.join(', '));
+         }";
+    let check = |answer: WebSocketAnswer, expected: &str| {
+        let origin = WebSocketOrigin::answering(move |_| answer.clone());
+        assert_eq!(lines(script, &origin).0, [format!("Info: {expected}")]);
+    };
+    check(
+        WebSocketAnswer::Close(4001, "enough"),
+        "101 websocket: close 4001: enough, close 4001",
+    );
+    check(
+        WebSocketAnswer::Vanish,
+        "101 websocket: close 1006 (abnormal closure), close 1006",
+    );
+    check(
+        WebSocketAnswer::Raw(vec![0xff, 0xff]),
+        "101 a reserved bit of a frame is set, close 1002",
+    );
+    let origin = WebSocketOrigin::greeting(|_| WebSocketHandshake::Refuse(403));
+    assert_eq!(lines(script, &origin).0, ["Info: 403 "]);
+    let gone = "import ws from 'k6/ws';
+         export default function () {
+           const response = ws.connect('ws://127.0.0.1:1/', null, () => {}); console.log(response.status, response.error);
+         }";
+    let (log, _) = lines(gone, &origin);
+    assert_eq!(log[1..], ["Info: 0 dial: connection refused"]);
+    let throwing = gone.replace(
+        "export default",
+        "export const options = { throw: true }; export default",
+    );
+    assert!(lines(&throwing, &origin).0[0].starts_with("Error: Error: dial: connection refused"));
+}
+
+#[test]
+fn sockets_of_the_event_loop_run_side_by_side() {
+    let origin = WebSocketOrigin::echo();
+    let (log, ran) = lines(
+        "import { WebSocket, Blob } from 'k6/websockets'; import { setTimeout } from 'k6/timers';
+         export const options = { iterations: 2 };
+         const talk = (name) => new Promise((done) => {
+           const seen = [];
+           const socket = new WebSocket('ADDRESS/' + name);
+           socket.binaryType = 'arraybuffer';
+           seen.push(socket.readyState);
+           socket.onopen = () => { seen.push('open', socket.readyState); socket.send(name); socket.send(new Blob(['b', name])); };
+           socket.addEventListener('message', async (event) => {
+             seen.push(typeof event.data === 'string' ? event.data : new TextDecoder().decode(event.data));
+             if (typeof event.data !== 'string') setTimeout(() => socket.close(3001, 'bye'), 5);
+           });
+           socket.onclose = (event) => { seen.push(event.code, socket.readyState); done(seen.join(' ')); };
+         });
+         export default async function () { console.log((await Promise.all([talk('one'), talk('two')])).join(' | ')); }",
+        &origin,
+    );
+    let expected = "Info: 0 open 1 one bone 3001 3 | 0 open 1 two btwo 3001 3";
+    assert_eq!(log, [expected, expected]);
+    assert_eq!(ran.metric("ws_sessions", "count"), 4.0);
+}
+
+#[test]
+fn a_socket_that_stays_open_ends_with_its_iteration() {
+    let origin = WebSocketOrigin::echo();
+    let (_, ran) = lines(
+        "import ws from 'k6/ws';
+         export const options = { scenarios: { one: { executor: 'constant-vus', vus: 2, duration: '1s', gracefulStop: '0s' } } };
+         export default function () { ws.connect('ADDRESS/', null, (socket) => socket.on('open', () => socket.send('x'))); }",
+        &origin,
+    );
+    assert_eq!(ran.metric("ws_msgs_received", "count"), 2.0);
+    assert!(!ran.has_metric("iterations"), "both are interrupted");
+}

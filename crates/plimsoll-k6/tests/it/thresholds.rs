@@ -1,0 +1,40 @@
+//! Thresholds end runs.
+
+use crate::fixture::run_script;
+
+#[test]
+fn a_threshold_that_aborts_ends_the_run_early() {
+    let ran = run_script(
+        "import { sleep, check } from 'k6';
+         export const options = { duration: '1h', vus: 1, thresholds: { checks: [{ threshold: 'rate>0.9', abortOnFail: true }] } };
+         export default () => { check(1, { no: () => false }); sleep(0.05) }",
+        "",
+    );
+    assert_eq!(ran.code, 99, "{ran:#?}");
+    assert!(
+        ran.stdout.contains("✗ 'rate>0.9' rate=0.00%"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        ran.export["metrics"]["checks"]["thresholds"]["rate>0.9"],
+        true
+    );
+}
+
+#[test]
+fn thresholds_that_are_met_or_never_measured_pass() {
+    let ran = run_script(
+        "import { Trend } from 'k6/metrics';
+         const never = new Trend('never');
+         export const options = { iterations: 3, thresholds: { iterations: ['count==3'], never: ['p(95)<1'], 'http_reqs{status:500}': ['count<1'] } };
+         export default () => {}",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stdout.contains("✓ 'count==3' count=3"),
+        "{}",
+        ran.stdout
+    );
+}

@@ -1,0 +1,137 @@
+//! A soak as text for a terminal, at most 90 columns wide.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use plimsoll_model::{ByteSize, DurationText, counted, grouped};
+
+use super::outcome::{JudgedSeries, ScenarioResult, Soak};
+use super::series::Kind;
+use super::verdict::Verdict;
+use crate::wording::{write_machine, write_wrapped};
+
+/// A line for each scenario, what is not bounded, the conditions; ends with a line break.
+pub fn to_text(soak: &Soak) -> String {
+    let mut text = String::new();
+    write_all(&mut text, soak).expect("a string takes all that is written");
+    text
+}
+
+fn write_all(out: &mut String, soak: &Soak) -> fmt::Result {
+    writeln!(
+        out,
+        "{}: {} of {}, sampled every {}, scale {}",
+        soak.name,
+        counted(soak.scenarios.len() as u64, "scenario"),
+        time(soak.duration_secs),
+        time(soak.sample_secs),
+        soak.scale
+    )?;
+    writeln!(
+        out,
+        "\n{:<20} {:<13} {:<11} {:>12} {:>9}  deciding series",
+        "scenario", "verdict", "by thirds", "responses", "failed"
+    )?;
+    for scenario in &soak.scenarios {
+        let responses: u64 = scenario.loads.iter().map(|load| load.ok).sum();
+        let failed: u64 = scenario.loads.iter().map(|load| load.failed).sum();
+        let deciding = scenario.deciding().map_or("", |it| it.name.as_str());
+        writeln!(
+            out,
+            "{:<20} {:<13} {:<11} {:>12} {:>9}  {}",
+            scenario.name,
+            scenario.verdict().name(),
+            by_thirds(scenario).name(),
+            grouped(responses as f64),
+            grouped(failed as f64),
+            deciding
+        )?;
+    }
+    for scenario in &soak.scenarios {
+        write_scenario(out, scenario)?;
+    }
+    writeln!(out)?;
+    write_machine(out, &soak.conditions)?;
+    for warning in &soak.conditions.warnings {
+        write_wrapped(out, &format!("warning: {warning}"))?;
+    }
+    writeln!(out, "\n{}", soak.verdict().name())
+}
+
+/// The worst verdict by the rule of thirds.
+pub(super) fn by_thirds(scenario: &ScenarioResult) -> Verdict {
+    let worst = scenario.series.iter().map(|it| it.by_thirds).max();
+    worst.unwrap_or(Verdict::Inconclusive)
+}
+
+/// What is worth reading of a scenario: why it ended, memory and descriptors, and whatever is not bounded.
+fn write_scenario(out: &mut String, scenario: &ScenarioResult) -> fmt::Result {
+    writeln!(out, "\n{}", scenario.name)?;
+    if let Some(failure) = &scenario.failure {
+        write_wrapped(out, &format!("  {failure}"))?;
+    }
+    for load in &scenario.loads {
+        if load.failed_runs > 0 {
+            writeln!(
+                out,
+                "  load {}: {} of {} failed",
+                load.name,
+                load.failed_runs,
+                counted(load.runs, "run")
+            )?;
+        }
+    }
+    let is_shown = |series: &&JudgedSeries| {
+        let of_processes = ["anonymous_bytes", "descriptors"];
+        series.assessment.verdict != Verdict::Bounded
+            || of_processes.contains(&series.name.as_str())
+    };
+    for series in scenario.series.iter().filter(is_shown) {
+        let it = &series.assessment;
+        write_wrapped(
+            out,
+            &format!(
+                "  {}: {}, {} ({}): {} to {}, between {} and {}, {}/h",
+                series.name,
+                it.verdict.name(),
+                it.shape.name(),
+                it.note,
+                value(series.kind, it.first),
+                value(series.kind, it.last),
+                value(series.kind, it.least),
+                value(series.kind, it.most),
+                signed(series.kind, it.per_hour[0]),
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// A value in the unit of its kind.
+pub(super) fn value(kind: Kind, value: f64) -> String {
+    match kind {
+        Kind::Memory => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates, and sizes are not negative"
+            )]
+            let bytes = value as u64;
+            ByteSize(bytes).to_string()
+        }
+        Kind::Gauge | Kind::Zero => plimsoll_report::page::short_number(value),
+        Kind::Counter => format!("{}/s", plimsoll_report::page::short_number(value)),
+    }
+}
+
+/// The same with its sign.
+pub(super) fn signed(kind: Kind, change: f64) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", value(kind, change.abs()))
+}
+
+/// `4h`, `15s`.
+pub(super) fn time(secs: f64) -> String {
+    let duration = Duration::try_from_secs_f64(secs).unwrap_or_default();
+    DurationText(duration).to_string()
+}

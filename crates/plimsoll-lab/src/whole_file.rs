@@ -1,0 +1,29 @@
+//! Files that are written whole or not at all.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Writes `path` and the folders that lead to it; what was there is replaced at once, by all of `bytes`.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    fs::write(&partial, bytes)?;
+    fs::rename(&partial, path)
+}
+
+/// Whether `path` holds `ours`; a file that is not there yet is written with it.
+pub(crate) fn holds<T: Serialize + DeserializeOwned + PartialEq>(
+    path: &Path,
+    ours: &T,
+) -> io::Result<bool> {
+    if let Ok(found) = fs::read(path) {
+        return Ok(serde_json::from_slice(&found).is_ok_and(|found: T| found == *ours));
+    }
+    let json = serde_json::to_vec_pretty(ours).map_err(io::Error::other)?;
+    write(path, &json)?;
+    Ok(true)
+}

@@ -1,0 +1,34 @@
+//! Iterations of scripts and other workloads: when they start, what they may use, what they measure.
+//!
+//! - [`Executor`] decides when iterations start; pure arithmetic over the time since the start of a scenario.
+//! - [`Workload`] is one virtual user: [`Workload::iterate`] is one iteration.
+//! - [`Sinks`] aggregate samples of tagged metrics; one per worker, merged once a second.
+//! - [`run_scenarios`] puts them together: worker threads with their virtual users, graceful stops, ticks.
+//!
+//! The names are those of k6. Nothing of this is on the path of a plain run.
+
+pub mod executor;
+
+pub mod metric;
+
+mod workload;
+
+mod claims;
+
+mod progress;
+
+mod run;
+
+mod worker;
+
+pub use self::claims::{Claims, NextStart};
+pub use self::executor::Executor;
+pub use self::metric::{
+    Contains, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry, SeriesId, Sink,
+    Sinks, SubMetric, Tag,
+};
+pub use self::progress::{ScenarioProgress, TestProgress};
+pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, run_scenarios};
+pub use self::workload::{
+    Iteration, IterationEnd, LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
+};

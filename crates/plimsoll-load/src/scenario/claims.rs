@@ -1,0 +1,211 @@
+//! Who makes which iteration.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::executor::Executor;
+
+/// The next start of a virtual user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextStart {
+    /// It makes this iteration.
+    Iteration {
+        /// When it is meant to start; may lie before now.
+        at: Duration,
+        /// Its number within the scenario, from 0.
+        number: u64,
+    },
+    /// It claims again at that time.
+    Later(Duration),
+    /// It is done.
+    Never,
+}
+
+/// Hands out the iterations of a scenario to virtual users of all workers, by two counters and no lock.
+///
+/// Of an open executor, a free virtual user claims the next arrival, and waits for it. One that lies in the past had no
+/// free virtual user when it was due: it is dropped, not delayed.
+#[derive(Debug)]
+pub struct Claims {
+    executor: Executor,
+    next: AtomicU64,
+    dropped: AtomicU64,
+    started: AtomicU64,
+}
+
+impl Claims {
+    /// Nothing is claimed yet.
+    pub fn new(executor: Executor) -> Self {
+        Self {
+            executor,
+            next: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+        }
+    }
+
+    /// The executor.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Claims the next iteration for a virtual user that is free.
+    ///
+    /// - `vu`: within the scenario, from 0.
+    /// - `made`: iterations that it has made.
+    /// - `now`: since the start of the scenario; virtual users that are there at the start claim at 0.
+    pub fn claim(&self, vu: u32, made: u64, now: Duration) -> NextStart {
+        if now >= self.executor.end() {
+            return NextStart::Never;
+        }
+        match &self.executor {
+            Executor::SharedIterations(executor) => {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                if number < executor.iterations {
+                    self.begin(now, number)
+                } else {
+                    NextStart::Never
+                }
+            }
+            Executor::PerVuIterations(executor) if made >= executor.iterations => NextStart::Never,
+            Executor::PerVuIterations(_) | Executor::ConstantVus(_) => self.begin_next(now),
+            Executor::RampingVus(executor) => match executor.active_from(vu, now) {
+                Some(at) if at <= now => self.begin_next(now),
+                Some(at) => NextStart::Later(at),
+                None => NextStart::Never,
+            },
+            Executor::ConstantArrivalRate(_) | Executor::RampingArrivalRate(_) => loop {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                match self.executor.arrival(number) {
+                    Some(at) if at >= now => break self.begin(at, number),
+                    Some(_) => {
+                        self.dropped.fetch_add(1, Ordering::Relaxed);
+                    }
+                    None => break NextStart::Never,
+                }
+            },
+        }
+    }
+
+    /// Drops the next arrival of an open executor if it is due and no virtual user has claimed it. Otherwise returns
+    /// when the next unclaimed one is due, or `None` behind the last one.
+    pub fn drop_due(&self, now: Duration) -> Result<u64, Option<Duration>> {
+        let number = self.next.load(Ordering::Relaxed);
+        let Some(at) = self.executor.arrival(number) else {
+            return Err(None);
+        };
+        if at > now {
+            return Err(Some(at));
+        }
+        let exchange =
+            self.next
+                .compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+        if exchange.is_err() {
+            // A virtual user was faster.
+            return Err(Some(at));
+        }
+        Ok(self.dropped.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Arrivals that no virtual user was free for.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Iterations that were claimed.
+    pub fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    fn begin_next(&self, now: Duration) -> NextStart {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.begin(now, number)
+    }
+
+    fn begin(&self, at: Duration, number: u64) -> NextStart {
+        self.started.fetch_add(1, Ordering::Relaxed);
+        NextStart::Iteration { at, number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::executor::{
+        ConstantArrivalRate, PerVuIterations, RampingVus, SharedIterations, Stage,
+    };
+    use super::*;
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn start(millis: u64, number: u64) -> NextStart {
+        NextStart::Iteration {
+            at: at(millis),
+            number,
+        }
+    }
+
+    #[test]
+    fn shared_iterations_go_to_the_next_free_user() {
+        let claims = Claims::new(Executor::SharedIterations(SharedIterations {
+            vus: 2,
+            iterations: 3,
+            max_duration: at(1000),
+        }));
+        assert_eq!(claims.claim(0, 0, at(0)), start(0, 0));
+        assert_eq!(claims.claim(1, 0, at(0)), start(0, 1));
+        assert_eq!(claims.claim(0, 1, at(10)), start(10, 2));
+        assert_eq!(claims.claim(0, 2, at(20)), NextStart::Never);
+        assert_eq!(claims.claim(1, 1, at(20)), NextStart::Never);
+    }
+
+    #[test]
+    fn each_user_makes_its_own_until_time_is_up() {
+        let claims = Claims::new(Executor::PerVuIterations(PerVuIterations {
+            vus: 2,
+            iterations: 2,
+            max_duration: at(100),
+        }));
+        assert_eq!(claims.claim(0, 0, at(0)), start(0, 0));
+        assert_eq!(claims.claim(0, 1, at(1)), start(1, 1));
+        assert_eq!(claims.claim(0, 2, at(2)), NextStart::Never);
+        assert_eq!(claims.claim(1, 0, at(3)), start(3, 2));
+        assert_eq!(claims.claim(1, 1, at(100)), NextStart::Never);
+    }
+
+    #[test]
+    fn arrivals_without_a_free_user_are_dropped_and_not_delayed() {
+        let claims = Claims::new(Executor::ConstantArrivalRate(ConstantArrivalRate {
+            rate: 100,
+            time_unit: at(1000),
+            duration: at(100),
+            pre_allocated_vus: 2,
+            most_vus: 3,
+        }));
+        assert_eq!(claims.claim(0, 0, at(0)), start(0, 0));
+        assert_eq!(claims.claim(1, 0, at(0)), start(10, 1));
+        // Both are busy when the third is due.
+        assert_eq!(claims.drop_due(at(5)), Err(Some(at(20))));
+        assert_eq!(claims.drop_due(at(20)), Ok(1));
+        // The first is free at 45: those at 30 and 40 are lost, it takes the one at 50.
+        assert_eq!(claims.claim(0, 1, at(45)), start(50, 5));
+        assert_eq!(claims.dropped(), 3);
+        assert_eq!(claims.claim(1, 1, at(96)), NextStart::Never);
+        assert_eq!(claims.dropped(), 7);
+        assert_eq!(claims.started(), 3);
+        assert_eq!(claims.drop_due(at(100)), Err(None));
+    }
+
+    #[test]
+    fn users_of_a_ramp_wait_for_their_turn() {
+        let stages = [Stage {
+            duration: at(100),
+            target: 2,
+        }];
+        let claims = Claims::new(Executor::RampingVus(RampingVus::new(0, &stages, at(0))));
+        assert_eq!(claims.claim(0, 0, at(0)), NextStart::Later(at(50)));
+        assert_eq!(claims.claim(0, 0, at(50)), start(50, 0));
+        assert_eq!(claims.claim(1, 0, at(50)), NextStart::Never);
+    }
+}

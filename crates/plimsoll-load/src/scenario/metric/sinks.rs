@@ -1,0 +1,126 @@
+//! The aggregates of one worker, or of all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::point::Points;
+use super::registry::{Metric, MetricId, Registry, SeriesId, Tag};
+use super::sink::Sink;
+
+/// Adds samples to the series that they belong to.
+#[derive(Debug)]
+pub struct Sinks {
+    registry: Registry,
+    /// Metrics that had samples, by their ids.
+    known: Vec<Option<Arc<Metric>>>,
+    /// By their ids.
+    series: Vec<Option<Sink>>,
+    /// The samples themselves, if they are wanted.
+    points: Option<Points>,
+}
+
+impl Sinks {
+    /// Without samples.
+    pub fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            known: Vec::new(),
+            series: Vec::new(),
+            points: None,
+        }
+    }
+
+    /// The same, which keeps the samples themselves until they are taken.
+    #[must_use]
+    pub fn with_points(mut self) -> Self {
+        self.points = Some(Points::default());
+        self
+    }
+
+    /// Takes the samples; none unless they are kept.
+    pub fn take_points(&mut self) -> Points {
+        self.points.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Adds a sample; one of an unknown metric is ignored.
+    ///
+    /// - `at`: since the start of the run.
+    pub fn add(&mut self, id: MetricId, value: f64, tags: &[Tag<'_>], at: Duration) {
+        let index = id.0 as usize;
+        if self.known.get(index).is_none_or(Option::is_none) {
+            let Some(metric) = self.registry.get(id) else {
+                return;
+            };
+            if self.known.len() <= index {
+                self.known.resize(index + 1, None);
+            }
+            self.known[index] = Some(metric);
+        }
+        let Some(metric) = &self.known[index] else {
+            return;
+        };
+        if let Some(points) = &mut self.points {
+            points.add(id, value, tags, at);
+        }
+        let kind = metric.kind;
+        sink(&mut self.series, metric.series)
+            .get_or_insert_with(|| Sink::new(kind))
+            .add(value, at);
+        for sub_metric in &metric.sub_metrics {
+            if sub_metric.matches(tags) {
+                sink(&mut self.series, sub_metric.series)
+                    .get_or_insert_with(|| Sink::new(kind))
+                    .add(value, at);
+            }
+        }
+    }
+
+    /// Adds everything that another one holds.
+    pub fn merge(&mut self, other: &Self) {
+        if let (Some(mine), Some(theirs)) = (&mut self.points, &other.points) {
+            mine.append(theirs);
+        }
+        for (index, theirs) in other.series.iter().enumerate() {
+            let Some(theirs) = theirs else { continue };
+            let id = SeriesId(u32::try_from(index).unwrap_or(u32::MAX));
+            match sink(&mut self.series, id) {
+                Some(mine) => mine.merge(theirs),
+                none => *none = Some(theirs.clone()),
+            }
+        }
+    }
+
+    /// Takes what there is and goes on without samples.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        Self {
+            registry: self.registry.clone(),
+            known: self.known.clone(),
+            series: std::mem::take(&mut self.series),
+            points: self.points.as_mut().map(std::mem::take),
+        }
+    }
+
+    /// The aggregate of a series; `None` without samples.
+    pub fn series(&self, id: SeriesId) -> Option<&Sink> {
+        self.series.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The metrics of the run.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(Option::is_none)
+    }
+}
+
+fn sink(series: &mut Vec<Option<Sink>>, id: SeriesId) -> &mut Option<Sink> {
+    let index = id.0 as usize;
+    if series.len() <= index {
+        series.resize_with(index + 1, || None);
+    }
+    &mut series[index]
+}

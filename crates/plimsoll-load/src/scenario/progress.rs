@@ -1,0 +1,110 @@
+//! How far a run of scenarios is; written by workers, read by anyone.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Counts of a whole run.
+#[derive(Debug, Default)]
+pub struct TestProgress {
+    start: OnceLock<Instant>,
+    /// In the order of the scenarios.
+    scenarios: Vec<ScenarioProgress>,
+}
+
+/// Counts of one scenario.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct ScenarioProgress {
+    pub(super) active: AtomicU64,
+    pub(super) initialised: AtomicU64,
+    pub(super) completed: AtomicU64,
+    pub(super) interrupted: AtomicU64,
+}
+
+impl TestProgress {
+    /// - `scenarios`: how many there are.
+    pub fn new(scenarios: usize) -> Self {
+        Self {
+            start: OnceLock::new(),
+            scenarios: (0..scenarios)
+                .map(|_| ScenarioProgress::default())
+                .collect(),
+        }
+    }
+
+    /// When the first iteration could start; `None` before.
+    pub fn start(&self) -> Option<Instant> {
+        self.start.get().copied()
+    }
+
+    pub(super) fn begin(&self, now: Instant) {
+        // It begins once.
+        self.start.set(now).ok();
+    }
+
+    /// Time since the start; 0 before.
+    pub fn elapsed(&self, now: Instant) -> Duration {
+        self.start()
+            .map_or(Duration::ZERO, |start| now.saturating_duration_since(start))
+    }
+
+    /// One scenario.
+    pub fn scenario(&self, index: usize) -> &ScenarioProgress {
+        &self.scenarios[index]
+    }
+
+    /// Virtual users that take part.
+    pub fn active(&self) -> u64 {
+        self.sum(ScenarioProgress::active)
+    }
+
+    /// Virtual users that exist.
+    pub fn initialised(&self) -> u64 {
+        self.sum(ScenarioProgress::initialised)
+    }
+
+    /// Iterations that are complete.
+    pub fn completed(&self) -> u64 {
+        self.sum(ScenarioProgress::completed)
+    }
+
+    /// Iterations that were interrupted.
+    pub fn interrupted(&self) -> u64 {
+        self.sum(ScenarioProgress::interrupted)
+    }
+
+    fn sum(&self, count: impl Fn(&ScenarioProgress) -> u64) -> u64 {
+        self.scenarios.iter().map(count).sum()
+    }
+}
+
+impl ScenarioProgress {
+    /// Virtual users that take part: those of a closed executor that are not done, those of an open one that iterate.
+    pub fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Virtual users that exist.
+    pub fn initialised(&self) -> u64 {
+        self.initialised.load(Ordering::Relaxed)
+    }
+
+    /// Iterations that are complete.
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
+
+    /// Iterations that were interrupted.
+    pub fn interrupted(&self) -> u64 {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(count: &AtomicU64) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn subtract(count: &AtomicU64) {
+        count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

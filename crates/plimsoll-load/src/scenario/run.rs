@@ -1,0 +1,250 @@
+//! A run of scenarios: workers, their start, ticks, the end.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
+use tokio::sync::{mpsc, watch};
+
+use super::claims::Claims;
+use super::metric::{Points, Registry, Sinks};
+use super::progress::TestProgress;
+use super::worker::{Report, Worker};
+use super::workload::{UserId, Workloads};
+
+/// Virtual users that may wait to be added to a worker.
+const ADDITIONS: usize = 1024;
+
+/// Reports of workers that may wait.
+const REPORTS: usize = 64;
+
+/// How often the caller may end the run.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Iterations of one kind.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// Its iterations.
+    pub claims: Arc<Claims>,
+    /// When it starts, since the start of the run.
+    pub start_time: Duration,
+    /// What iterations under way get behind its end.
+    pub graceful_stop: Duration,
+}
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct ScenarioRun {
+    /// Not empty.
+    pub scenarios: Vec<Scenario>,
+    /// Threads; at least 1.
+    pub workers: usize,
+    /// The metrics.
+    pub registry: Registry,
+    /// How far it is; made for as many scenarios.
+    pub progress: Arc<TestProgress>,
+    /// Ends it early.
+    pub abort: Arc<Abort>,
+    /// Whether ticks have the samples themselves.
+    pub keeps_points: bool,
+}
+
+/// What happened until now.
+#[derive(Debug)]
+pub struct ScenarioTick<'a> {
+    /// Since the start of the run.
+    pub at: Duration,
+    /// Aggregates of all samples so far.
+    pub total: &'a Sinks,
+    /// The samples since the last tick, if the run keeps them.
+    pub points: &'a Points,
+    /// No other tick follows.
+    pub is_last: bool,
+}
+
+/// Ends a run early: iterations are interrupted at once.
+#[derive(Debug)]
+pub struct Abort {
+    reason: Mutex<Option<String>>,
+    signal: watch::Sender<bool>,
+}
+
+impl Default for Abort {
+    fn default() -> Self {
+        Self {
+            reason: Mutex::default(),
+            signal: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Abort {
+    /// Ends the run; the first reason counts.
+    pub fn abort(&self, reason: impl Into<String>) {
+        let mut kept = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert_with(|| reason.into());
+        self.signal.send_replace(true);
+    }
+
+    /// Why the run was ended; `None` if it was not.
+    pub fn reason(&self) -> Option<String> {
+        let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        reason.clone()
+    }
+
+    /// Whether the run was ended.
+    pub fn is_aborted(&self) -> bool {
+        *self.signal.borrow()
+    }
+
+    /// Returns once the run is ended.
+    pub(super) async fn aborted(&self) {
+        let mut signal = self.signal.subscribe();
+        // The sender lives as long as `self`.
+        signal.wait_for(|is_aborted| *is_aborted).await.ok();
+    }
+}
+
+/// Runs scenarios to their end and returns the aggregates of all samples.
+///
+/// - `on_tick`: called about once a second and once at the end.
+/// - `look`: called 20 times a second, to abort the run.
+///
+/// Fails if a thread cannot be started, or with the message of a virtual user that could not be made before the start.
+pub fn run_scenarios(
+    run: &ScenarioRun,
+    workloads: &Arc<dyn Workloads>,
+    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
+    look: &mut dyn FnMut(),
+) -> Result<Sinks, String> {
+    let (reports, received) = sync_channel(REPORTS);
+    let start = watch::Sender::new(None);
+    let (senders, mut receivers): (Vec<_>, VecDeque<_>) =
+        (0..run.workers).map(|_| mpsc::channel(ADDITIONS)).unzip();
+    let mut threads = Vec::new();
+    for number in 0..run.workers {
+        let worker = Worker {
+            scenarios: run.scenarios.clone(),
+            initial: initial_users(run, number),
+            next_user: first_added_user(run),
+            registry: run.registry.clone(),
+            keeps_points: run.keeps_points,
+            progress: Arc::clone(&run.progress),
+            abort: Arc::clone(&run.abort),
+            workloads: Arc::clone(workloads),
+            start: start.subscribe(),
+            commands: receivers.pop_front().expect("there is one per worker"),
+            // The first worker watches open executors, and adds virtual users to all.
+            workers: if number == 0 {
+                senders.clone()
+            } else {
+                Vec::new()
+            },
+            reports: reports.clone(),
+        };
+        let builder = thread::Builder::new().name(format!("vus-{number}"));
+        let thread = builder.spawn(move || worker.run());
+        threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+    }
+    drop((senders, reports));
+    let mut total = Sinks::new(run.registry.clone());
+    let result = follow(run, &received, &start, &mut total, on_tick, look);
+    // Workers that wait for the start end when there will be none.
+    drop(start);
+    for thread in threads {
+        if thread.join().is_err() {
+            return Err("a worker panicked".to_owned());
+        }
+    }
+    result.map(|()| total)
+}
+
+/// Follows the workers from their initialisation to their end.
+fn follow(
+    run: &ScenarioRun,
+    received: &Receiver<Report>,
+    start: &watch::Sender<Option<Instant>>,
+    total: &mut Sinks,
+    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
+    look: &mut dyn FnMut(),
+) -> Result<(), String> {
+    let mut ready = 0;
+    let mut error = None;
+    let mut next_tick = Duration::from_secs(1);
+    let mut points = Points::default();
+    loop {
+        match received.recv_timeout(LOOK) {
+            Ok(Report::Ready) => {
+                ready += 1;
+                if ready == run.workers {
+                    let now = SystemClock.now();
+                    run.progress.begin(now);
+                    start.send_replace(Some(now));
+                }
+            }
+            Ok(Report::Failed(message)) => {
+                run.abort.abort(message.clone());
+                error.get_or_insert(message);
+                return Err(error.unwrap_or_default());
+            }
+            Ok(Report::Samples(mut sinks)) => {
+                total.merge(&sinks);
+                points.append(&sinks.take_points());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        look();
+        let at = run.progress.elapsed(SystemClock.now());
+        if at >= next_tick {
+            next_tick += Duration::from_secs(1);
+            on_tick(&ScenarioTick {
+                at,
+                total,
+                points: &points,
+                is_last: false,
+            });
+            points = Points::default();
+        }
+    }
+    look();
+    let at = run.progress.elapsed(SystemClock.now());
+    on_tick(&ScenarioTick {
+        at,
+        total,
+        points: &points,
+        is_last: true,
+    });
+    Ok(())
+}
+
+/// The virtual users that a worker makes before the start; they take turns among the workers.
+fn initial_users(run: &ScenarioRun, worker: usize) -> Vec<UserId> {
+    let mut users = Vec::new();
+    let mut in_test = 0;
+    for (scenario, of) in run.scenarios.iter().enumerate() {
+        for in_scenario in 0..of.claims.executor().initial_vus() {
+            in_test += 1;
+            if (in_test - 1) % run.workers as u64 == worker as u64 {
+                users.push(UserId {
+                    scenario,
+                    in_scenario,
+                    in_test,
+                });
+            }
+        }
+    }
+    users
+}
+
+fn first_added_user(run: &ScenarioRun) -> u64 {
+    let initial = run.scenarios.iter();
+    let initial = initial.map(|scenario| u64::from(scenario.claims.executor().initial_vus()));
+    initial.sum::<u64>() + 1
+}

@@ -1,0 +1,75 @@
+//! Functions of JavaScript that answer requests.
+//!
+//! They run on a thread of their own beside each worker, so that a script that does not end holds up other scripts of
+//! that worker, and nothing else. It costs two changes of threads a request, which is little beside what a script takes.
+
+#[cfg(feature = "script")]
+mod answer;
+
+#[cfg(feature = "script")]
+mod engine;
+
+#[cfg(feature = "script")]
+mod host;
+
+#[cfg(feature = "script")]
+mod input;
+
+#[cfg(feature = "script")]
+mod lane;
+
+#[cfg(feature = "script")]
+mod load;
+
+#[cfg(feature = "script")]
+mod scripts;
+
+#[cfg(not(feature = "script"))]
+mod none;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+
+#[cfg(feature = "script")]
+pub use self::load::Script;
+#[cfg(feature = "script")]
+pub(crate) use self::scripts::Scripts;
+
+#[cfg(not(feature = "script"))]
+pub use self::none::Script;
+#[cfg(not(feature = "script"))]
+pub(crate) use self::none::Scripts;
+
+/// How long a script may take for a request, unless a rule says otherwise.
+pub const TIME: Duration = Duration::from_millis(100);
+
+/// The longest that a rule may give it.
+pub const MOST_TIME: Duration = Duration::from_secs(30);
+
+/// Where the text of a script is.
+#[derive(Debug, Clone, Copy)]
+pub enum Text<'t> {
+    /// In a file below the folder of the rules.
+    File(&'t str),
+    /// In the rule.
+    Inline(&'t str),
+}
+
+/// What a script has answered.
+#[derive(Debug)]
+pub(crate) struct ScriptAnswer {
+    /// That of the rule unless given.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) fields: Vec<(HeaderName, HeaderValue)>,
+    /// The media type of its content, unless a field says it.
+    pub(crate) kind: HeaderValue,
+    pub(crate) content: Bytes,
+    /// The state that the scenario of its rule goes to.
+    pub(crate) state: Option<String>,
+}
+
+/// Why there is no answer: a status, and what to say.
+pub(crate) type Refusal = (StatusCode, String);

@@ -1,0 +1,69 @@
+//! WebSockets (RFC 6455) as a rule describes them: the messages on opening, and the replies to messages.
+
+mod handshake;
+
+mod session;
+
+mod talk;
+
+use std::time::Duration;
+
+use crate::condition::Condition;
+use crate::reply::Content;
+
+pub(crate) use self::handshake::agreed;
+pub(crate) use self::session::Session;
+pub(crate) use self::talk::talk;
+
+/// Bytes of a message that a client may send, unless a rule says otherwise.
+pub const MESSAGE_BYTES: u64 = 1 << 20;
+
+/// The messages of a WebSocket.
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    /// Subprotocols that are spoken; the client's first one of them is agreed on.
+    pub protocols: Vec<String>,
+    /// Sent at once.
+    pub open: Vec<Saying>,
+    /// The first one whose conditions a message meets answers it; none is no answer.
+    pub answers: Vec<Answered>,
+    /// How often a ping is sent; a client that sends nothing until the next one is due has gone.
+    pub ping: Option<Duration>,
+    /// Bytes of a message that the client may send.
+    pub message_bytes: u64,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
+}
+
+/// The replies to a message.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// Of a request whose content is the message.
+    pub conditions: Vec<Condition>,
+    /// In this order.
+    pub says: Vec<Saying>,
+}
+
+/// One message to send.
+#[derive(Debug, Clone)]
+pub struct Saying {
+    /// How long behind the one before it.
+    pub after: Duration,
+    /// It.
+    pub what: What,
+}
+
+/// The kinds of messages.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// A text, which may have places.
+    Text(Content),
+    /// Bytes.
+    Binary(Content),
+    /// The message that is answered; nothing on opening.
+    Echo,
+    /// A ping with that payload, of 125 bytes at most.
+    Ping(String),
+    /// The end, with a code and a reason of 123 bytes at most.
+    Close(u16, String),
+}

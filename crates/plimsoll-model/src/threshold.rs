@@ -1,0 +1,286 @@
+//! Thresholds: what the figures of a run have to meet.
+//!
+//! A [`Threshold`] is parsed once and then judges anything that is [`Measured`]: a whole run, or a
+//! stretch of one. Metrics and aggregations have the names of k6, as far as k6 has the figure.
+
+mod metric;
+
+mod error;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+pub use self::error::ThresholdError;
+pub use self::metric::{Aggregation, Measured, Metric, ServerFigures, Trend, Unit};
+use crate::{parse_byte_size, parse_duration, parse_rate};
+
+/// The shortest and the longest stretch that a threshold can be held over.
+const STRETCH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
+
+/// One condition on the figures of a run: `http_req_duration:p(99)<300ms over 10s abort after 5s`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    text: String,
+    metric: Metric,
+    aggregation: Aggregation,
+    comparison: Comparison,
+    limit: f64,
+    /// Every stretch of this length has to meet it; the whole run if absent.
+    pub over: Option<Duration>,
+    /// Whether, and from how long after the start on, a breach ends the run.
+    pub abort_after: Option<Duration>,
+}
+
+impl Threshold {
+    /// Parses `METRIC:AGGREGATION OPERATOR LIMIT [over TIME] [abort [after TIME]]`.
+    ///
+    /// A limit has the unit of the figure: a time (a bare number is milliseconds, as in k6), a
+    /// share such as `0.01` or `1%`, a size, a rate or a number.
+    pub fn parse(text: &str) -> Result<Self, ThresholdError> {
+        let text = text.trim();
+        let (name, rest) = text.split_once(':').ok_or(ThresholdError::Form)?;
+        let metric = Metric::parse(name.trim())?;
+        let start = rest
+            .find(['<', '>', '=', '!'])
+            .ok_or(ThresholdError::Operator)?;
+        let (aggregation, rest) = rest.split_at(start);
+        let aggregation = metric.aggregation(aggregation.trim())?;
+        let end = rest
+            .find(|c| !matches!(c, '<' | '>' | '=' | '!'))
+            .unwrap_or(rest.len());
+        let (operator, rest) = rest.split_at(end);
+        let comparison = operator.parse()?;
+        let mut words = rest.split_whitespace().peekable();
+        let mut limit = String::new();
+        while let Some(word) = words.next_if(|word| !matches!(*word, "over" | "abort")) {
+            limit.push_str(word);
+        }
+        let limit = parse_limit(&limit, metric.unit(aggregation))?;
+        let (mut over, mut abort_after) = (None, None);
+        while let Some(word) = words.next() {
+            match word {
+                "over" if over.is_none() => {
+                    let stretch = time(words.next(), "over")?;
+                    if stretch < STRETCH.0 || stretch > STRETCH.1 {
+                        return Err(ThresholdError::Stretch);
+                    }
+                    over = Some(stretch);
+                }
+                "abort" if abort_after.is_none() => {
+                    abort_after = Some(match words.next_if_eq(&"after") {
+                        Some(_) => time(words.next(), "abort after")?,
+                        None => Duration::ZERO,
+                    });
+                }
+                word => return Err(ThresholdError::Word(word.to_owned())),
+            }
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            metric,
+            aggregation,
+            comparison,
+            limit,
+            over,
+            abort_after,
+        })
+    }
+
+    /// What was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The figure that is looked at.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// The unit of its value and its limit.
+    pub fn unit(&self) -> Unit {
+        self.metric.unit(self.aggregation)
+    }
+
+    /// What the value is compared with, in [`Threshold::unit`].
+    pub fn limit(&self) -> f64 {
+        self.limit
+    }
+
+    /// The value in `measured`, in [`Threshold::unit`]; `None` if there is nothing to compute it from.
+    pub fn value(&self, measured: &dyn Measured) -> Option<f64> {
+        self.metric
+            .value(self.aggregation, measured)
+            .filter(|value| value.is_finite())
+    }
+
+    /// Whether `value` is within the limit.
+    pub fn is_met(&self, value: f64) -> bool {
+        let limit = &self.limit;
+        match self.comparison {
+            Comparison::Less => value < *limit,
+            Comparison::LessOrEqual => value <= *limit,
+            Comparison::Greater => value > *limit,
+            Comparison::GreaterOrEqual => value >= *limit,
+            Comparison::Equal => value.total_cmp(limit).is_eq(),
+            Comparison::NotEqual => !value.total_cmp(limit).is_eq(),
+        }
+    }
+
+    /// How far `value` is within the limit, in percent of the limit; negative beyond it. `None`
+    /// where that has no meaning.
+    pub fn margin_percent(&self, value: f64) -> Option<f64> {
+        let room = match self.comparison {
+            Comparison::Less | Comparison::LessOrEqual => self.limit - value,
+            Comparison::Greater | Comparison::GreaterOrEqual => value - self.limit,
+            Comparison::Equal | Comparison::NotEqual => return None,
+        };
+        (self.limit > 0.0).then(|| room / self.limit * 100.0)
+    }
+
+    /// Whether `value` is worse than `other`: breached where the other is not, or nearer to it.
+    pub fn is_worse(&self, value: f64, other: f64) -> bool {
+        match (self.is_met(value), self.is_met(other)) {
+            (false, true) => true,
+            (true, false) => false,
+            _ => match self.comparison {
+                Comparison::Less | Comparison::LessOrEqual => value > other,
+                Comparison::Greater | Comparison::GreaterOrEqual => value < other,
+                Comparison::Equal | Comparison::NotEqual => false,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+fn time(word: Option<&str>, after: &'static str) -> Result<Duration, ThresholdError> {
+    let word = word.ok_or(ThresholdError::Time { after })?;
+    parse_duration(word).map_err(ThresholdError::Limit)
+}
+
+/// In the unit that values have.
+fn parse_limit(text: &str, unit: Unit) -> Result<f64, ThresholdError> {
+    if text.is_empty() {
+        return Err(ThresholdError::NoLimit {
+            example: unit.example(),
+        });
+    }
+    let bare = text.parse::<f64>().ok();
+    let limit = match unit {
+        Unit::Microseconds => match bare {
+            Some(milliseconds) => milliseconds * 1e3,
+            None => parse_duration(text)?.as_secs_f64() * 1e6,
+        },
+        Unit::Bytes => parse_byte_size(text)?.0 as f64,
+        Unit::BytesPerSecond => parse_byte_size(text.strip_suffix("/s").unwrap_or(text))?.0 as f64,
+        Unit::PerSecond => parse_rate(text)?.per_second(),
+        Unit::Ratio => match text.strip_suffix('%').map(str::parse::<f64>) {
+            Some(Ok(percent)) => percent / 100.0,
+            _ => bare.ok_or_else(|| number(text, unit))?,
+        },
+        Unit::Percent => text
+            .strip_suffix('%')
+            .unwrap_or(text)
+            .parse()
+            .map_err(|_| number(text, unit))?,
+        Unit::Count => bare.ok_or_else(|| number(text, unit))?,
+    };
+    if !limit.is_finite() || limit < 0.0 {
+        return Err(number(text, unit));
+    }
+    Ok(limit)
+}
+
+fn number(text: &str, unit: Unit) -> ThresholdError {
+    ThresholdError::Number {
+        text: text.to_owned(),
+        example: unit.example(),
+    }
+}
+
+/// How a value is compared with the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl FromStr for Comparison {
+    type Err = ThresholdError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        Ok(match text {
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            "==" | "===" => Self::Equal,
+            "!=" => Self::NotEqual,
+            _ => return Err(ThresholdError::Operator),
+        })
+    }
+}
+
+/// What a threshold came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedThreshold {
+    /// What had to be met.
+    pub threshold: Threshold,
+    /// The value of the run, or of the stretch that was worst; `None` if there was nothing to compute
+    /// it from.
+    pub value: Option<f64>,
+    /// Time since the start of the run at the end of that stretch.
+    pub at: Option<Duration>,
+    /// Whether its breach ended the run.
+    pub ended_run: bool,
+}
+
+/// The verdict on a threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdVerdict {
+    /// The value is within the limit.
+    Met,
+    /// It is not.
+    Breached,
+    /// There was nothing to compute the value from: it was not shown to hold.
+    NoData,
+}
+
+impl JudgedThreshold {
+    /// Whether it was met.
+    pub fn verdict(&self) -> ThresholdVerdict {
+        match self.value {
+            None => ThresholdVerdict::NoData,
+            Some(value) if self.threshold.is_met(value) => ThresholdVerdict::Met,
+            Some(_) => ThresholdVerdict::Breached,
+        }
+    }
+
+    /// How far the value is within the limit, in percent of the limit; negative beyond it.
+    pub fn margin_percent(&self) -> Option<f64> {
+        self.threshold.margin_percent(self.value?)
+    }
+}
+
+impl ThresholdVerdict {
+    /// The name used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Breached => "breached",
+            Self::NoData => "no-data",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What is to be monitored: plans, and the TOML file that they are compiled from.
+//!
+//! The configuration of Gatus is compiled to the same plans, by [`crate::gatus`].
+
+mod plan;
+
+mod token;
+
+mod file;
+
+mod monitor;
+
+mod kinds;
+
+pub(crate) mod maintenance;
+
+use std::path::Path;
+
+pub use crate::config::plan::{
+    BasicLogin, CompositePlan, Dialect, EveryOrCron, GatusSettings, HeartbeatPlan, MonitorPlan,
+    Plan, Retries, StorePlan, Warning, What, key_of,
+};
+pub use crate::config::token::ApiToken;
+pub use plimsoll_model::document::ConfigProblem;
+
+/// The JSON Schema of the file.
+pub const SCHEMA: &str = include_str!("../../../schemas/monitor.v1.json");
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// It has errors.
+    #[error("{path} has {} errors", problems.len())]
+    Problems {
+        /// The file.
+        path: String,
+        /// All of them, in the order of the file.
+        problems: Vec<ConfigProblem>,
+    },
+}
+
+/// Loads a configuration: Gatus's if the file ends in `.yaml` or `.yml` or is a folder of such files, ours otherwise.
+///
+/// - `environment`: gives the values of variables, which Gatus's configuration may name.
+pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, LoadError> {
+    let shown = path.display().to_string();
+    let is_gatus = path.is_dir()
+        || path
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml");
+    if is_gatus {
+        return crate::gatus::load(path, environment);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+        path: shown.clone(),
+        reason: error.to_string(),
+    })?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut plan =
+        file::compile(&text, directory, environment).map_err(|problems| LoadError::Problems {
+            path: shown,
+            problems,
+        })?;
+    plan.files = vec![path.to_owned()];
+    Ok(plan)
+}

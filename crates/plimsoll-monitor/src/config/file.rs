@@ -1,0 +1,260 @@
+//! The TOML file as a whole.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_client::AddressFilter;
+use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
+
+use crate::config::monitor::{self, Compiled, Defaults};
+use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
+use crate::config::{kinds, maintenance, token};
+use crate::notify;
+use crate::page::config as page;
+use crate::probe::Reach;
+use crate::schedule::{BreakerRule, GateLimits};
+use crate::store::Retention;
+use crate::window::Window;
+
+/// What compiling monitors needs besides their tables.
+pub(super) struct Context {
+    /// What paths are relative to.
+    pub(super) directory: PathBuf,
+    /// Which addresses may be connected to.
+    pub(super) filter: Option<AddressFilter>,
+    /// Ways to reach targets that were compiled already, by their settings.
+    pub(super) reaches: HashMap<kinds::ReachKey, Reach>,
+    pub(super) defaults: Defaults,
+}
+
+/// Compiles a file, or returns every problem that it has.
+pub(super) fn compile(
+    text: &str,
+    directory: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Plan, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let mut root = document.root();
+    let store = store(&mut root, directory);
+    let metrics = root.boolean("metrics").unwrap_or(true);
+    let private = root.boolean("allow_private").unwrap_or(true);
+    let limits = root.table("limits").map(limits).unwrap_or_default();
+    let retention = root.table("retention").map(retention).unwrap_or_default();
+    let defaults = root
+        .table("defaults")
+        .map(Defaults::compile)
+        .unwrap_or_default();
+    let mut context = Context {
+        directory: directory.to_owned(),
+        filter: (!private).then(AddressFilter::public),
+        reaches: HashMap::new(),
+        defaults,
+    };
+    let windows: Vec<_> = root
+        .tables("maintenance")
+        .into_iter()
+        .filter_map(maintenance::compile)
+        .collect();
+    let tokens = root
+        .tables("token")
+        .into_iter()
+        .filter_map(token::compile)
+        .collect();
+    let tables = root.tables("monitor");
+    if tables.is_empty() {
+        root.missing("monitor", "at least one [[monitor]] says what is monitored");
+    }
+    let mut keys = HashSet::new();
+    let compiled: Vec<_> = tables
+        .into_iter()
+        .filter_map(|table| monitor::compile(table, &mut context, &mut keys))
+        .collect();
+    let mut monitors = link(compiled);
+    attach(&mut monitors, windows);
+    let pages = page::compile(root.tables("page"), &monitors, directory);
+    let channels = notify::compile(root.tables("notify"), &monitors, environment);
+    root.finish();
+    let problems = document.into_problems();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Plan {
+        monitors,
+        store: store.unwrap_or(StorePlan::Sqlite(directory.join("monitor.db"))),
+        limits,
+        retention,
+        metrics,
+        dialect: Dialect::Plimsoll,
+        tokens,
+        pages,
+        channels,
+        warnings: Vec::new(),
+        files: Vec::new(),
+    })
+}
+
+/// Replaces the names of other monitors by their keys.
+fn link(compiled: Vec<Compiled<'_>>) -> Vec<MonitorPlan> {
+    let names: Vec<_> = compiled
+        .iter()
+        .map(|one| (one.plan.key.clone(), one.plan.name.clone()))
+        .collect();
+    let find = |own: &str, value: &Value<'_>| -> Option<String> {
+        let text = as_text(value)?;
+        let found = names.iter().find(|(key, name)| key == text || name == text);
+        match found {
+            Some((key, _)) if key == own => value.wrong("is the monitor itself"),
+            Some((key, _)) => Some(key.clone()),
+            None => {
+                let near = names
+                    .iter()
+                    .map(|(_, name)| (strsim::jaro_winkler(text, name), name))
+                    .filter(|(likeness, _)| *likeness > 0.75)
+                    .max_by(|one, other| one.0.total_cmp(&other.0));
+                let hint = near.map(|(_, name)| format!("did you mean `{name}`?"));
+                value.wrong_with(format!("there is no monitor `{text}`"), hint)
+            }
+        }
+    };
+    let mut monitors = Vec::with_capacity(compiled.len());
+    let mut places: Vec<Vec<Value<'_>>> = Vec::with_capacity(compiled.len());
+    for Compiled {
+        mut plan,
+        parents,
+        members,
+    } in compiled
+    {
+        plan.parents = parents
+            .iter()
+            .filter_map(|value| find(&plan.key, value))
+            .collect();
+        if let What::Composite(composite) = &mut plan.what {
+            composite.members = members
+                .iter()
+                .filter_map(|value| find(&plan.key, value))
+                .collect();
+        }
+        monitors.push(plan);
+        places.push(parents.into_iter().chain(members).collect());
+    }
+    refuse_circles(&monitors, &places);
+    monitors
+}
+
+/// Notes monitors that depend on themselves by way of others.
+fn refuse_circles(monitors: &[MonitorPlan], places: &[Vec<Value<'_>>]) {
+    let needs = |key: &str| -> Vec<&str> {
+        let Some(monitor) = monitors.iter().find(|monitor| monitor.key == key) else {
+            return Vec::new();
+        };
+        let members = match &monitor.what {
+            What::Composite(composite) => composite.members.as_slice(),
+            _ => &[],
+        };
+        monitor
+            .parents
+            .iter()
+            .chain(members)
+            .map(String::as_str)
+            .collect()
+    };
+    for (monitor, places) in monitors.iter().zip(places) {
+        let mut seen = HashSet::new();
+        let mut open = needs(&monitor.key);
+        while let Some(key) = open.pop() {
+            if seen.insert(key) {
+                open.extend(needs(key));
+            }
+        }
+        if seen.contains(monitor.key.as_str())
+            && let Some(place) = places.first()
+        {
+            place.wrong::<()>(format!("leads back to `{}` itself", monitor.name));
+        }
+    }
+}
+
+/// Gives each monitor its windows.
+fn attach(monitors: &mut [MonitorPlan], windows: Vec<(Window, Vec<Value<'_>>)>) {
+    for (window, only) in windows {
+        let window = Arc::new(window);
+        let mut names = Vec::new();
+        for value in &only {
+            let Some(text) = as_text(value) else {
+                continue;
+            };
+            let is_known = monitors.iter().any(|monitor| {
+                monitor.key == text || monitor.name == text || monitor.group == text
+            });
+            if !is_known {
+                value.wrong::<()>(format!("there is no monitor and no group `{text}`"));
+            }
+            names.push(text.to_owned());
+        }
+        for monitor in monitors.iter_mut() {
+            let is_meant = |name: &String| {
+                *name == monitor.key || *name == monitor.name || *name == monitor.group
+            };
+            if only.is_empty() || names.iter().any(is_meant) {
+                monitor.windows.push(Arc::clone(&window));
+            }
+        }
+    }
+}
+
+/// `memory`, or the path of a SQLite file.
+fn store(root: &mut Table<'_>, directory: &Path) -> Option<StorePlan> {
+    let text = root.text("store")?;
+    if text == "memory" {
+        return Some(StorePlan::Memory);
+    }
+    let path = text.strip_prefix("sqlite:").unwrap_or(&text);
+    Some(StorePlan::Sqlite(directory.join(path)))
+}
+
+fn limits(mut table: Table<'_>) -> GateLimits {
+    let default = GateLimits::default();
+    let limits = GateLimits {
+        concurrency: table
+            .count("concurrency", 1..=100_000)
+            .unwrap_or(default.concurrency),
+        per_host: table
+            .count("per_host", 1..=10_000)
+            .unwrap_or(default.per_host),
+        breaker: match table.take("breaker") {
+            None => default.breaker,
+            Some(value) if value.is_false() => None,
+            Some(value) => value.table().map(breaker),
+        },
+    };
+    table.finish();
+    limits
+}
+
+fn breaker(mut table: Table<'_>) -> BreakerRule {
+    let default = BreakerRule::default();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let rule = BreakerRule {
+        failures: table
+            .count("failures", 1..=10_000)
+            .map_or(default.failures, count),
+        open: table.duration("open").unwrap_or(default.open),
+        ..default
+    };
+    table.finish();
+    rule
+}
+
+fn retention(mut table: Table<'_>) -> Retention {
+    let default = Retention::default();
+    let mut keep = |key, default| table.duration(key).unwrap_or(default);
+    let retention = Retention {
+        raw: keep("raw", default.raw),
+        minutes: keep("minutes", default.minutes),
+        hours: keep("hours", default.hours),
+        days: keep("days", default.days),
+    };
+    table.finish();
+    retention
+}

@@ -1,0 +1,587 @@
+//! The kinds of monitors in TOML: each is a key whose value is a target, or a table with more.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use plimsoll_client::AddressFamily;
+use plimsoll_client::check::Condition;
+use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_model::{Secret, parse_duration};
+use plimsoll_wire::tls::{IdentityFiles, Trust};
+use url::Url;
+
+use crate::config::file::Context;
+use crate::config::maintenance::zone;
+use crate::config::monitor::Defaults;
+use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
+use crate::probe::{
+    DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol,
+    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, TlsProbe, UdpProbe,
+    WebSocketProbe,
+};
+
+/// Every kind, by its key.
+const KINDS: [&str; 15] = [
+    "http",
+    "tcp",
+    "tls",
+    "udp",
+    "dns",
+    "icmp",
+    "starttls",
+    "websocket",
+    "grpc",
+    "ssh",
+    "domain",
+    "heartbeat",
+    "all_of",
+    "any_of",
+    "manual",
+];
+
+/// What is sent as `User-Agent`.
+const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+
+/// A compiled kind.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) what: What,
+    /// What holds if nothing is expected.
+    pub(super) expect: Vec<Condition>,
+}
+
+/// Settings by which ways to reach targets are shared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ReachKey {
+    timeout: Duration,
+    ca: Option<PathBuf>,
+    insecure: bool,
+    identity: Option<(PathBuf, Option<PathBuf>)>,
+    family: AddressFamily,
+    name_servers: Vec<SocketAddr>,
+    alpn: &'static str,
+}
+
+/// The kind of a monitor, and the names of its members.
+pub(super) fn compile<'i>(
+    table: &mut Table<'i>,
+    context: &mut Context,
+    settings: &Defaults,
+    expect: Option<&[Condition]>,
+) -> Option<(Kind, Vec<Value<'i>>)> {
+    let given: Vec<_> = KINDS
+        .iter()
+        .filter_map(|key| Some((*key, table.take(key)?)))
+        .collect();
+    let mut given = given.into_iter();
+    let Some((key, value)) = given.next() else {
+        let hint = format!("one of {} says what is monitored", KINDS.join(", "));
+        table.wrong("there is no target", Some(hint));
+        return None;
+    };
+    if let Some((other, value)) = given.next() {
+        value.wrong::<()>(format!(
+            "a monitor has one kind, and this one has `{key}` and `{other}`"
+        ));
+        return None;
+    }
+    if let "all_of" | "any_of" = key {
+        let members = value.elements();
+        let composite = CompositePlan {
+            members: Vec::new(),
+            least_up: if key == "all_of" { members.len() } else { 1 },
+        };
+        let kind = Kind {
+            name: "composite",
+            what: What::Composite(composite),
+            expect: Vec::new(),
+        };
+        return Some((kind, members));
+    }
+    let needs_body = expect.is_some_and(|all| all.iter().any(Condition::needs_body));
+    let kind = match key {
+        "http" => http(value, context, settings, needs_body),
+        "tcp" => tcp(value, context, settings),
+        "tls" => tls(value, context, settings),
+        "udp" => udp(value, context, settings),
+        "dns" => dns(value, context, settings),
+        "icmp" => icmp(value, context, settings),
+        "starttls" => starttls(value, context, settings),
+        "websocket" => websocket(value, context, settings),
+        "grpc" => grpc(value, context, settings),
+        "ssh" => ssh(value, context, settings),
+        "domain" => domain(value, context, settings),
+        "heartbeat" => heartbeat(value),
+        _ => manual(&value),
+    };
+    Some((kind?, Vec::new()))
+}
+
+/// A target, and the table that it stands in unless it stands alone.
+fn target<'i>(value: Value<'i>, key: &'static str) -> Option<(Value<'i>, Option<Table<'i>>)> {
+    if !value.is_table() {
+        return Some((value, None));
+    }
+    let mut table = value.table()?;
+    if let Some(target) = table.take(key) {
+        Some((target, Some(table)))
+    } else {
+        table.missing(key, "what is monitored");
+        None
+    }
+}
+
+/// Takes the keys about reaching a target.
+fn reach(
+    table: Option<&mut Table<'_>>,
+    context: &mut Context,
+    settings: &Defaults,
+    alpn: &'static str,
+    place: &Value<'_>,
+) -> Option<Reach> {
+    let mut key = ReachKey {
+        timeout: settings.timeout,
+        ca: None,
+        insecure: false,
+        identity: None,
+        family: AddressFamily::Any,
+        name_servers: Vec::new(),
+        alpn,
+    };
+    if let Some(table) = table {
+        key.ca = table.text("ca").map(|path| context.directory.join(path));
+        key.insecure = table.boolean("insecure").unwrap_or(false);
+        if key.insecure && key.ca.is_some() {
+            table.wrong("`ca` has no effect beside `insecure`", None);
+            return None;
+        }
+        let certificate = table.text("cert").map(|path| context.directory.join(path));
+        let private = table.text("key").map(|path| context.directory.join(path));
+        key.identity = certificate.map(|certificate| (certificate, private));
+        if let Some(value) = table.take("family") {
+            key.family = match as_text(&value)? {
+                "ipv4" => AddressFamily::Ipv4,
+                "ipv6" => AddressFamily::Ipv6,
+                other => return value.wrong(format!("`{other}` is not \"ipv4\" or \"ipv6\"")),
+            };
+        }
+        if let Some(value) = table.take("name_server") {
+            let text = as_text(&value)?;
+            let address = text
+                .parse()
+                .or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, 53)));
+            let wrong = |_| format!("`{text}` is not an address such as 1.1.1.1 or 1.1.1.1:53");
+            key.name_servers = vec![value.check(address.map_err(wrong))?];
+        }
+    }
+    if let Some(known) = context.reaches.get(&key) {
+        return Some(known.clone());
+    }
+    let options = ReachOptions {
+        timeout: key.timeout,
+        trust: trust(&key),
+        identity: key
+            .identity
+            .clone()
+            .map(|(certificate, key)| IdentityFiles { certificate, key }),
+        family: key.family,
+        name_servers: key.name_servers.clone(),
+        filter: context.filter.clone(),
+        alpn: match alpn {
+            "" => Vec::new(),
+            protocol => vec![protocol.as_bytes().to_vec()],
+        },
+    };
+    let reach = place.check(Reach::new(options))?;
+    context.reaches.insert(key, reach.clone());
+    Some(reach)
+}
+
+fn trust(key: &ReachKey) -> Trust {
+    match (&key.ca, key.insecure) {
+        (_, true) => Trust::Anyone,
+        (Some(file), false) => Trust::Only(file.clone()),
+        (None, false) => Trust::PublicRoots,
+    }
+}
+
+fn probe(name: &'static str, probe: impl Probe + 'static) -> Kind {
+    Kind {
+        name,
+        what: What::Probe(Arc::new(probe)),
+        expect: Vec::new(),
+    }
+}
+
+fn http(
+    value: Value<'_>,
+    context: &mut Context,
+    settings: &Defaults,
+    needs_body: bool,
+) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let is_http2 = table
+        .as_mut()
+        .and_then(|table| table.boolean("http2"))
+        .unwrap_or(false);
+    let alpn = if is_http2 { "h2" } else { "http/1.1" };
+    let reach = reach(table.as_mut(), context, settings, alpn, &url);
+    let mut options = HttpOptions {
+        url: as_text(&url)?.to_owned(),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: None,
+        basic_auth: None,
+        redirects: 10,
+        keeps_body: needs_body,
+        http2: is_http2,
+        agent: AGENT.to_owned(),
+    };
+    if let Some(mut table) = table {
+        if let Some(method) = table.text("method") {
+            options.method = method.to_ascii_uppercase();
+        }
+        options.body = table.text("body").map(String::into_bytes);
+        if let Some(redirects) = table.count("redirects", 0..=50) {
+            options.redirects = u32::try_from(redirects).unwrap_or(10);
+        }
+        options.fields = fields(&mut table)?;
+        if let Some(token) = table.text("bearer") {
+            options
+                .fields
+                .push(("authorization".to_owned(), format!("Bearer {token}")));
+        }
+        if let Some(value) = table.take("basic") {
+            let text = as_text(&value)?;
+            options.basic_auth = match text.split_once(':') {
+                Some((user, password)) => Some((user.to_owned(), Secret::new(password))),
+                None => return value.wrong("is `user:password`"),
+            };
+        }
+        table.finish();
+    }
+    let probed = url.check(HttpProbe::new(options, reach?))?;
+    let is_success = ["status >= 200", "status <= 299"].map(Condition::parse);
+    let expect = is_success.into_iter().filter_map(Result::ok).collect();
+    Some(Kind {
+        expect,
+        ..probe("http", probed)
+    })
+}
+
+fn fields(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
+    let Some(mut headers) = table.table("headers") else {
+        return Some(Vec::new());
+    };
+    let fields = headers
+        .rest()
+        .into_iter()
+        .map(|(name, value)| Some((name, value.text()?)));
+    fields.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// `host:port`, the keys about reaching it, and what is sent.
+fn port(
+    value: Value<'_>,
+    is_tls: bool,
+    default: Option<u16>,
+    context: &mut Context,
+    settings: &Defaults,
+) -> Option<(TcpTarget, Option<Vec<u8>>, Reach)> {
+    let (place, mut table) = target(value, "to")?;
+    let reach = reach(table.as_mut(), context, settings, "", &place);
+    let send = table.as_mut().and_then(|table| table.text("send"));
+    if let Some(table) = table {
+        table.finish();
+    }
+    Some((
+        tcp_target(&place, is_tls, default)?,
+        send.map(String::into_bytes),
+        reach?,
+    ))
+}
+
+fn tcp_target(place: &Value<'_>, is_tls: bool, default: Option<u16>) -> Option<TcpTarget> {
+    let text = as_text(place)?;
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let target = place.check(TcpTarget::parse(text, is_tls, default.unwrap_or(0)))?;
+    if target.endpoint().port() == 0 {
+        return place.wrong("has no port; write `host:port`");
+    }
+    Some(target)
+}
+
+fn tcp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (target, send, reach) = port(value, false, None, context, settings)?;
+    Some(probe(
+        "tcp",
+        TcpProbe {
+            target,
+            send,
+            reach,
+        },
+    ))
+}
+
+fn udp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    if !value.is_table() {
+        return value.wrong("needs a table with `to` and `send`: UDP answers only to what is sent");
+    }
+    let (target, send, reach) = port(value, false, None, context, settings)?;
+    let send = send.or_else(|| Some(Vec::new()));
+    Some(probe(
+        "udp",
+        UdpProbe {
+            target,
+            send,
+            reach,
+        },
+    ))
+}
+
+fn icmp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (target, _, reach) = port(value, false, Some(1), context, settings)?;
+    Some(probe("icmp", IcmpProbe { target, reach }))
+}
+
+fn ssh(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (target, _, reach) = port(value, false, Some(22), context, settings)?;
+    Some(probe("ssh", SshProbe { target, reach }))
+}
+
+type Expiry = (Option<Duration>, Option<Duration>);
+
+/// When a certificate is about to expire.
+fn expiry(table: Option<&mut Table<'_>>) -> Expiry {
+    const DAY: Duration = Duration::from_hours(24);
+
+    let mut expiry = (Some(30 * DAY), Some(7 * DAY));
+    if let Some(table) = table {
+        let mut within = |key, into: &mut Option<Duration>| {
+            if let Some(duration) = table.duration(key) {
+                *into = Some(duration);
+            }
+        };
+        within("warn_within", &mut expiry.0);
+        within("critical_within", &mut expiry.1);
+    }
+    expiry
+}
+
+fn tls(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (place, mut table) = target(value, "to")?;
+    let reach = reach(table.as_mut(), context, settings, "", &place);
+    let (warn_within, critical_within) = expiry(table.as_mut());
+    if let Some(table) = table {
+        table.finish();
+    }
+    Some(probe(
+        "tls",
+        TlsProbe {
+            target: tcp_target(&place, true, Some(443))?,
+            warn_within,
+            critical_within,
+            reach: reach?,
+        },
+    ))
+}
+
+fn starttls(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (place, mut table) = target(value, "to")?;
+    let reach = reach(table.as_mut(), context, settings, "", &place);
+    let expiry = expiry(table.as_mut());
+    let mut protocol = Some(MailProtocol::Smtp);
+    if let Some(mut table) = table {
+        if let Some(value) = table.take("protocol") {
+            protocol = match as_text(&value)? {
+                "smtp" => Some(MailProtocol::Smtp),
+                "imap" => Some(MailProtocol::Imap),
+                other => value.wrong(format!("`{other}` is not \"smtp\" or \"imap\"")),
+            };
+        }
+        table.finish();
+    }
+    let default = match protocol? {
+        MailProtocol::Smtp => 25,
+        MailProtocol::Imap => 143,
+    };
+    Some(probe(
+        "starttls",
+        StartTlsProbe {
+            target: tcp_target(&place, false, Some(default))?,
+            protocol: protocol?,
+            warn_within: expiry.0,
+            critical_within: expiry.1,
+            reach: reach?,
+        },
+    ))
+}
+
+fn dns(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (place, mut table) = target(value, "name")?;
+    let reach = reach(table.as_mut(), context, settings, "", &place);
+    let mut kind = "A".to_owned();
+    let (mut server, mut requires_validation) = (None, false);
+    if let Some(mut table) = table {
+        kind = table.text("type").unwrap_or(kind);
+        requires_validation = table.boolean("dnssec").unwrap_or(false);
+        if let Some(value) = table.take("server") {
+            server = Some(value.check(TcpTarget::parse(as_text(&value)?, false, 53))?);
+        }
+        table.finish();
+    }
+    let record = place.check(DnsRecord::parse(as_text(&place)?, &kind))?;
+    Some(probe(
+        "dns",
+        DnsProbe {
+            server,
+            record,
+            requires_validation,
+            requires_answer: true,
+            last_only: false,
+            reach: reach?,
+        },
+    ))
+}
+
+fn domain(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (place, mut table) = target(value, "name")?;
+    let reach = reach(table.as_mut(), context, settings, "http/1.1", &place);
+    let (warn_within, critical_within) = expiry(table.as_mut());
+    let (mut rdap, mut whois) = (None, None);
+    if let Some(mut table) = table {
+        if let Some(value) = table.take("rdap") {
+            rdap = Some(value.check(Url::parse(as_text(&value)?))?);
+        }
+        if let Some(value) = table.take("whois") {
+            whois = Some(value.check(TcpTarget::parse(as_text(&value)?, false, 43))?);
+        }
+        table.finish();
+    }
+    let name = as_text(&place)?.trim_end_matches('.').to_ascii_lowercase();
+    let is_name = name.contains('.')
+        && name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || b"-.".contains(&it));
+    if !is_name {
+        return place
+            .wrong("is not a domain such as `example.org`; write other scripts in Punycode");
+    }
+    Some(probe(
+        "domain",
+        DomainProbe {
+            domain: name,
+            rdap,
+            whois,
+            warn_within: warn_within.unwrap_or_default(),
+            critical_within: critical_within.unwrap_or_default(),
+            reach: reach?,
+            last: Mutex::default(),
+        },
+    ))
+}
+
+fn websocket(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "http/1.1", &url);
+    let (mut headers, mut send) = (Vec::new(), None);
+    if let Some(mut table) = table {
+        headers = fields(&mut table)?;
+        send = table.text("send").map(String::into_bytes);
+        table.finish();
+    }
+    let probed = url.check(WebSocketProbe::new(as_text(&url)?, &headers, send, reach?))?;
+    Some(probe("websocket", probed))
+}
+
+fn grpc(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "h2", &url);
+    let (mut headers, mut service) = (Vec::new(), String::new());
+    if let Some(mut table) = table {
+        headers = fields(&mut table)?;
+        service = table.text("service").unwrap_or_default();
+        table.finish();
+    }
+    let probed = url.check(GrpcProbe::new(
+        as_text(&url)?,
+        &service,
+        &headers,
+        true,
+        reach?,
+    ))?;
+    Some(probe("grpc", probed))
+}
+
+fn heartbeat(value: Value<'_>) -> Option<Kind> {
+    /// Shorter ones can be guessed.
+    const SHORTEST_TOKEN: usize = 16;
+
+    let mut table = value.table()?;
+    let token = if let Some(value) = table.take("token") {
+        let text = as_text(&value)?;
+        let is_safe = text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if text.len() < SHORTEST_TOKEN || !is_safe {
+            return value.wrong("needs at least 16 letters, digits and hyphens, such as a UUID");
+        }
+        Some(Secret::new(text))
+    } else {
+        table.missing(
+            "token",
+            "what makes the URL of the heartbeat secret, such as a UUID",
+        );
+        None
+    };
+    let grace = table.duration("grace").unwrap_or(Duration::from_mins(1));
+    let most_runtime = table.duration("max_runtime");
+    let zone = table
+        .take("zone")
+        .map_or(Some(TimeZone::UTC), |value| zone(&value));
+    let due = match (table.take("every"), table.take("cron")) {
+        (Some(value), None) => {
+            let period = value.check(parse_duration(as_text(&value)?))?;
+            if period < Duration::from_secs(1) {
+                return value.wrong("must be at least 1s");
+            }
+            Some(EveryOrCron::Every(period))
+        }
+        (None, Some(value)) => {
+            let cron = value.check(as_text(&value)?.parse())?;
+            Some(EveryOrCron::Cron(cron, zone?))
+        }
+        _ => {
+            table.wrong(
+                "either `every` or `cron` says when a heartbeat is due",
+                None,
+            );
+            None
+        }
+    };
+    table.finish();
+    Some(Kind {
+        name: "heartbeat",
+        what: What::Heartbeat(HeartbeatPlan {
+            token: token?,
+            due: due?,
+            grace,
+            most_runtime,
+        }),
+        expect: Vec::new(),
+    })
+}
+
+fn manual(value: &Value<'_>) -> Option<Kind> {
+    if !value.is_true() {
+        return value.wrong("is `true`");
+    }
+    Some(Kind {
+        name: "manual",
+        what: What::Manual,
+        expect: Vec::new(),
+    })
+}

@@ -1,0 +1,283 @@
+//! `[[monitor]]` and `[defaults]`: what all kinds have.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use plimsoll_client::check::Condition;
+use plimsoll_model::document::{Table, Value, as_text};
+
+use crate::config::file::Context;
+use crate::config::kinds;
+use crate::config::plan::{MonitorPlan, Retries, What, key_of};
+use crate::detect::{DetectPolicy, FlapRule, RegionRule};
+use crate::reading::{Expectation, GatusDisplay};
+use crate::schedule::{CatchUp, Timing};
+
+/// The least interval.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// What holds for monitors that do not say otherwise.
+#[derive(Debug, Clone)]
+pub(super) struct Defaults {
+    pub(super) interval: Duration,
+    pub(super) timeout: Duration,
+    jitter: f64,
+    policy: DetectPolicy,
+    retries: Retries,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_mins(1),
+            timeout: Duration::from_secs(10),
+            jitter: 0.05,
+            policy: DetectPolicy::default(),
+            retries: Retries {
+                most: 0,
+                pause: Duration::from_secs(1),
+            },
+        }
+    }
+}
+
+impl Defaults {
+    pub(super) fn compile(mut table: Table<'_>) -> Self {
+        let defaults = Self::default().changed(&mut table);
+        table.finish();
+        defaults
+    }
+
+    /// With the keys of a table.
+    fn changed(&self, table: &mut Table<'_>) -> Self {
+        let mut new = self.clone();
+        if let Some(interval) = positive(table, "interval", SHORTEST) {
+            new.interval = interval;
+        }
+        if let Some(timeout) = positive(table, "timeout", Duration::from_millis(1)) {
+            new.timeout = timeout;
+        }
+        if let Some(value) = table.take("jitter") {
+            let percent = as_text(&value).and_then(|text| {
+                let number = text
+                    .strip_suffix('%')
+                    .and_then(|text| text.trim().parse::<f64>().ok());
+                let number = number.filter(|number| (0.0..=100.0).contains(number));
+                number.or_else(|| {
+                    value.wrong(format!(
+                        "`{text}` is not a share of the interval such as \"5%\""
+                    ))
+                })
+            });
+            new.jitter = percent.map_or(new.jitter, |percent| percent / 100.0);
+        }
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        if let Some(confirm) = table.count("confirm", 1..=1000) {
+            new.policy.confirm = count(confirm);
+        }
+        if let Some(recover) = table.count("recover", 1..=1000) {
+            new.policy.recover = count(recover);
+        }
+        if let Some(hold) = table.duration("hold") {
+            new.policy.hold = hold;
+        }
+        if let Some(value) = table.take("regions") {
+            new.policy.regions = regions(&value).unwrap_or(new.policy.regions);
+        }
+        match table.take("flap") {
+            None => {}
+            Some(value) if value.is_false() => new.policy.flap = None,
+            Some(value) => new.policy.flap = value.table().map(flap),
+        }
+        match table.boolean("no_data") {
+            None => {}
+            Some(reports) => new.policy.reports_no_data = reports,
+        }
+        if let Some(retries) = table.count("retries", 0..=20) {
+            new.retries.most = count(retries);
+        }
+        if let Some(pause) = table.duration("retry_pause") {
+            new.retries.pause = pause;
+        }
+        new
+    }
+}
+
+/// A monitor, and the names of others in it.
+pub(super) struct Compiled<'i> {
+    pub(super) plan: MonitorPlan,
+    pub(super) parents: Vec<Value<'i>>,
+    pub(super) members: Vec<Value<'i>>,
+}
+
+pub(super) fn compile<'i>(
+    mut table: Table<'i>,
+    context: &mut Context,
+    keys: &mut HashSet<String>,
+) -> Option<Compiled<'i>> {
+    let name = if let Some(value) = table.take("name") {
+        match as_text(&value) {
+            Some(text) if text.trim().is_empty() => value.wrong("must not be empty"),
+            text => text.map(str::to_owned),
+        }
+    } else {
+        table.missing("name", "what the monitor is called");
+        None
+    };
+    let group = table.text("group").unwrap_or_default();
+    let key = name.as_deref().map(|name| key_of(&group, name));
+    if let Some(key) = &key
+        && !keys.insert(key.clone())
+    {
+        let hint = "give each monitor of a group its own name".to_owned();
+        table.wrong(format!("another monitor has the key `{key}`"), Some(hint));
+    }
+    let settings = context.defaults.changed(&mut table);
+    let expect = conditions(&mut table, "expect");
+    let warn_unless = conditions(&mut table, "warn_unless");
+    let parents = table
+        .take("depends_on")
+        .map(Value::elements)
+        .unwrap_or_default();
+    let labels = labels(&mut table);
+    let kind = kinds::compile(&mut table, context, &settings, expect.as_deref());
+    table.finish();
+    let (kind, members) = kind?;
+    let expect = match expect? {
+        given if !given.is_empty() => given,
+        _ => kind.expect,
+    };
+    let timing = match &kind.what {
+        What::Probe(_) => Some(Timing {
+            interval: interval_of(kind.name, settings.interval),
+            jitter: settings.jitter,
+            catch_up: CatchUp::Once,
+        }),
+        _ => None,
+    };
+    let mut policy = settings.policy;
+    if matches!(kind.what, What::Probe(_)) {
+        // Three results are missing.
+        policy.silent_after = interval_of(kind.name, settings.interval) * 3 + settings.timeout;
+    } else {
+        // They are late by themselves, and their results are final.
+        policy.reports_no_data = false;
+        policy.silent_after = Duration::from_hours(24 * 365 * 100);
+        (policy.confirm, policy.recover) = (1, 1);
+    }
+    let plan = MonitorPlan {
+        key: key?,
+        name: name?,
+        group,
+        kind: kind.name.to_owned(),
+        what: kind.what,
+        expectation: Expectation::Conditions {
+            expect,
+            warn_unless: warn_unless?,
+        },
+        timing,
+        retries: settings.retries,
+        policy,
+        windows: Vec::new(),
+        parents: Vec::new(),
+        labels: labels?,
+        badge_millis: [50, 200, 300, 500, 750],
+        display: GatusDisplay::default(),
+    };
+    Some(Compiled {
+        plan,
+        parents,
+        members,
+    })
+}
+
+/// Registries limit how often they answer.
+fn interval_of(kind: &str, interval: Duration) -> Duration {
+    const LEAST: Duration = Duration::from_hours(1);
+
+    if kind == "domain" {
+        interval.max(LEAST)
+    } else {
+        interval
+    }
+}
+
+/// A duration of at least `least`.
+fn positive(table: &mut Table<'_>, key: &'static str, least: Duration) -> Option<Duration> {
+    let value = table.take(key)?;
+    let duration = value.check(plimsoll_model::parse_duration(as_text(&value)?))?;
+    if duration < least {
+        return value.wrong(format!("must be at least {least:?}"));
+    }
+    Some(duration)
+}
+
+/// None at all is fine; a wrong one is not.
+fn conditions(table: &mut Table<'_>, key: &'static str) -> Option<Vec<Condition>> {
+    let Some(value) = table.take(key) else {
+        return Some(Vec::new());
+    };
+    let values = value.elements();
+    let parsed: Vec<_> = values
+        .iter()
+        .map(|value| as_text(value).and_then(|text| value.check(Condition::parse(text))))
+        .collect();
+    parsed.into_iter().collect()
+}
+
+fn labels(table: &mut Table<'_>) -> Option<BTreeMap<String, String>> {
+    let Some(mut table) = table.table("labels") else {
+        return Some(BTreeMap::new());
+    };
+    let mut all = BTreeMap::new();
+    let mut is_whole = true;
+    for (name, value) in table.rest() {
+        let is_name = !name.is_empty()
+            && !name.starts_with(|first: char| first.is_ascii_digit())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_name {
+            value.wrong::<()>("is not a name of a label: letters, digits and underscores");
+        }
+        match value.text() {
+            Some(text) if is_name => {
+                all.insert(name, text);
+            }
+            _ => is_whole = false,
+        }
+    }
+    is_whole.then_some(all)
+}
+
+fn regions(value: &Value<'_>) -> Option<RegionRule> {
+    if let toml::Value::Integer(count) = value.to_toml() {
+        return match u32::try_from(count) {
+            Ok(count) if count > 0 => Some(RegionRule::Count(count)),
+            _ => value.wrong("must be at least 1"),
+        };
+    }
+    match as_text(value)? {
+        "any" => Some(RegionRule::Any),
+        "majority" => Some(RegionRule::Majority),
+        "all" => Some(RegionRule::All),
+        other => value.wrong(format!(
+            "`{other}` is not \"any\", \"majority\", \"all\" or a number"
+        )),
+    }
+}
+
+fn flap(mut table: Table<'_>) -> FlapRule {
+    let default = FlapRule::default();
+    let rule = FlapRule {
+        opens: table
+            .count("opens", 1..=1000)
+            .map_or(default.opens, |opens| {
+                u32::try_from(opens).unwrap_or(u32::MAX)
+            }),
+        within: table.duration("within").unwrap_or(default.within),
+        quiet: table.duration("quiet").unwrap_or(default.quiet),
+    };
+    table.finish();
+    rule
+}

@@ -1,0 +1,217 @@
+//! Plans: what is to be monitored, checked and ready to run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use plimsoll_model::Secret;
+use plimsoll_server::BasicAuth;
+
+use crate::config::token::ApiToken;
+use crate::detect::DetectPolicy;
+use crate::notify::NotifyPlan;
+use crate::page::PagePlan;
+use crate::probe::Probe;
+use crate::reading::{Expectation, GatusDisplay};
+use crate::schedule::{GateLimits, Timing};
+use crate::store::Retention;
+use crate::window::{Cron, Window};
+
+/// A whole configuration.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is monitored.
+    pub monitors: Vec<MonitorPlan>,
+    /// Where data is kept.
+    pub store: StorePlan,
+    /// How many checks run.
+    pub limits: GateLimits,
+    /// How long data is kept.
+    pub retention: Retention,
+    /// Whether `/metrics` is served.
+    pub metrics: bool,
+    /// Whose configuration it is.
+    pub dialect: Dialect,
+    /// Who may use the API.
+    pub tokens: Vec<ApiToken>,
+    /// The status pages.
+    pub pages: Vec<Arc<PagePlan>>,
+    /// Where notices go.
+    pub channels: Vec<Arc<NotifyPlan>>,
+    /// What is doubtful in it without being an error.
+    pub warnings: Vec<Warning>,
+    /// The files that it was read from, to be watched.
+    pub files: Vec<PathBuf>,
+}
+
+/// Something doubtful.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Where, such as `endpoints[2].conditions[1]`.
+    pub place: String,
+    /// What.
+    pub message: String,
+}
+
+/// Where data is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorePlan {
+    /// In memory, until the program ends.
+    Memory,
+    /// In a SQLite file.
+    Sqlite(PathBuf),
+}
+
+/// Whose configuration it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dialect {
+    /// Ours.
+    Plimsoll,
+    /// Gatus's.
+    Gatus(GatusSettings),
+}
+
+/// Settings of Gatus that shape its API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatusSettings {
+    /// Results that are returned at most.
+    pub most_results: usize,
+    /// Events that are returned at most.
+    pub most_events: usize,
+    /// The title of its page.
+    pub title: String,
+    /// Where Gatus would listen.
+    pub address: String,
+    /// Who may read the statuses, if not everyone may.
+    pub basic: Option<BasicLogin>,
+    /// Announcements as they are returned by `/api/v1/config`.
+    pub announcements: Vec<serde_json::Value>,
+    /// Names of labels of metrics that endpoints add.
+    pub extra_labels: Vec<String>,
+    /// Whether an invalid new configuration is passed over; otherwise it ends the program in Gatus, and is reported here.
+    pub skips_invalid_updates: bool,
+}
+
+/// The user of Gatus's `security.basic`.
+#[derive(Debug, Clone)]
+pub struct BasicLogin {
+    /// Name and hash, by which two are compared.
+    pub user: (String, Secret),
+    /// Checks passwords off the worker, a few at a time, and remembers the right one.
+    pub auth: Arc<BasicAuth>,
+}
+
+impl PartialEq for BasicLogin {
+    fn eq(&self, other: &Self) -> bool {
+        self.user == other.user
+    }
+}
+
+impl Eq for BasicLogin {}
+
+/// One monitor.
+#[derive(Debug)]
+pub struct MonitorPlan {
+    /// Unique in the configuration; in URLs.
+    pub key: String,
+    /// For people.
+    pub name: String,
+    /// The group that it is shown in; empty for none.
+    pub group: String,
+    /// The kind for people and metrics, such as `http`.
+    pub kind: String,
+    /// Where its results come from.
+    pub what: What,
+    /// What a reading must be.
+    pub expectation: Expectation,
+    /// When it is checked; absent if results come from outside.
+    pub timing: Option<Timing>,
+    /// Attempts within a check.
+    pub retries: Retries,
+    /// When it is down.
+    pub policy: DetectPolicy,
+    /// When its notices are held back.
+    pub windows: Vec<Arc<Window>>,
+    /// The keys of monitors that it depends on.
+    pub parents: Vec<String>,
+    /// Labels of metrics.
+    pub labels: BTreeMap<String, String>,
+    /// Limits of Gatus's badge of response times, in milliseconds.
+    pub badge_millis: [u64; 5],
+    /// How Gatus shows its results.
+    pub display: GatusDisplay,
+}
+
+/// Where results come from.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// A probe.
+    Probe(Arc<dyn Probe>),
+    /// Requests that the target makes.
+    Heartbeat(HeartbeatPlan),
+    /// Results that are pushed, as to external endpoints of Gatus.
+    Pushed {
+        /// Who may push.
+        token: Secret,
+        /// How often a result must come; absent if silence is fine.
+        every: Option<Duration>,
+    },
+    /// The health of other monitors.
+    Composite(CompositePlan),
+    /// An operator.
+    Manual,
+}
+
+/// When a heartbeat is late.
+#[derive(Debug, Clone)]
+pub struct HeartbeatPlan {
+    /// In the URL of the heartbeat: what knows it may send it.
+    pub token: Secret,
+    /// When it is due.
+    pub due: EveryOrCron,
+    /// How late it may be.
+    pub grace: Duration,
+    /// How long a run may take from its start on.
+    pub most_runtime: Option<Duration>,
+}
+
+/// When something is due.
+#[derive(Debug, Clone)]
+pub enum EveryOrCron {
+    /// So long after the last time.
+    Every(Duration),
+    /// By a cron expression in a zone.
+    Cron(Cron, TimeZone),
+}
+
+/// A monitor that is made of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompositePlan {
+    /// The keys of its members.
+    pub members: Vec<String>,
+    /// How many of them must be up.
+    pub least_up: usize,
+}
+
+/// Attempts within a check, which is down only if all fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retries {
+    /// Attempts after the first.
+    pub most: u32,
+    /// Between two attempts.
+    pub pause: Duration,
+}
+
+/// The key of a group and a name, as Gatus makes it.
+///
+/// Both are trimmed and lower-cased, and each of space `/ _ , . # + &` becomes a hyphen; an underscore stands between
+/// them.
+pub fn key_of(group: &str, name: &str) -> String {
+    let sanitized = |text: &str| {
+        let text = text.trim().to_lowercase();
+        text.replace([' ', '/', '_', ',', '.', '#', '+', '&'], "-")
+    };
+    format!("{}_{}", sanitized(group), sanitized(name))
+}

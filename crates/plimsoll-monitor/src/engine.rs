@@ -1,0 +1,151 @@
+//! The monitor as it runs: one thread that owns the schedule and the state of every monitor.
+//!
+//! The thread runs its own runtime. Checks are local tasks of it; their results, the commands of the API and all
+//! timers come to one loop, which is the only one that changes anything. What others may see is on the [`Board`]. Data
+//! that must not be lost goes through the `recorder`, which repeats a change until the store took it.
+
+mod board;
+
+mod command;
+
+mod heartbeat;
+
+mod recorder;
+
+mod running;
+
+mod supervisor;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::Plan;
+use crate::engine::command::Command;
+use crate::store::{OrgId, Store, StoreError};
+
+pub use crate::engine::board::{Board, Counters, Figures, View};
+pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult};
+
+/// Commands that wait for the loop.
+const MOST_COMMANDS: usize = 1_024;
+
+/// A monitor that runs; it stops when this is dropped.
+pub struct Monitor {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+    /// Ends the loop.
+    stop: Option<oneshot::Sender<()>>,
+}
+
+/// What the API needs of a monitor that runs; clones are the same.
+#[derive(Clone)]
+pub struct Handle {
+    /// The organisation that it is of.
+    pub org: OrgId,
+    /// The state of every monitor.
+    pub board: Arc<Board>,
+    /// Where data is kept.
+    pub store: Arc<dyn Store>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// Why a monitor cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system has no thread for it.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Monitor {
+    /// Starts to monitor what the plan says; returns once the state of the last run is restored.
+    ///
+    /// - `notice`: receives what an operator should see, such as a store that does not take data.
+    pub fn start(
+        plan: Plan,
+        store: Arc<dyn Store>,
+        notice: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Result<Self, StartError> {
+        let (commands, queue) = mpsc::channel(MOST_COMMANDS);
+        let (stop, stopped) = oneshot::channel();
+        let (ready, started) = std::sync::mpsc::sync_channel(1);
+        let board = Arc::<Board>::default();
+        let seen = (Arc::clone(&board), Arc::clone(&store));
+        let spawned = thread::Builder::new()
+            .name("monitor".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                let runtime = match runtime {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        ready.send(Err(StartError::Thread(error))).ok();
+                        return;
+                    }
+                };
+                let local = tokio::task::LocalSet::new();
+                local.block_on(&runtime, async move {
+                    match supervisor::Supervisor::start(plan, store, board, notice).await {
+                        Ok(supervisor) => {
+                            ready.send(Ok(supervisor.org())).ok();
+                            supervisor.run(queue, stopped).await;
+                        }
+                        Err(error) => {
+                            ready.send(Err(error.into())).ok();
+                        }
+                    }
+                });
+            });
+        let thread = spawned.map_err(StartError::Thread)?;
+        let org = started.recv().map_err(|_| StoreError::Closed)??;
+        let (board, store) = seen;
+        Ok(Self {
+            handle: Handle {
+                org,
+                board,
+                store,
+                commands,
+            },
+            thread: Some(thread),
+            stop: Some(stop),
+        })
+    }
+
+    /// What the API needs.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Monitor {
+    /// Waits until results and changes are with the store.
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("org", &self.org)
+            .finish_non_exhaustive()
+    }
+}

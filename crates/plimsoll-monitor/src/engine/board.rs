@@ -1,0 +1,223 @@
+//! What is known of every monitor now, for those who only look.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use crate::config::{ApiToken, Dialect, MonitorPlan, Plan};
+use crate::page::PagePlan;
+use crate::reading::CheckResult;
+use crate::schedule::DropCounts;
+use crate::status::Health;
+use crate::store::MonitorId;
+use crate::timestamp::Timestamp;
+
+/// What is known of every monitor now.
+#[derive(Debug, Default)]
+pub struct Board {
+    content: RwLock<Content>,
+    /// Counts changes of what pages show.
+    version: watch::Sender<u64>,
+    /// Of the engine as a whole.
+    pub figures: Figures,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    by_key: BTreeMap<String, View>,
+    keys: HashMap<MonitorId, String>,
+    dialect: Option<Dialect>,
+    metrics: bool,
+    tokens: Arc<[ApiToken]>,
+    pages: Arc<[Arc<PagePlan>]>,
+}
+
+/// What is known of one monitor.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Its number.
+    pub id: MonitorId,
+    /// What it is.
+    pub plan: Arc<MonitorPlan>,
+    /// Its health.
+    pub health: Health,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether a maintenance window is under way.
+    pub in_maintenance: bool,
+    /// Whether an incident is open.
+    pub has_incident: bool,
+    /// When the open incident opened, and whether an operator has seen it.
+    pub incident: Option<(Timestamp, bool)>,
+    /// Whether an operator has paused it.
+    pub is_paused: bool,
+    /// Its last result.
+    pub last: Option<CheckResult>,
+    /// Results since the start of the program.
+    pub counters: Counters,
+}
+
+/// Results of a monitor since the start of the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// By status: up, degraded, down, error.
+    pub results: [u64; 4],
+    /// By status of HTTP or the like.
+    pub codes: BTreeMap<u16, u64>,
+    /// Those that reached the target.
+    pub connected: u64,
+}
+
+/// Figures of the engine.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Checks that started.
+    pub started: AtomicU64,
+    /// Checks that ended.
+    pub finished: AtomicU64,
+    /// Intended starts that were missed, because the loop or the machine stood still.
+    pub missed: AtomicU64,
+    /// Microseconds by which starts were late, in all.
+    pub late_us: AtomicU64,
+    /// Results that the store did not take.
+    pub lost: AtomicU64,
+    /// Changes that wait for the store.
+    pub unrecorded: AtomicU64,
+    dropped: [AtomicU64; 4],
+}
+
+impl Figures {
+    /// Checks that a gate kept from starting, by reason.
+    pub fn dropped(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|index| self.dropped[index].load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_dropped(&self, counts: &DropCounts) {
+        for (figure, reason) in self.dropped.iter().zip(crate::schedule::DropReason::ALL) {
+            figure.store(counts.of(reason), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn add(figure: &AtomicU64, count: u64) {
+        figure.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+impl Board {
+    /// All monitors by key.
+    pub fn views(&self) -> Vec<View> {
+        self.read(|content| content.by_key.values().cloned().collect())
+    }
+
+    /// One monitor.
+    pub fn view(&self, key: &str) -> Option<View> {
+        self.read(|content| content.by_key.get(key).cloned())
+    }
+
+    /// The key of a monitor.
+    pub fn key(&self, id: MonitorId) -> Option<String> {
+        self.read(|content| content.keys.get(&id).cloned())
+    }
+
+    /// Whose configuration it is.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.read(|content| content.dialect.clone())
+    }
+
+    /// Whether metrics are served.
+    pub fn has_metrics(&self) -> bool {
+        self.read(|content| content.metrics)
+    }
+
+    /// Who may use the API.
+    pub fn tokens(&self) -> Arc<[ApiToken]> {
+        self.read(|content| Arc::clone(&content.tokens))
+    }
+
+    /// The status pages.
+    pub fn pages(&self) -> Arc<[Arc<PagePlan>]> {
+        self.read(|content| Arc::clone(&content.pages))
+    }
+
+    /// Counts what changes on pages: health, maintenance, incidents, and the pages themselves.
+    pub fn version(&self) -> u64 {
+        *self.version.borrow()
+    }
+
+    /// Receives each change of [`version`](Self::version).
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// Notes that pages show something else from now on.
+    pub fn touch(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    pub(super) fn settle(&self, plan: &Plan) {
+        self.write(|content| {
+            content.dialect = Some(plan.dialect.clone());
+            content.metrics = plan.metrics;
+            content.tokens = plan.tokens.as_slice().into();
+            content.pages = plan.pages.as_slice().into();
+        });
+        self.touch();
+    }
+
+    pub(super) fn insert(&self, view: View) {
+        self.write(|content| {
+            let key = view.plan.key.clone();
+            content.keys.insert(view.id, key.clone());
+            match content.by_key.get_mut(&key) {
+                Some(known) => {
+                    let (last, counters) = (known.last.take(), std::mem::take(&mut known.counters));
+                    *known = View {
+                        last,
+                        counters,
+                        ..view
+                    };
+                }
+                None => {
+                    content.by_key.insert(key, view);
+                }
+            }
+        });
+    }
+
+    pub(super) fn remove(&self, id: MonitorId) {
+        self.write(|content| {
+            if let Some(key) = content.keys.remove(&id) {
+                content.by_key.remove(&key);
+            }
+        });
+    }
+
+    pub(super) fn change(&self, key: &str, change: impl FnOnce(&mut View)) {
+        self.write(|content| {
+            if let Some(view) = content.by_key.get_mut(key) {
+                change(view);
+            }
+        });
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Content) -> T) -> T {
+        look(&self.content.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, change: impl FnOnce(&mut Content)) {
+        change(&mut self.content.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl View {
+    pub(super) fn count(&mut self, result: CheckResult) {
+        self.counters.results[usize::from(result.status.code())] += 1;
+        if let Some(code) = result.code {
+            *self.counters.codes.entry(code).or_default() += 1;
+        }
+        self.counters.connected += u64::from(result.connected);
+        self.last = Some(result);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the API has the loop do.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::config::Plan;
+use crate::engine::Handle;
+use crate::reading::CheckResult;
+use crate::store::StoreError;
+
+/// One command, and where its outcome goes.
+#[derive(Debug)]
+pub(super) enum Command {
+    Reload(Box<Plan>, oneshot::Sender<Result<(), StoreError>>),
+    CheckNow(String, oneshot::Sender<Result<CheckResult, CommandError>>),
+    Pause(String, bool, oneshot::Sender<Result<(), CommandError>>),
+    Acknowledge(
+        String,
+        Option<String>,
+        oneshot::Sender<Result<(), CommandError>>,
+    ),
+    Resolve(
+        String,
+        Option<String>,
+        oneshot::Sender<Result<(), CommandError>>,
+    ),
+    Push(
+        String,
+        PushedResult,
+        oneshot::Sender<Result<(), CommandError>>,
+    ),
+    Heartbeat(
+        String,
+        HeartbeatSignal,
+        oneshot::Sender<Result<(), CommandError>>,
+    ),
+}
+
+/// A result from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushedResult {
+    /// Whether the target is up.
+    pub is_up: bool,
+    /// Why it is not.
+    pub reason: Option<String>,
+    /// How long the check took.
+    pub took: Duration,
+}
+
+/// What a heartbeat says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeartbeatSignal {
+    /// The run begins.
+    Start,
+    /// The run ended well.
+    Success,
+    /// The run failed, with the message of the job.
+    Fail(Option<String>),
+    /// Something to note, without a change of state.
+    Log,
+}
+
+/// Why a command had no effect.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// There is no such monitor.
+    #[error("there is no such monitor")]
+    NotFound,
+    /// The monitor is of another kind.
+    #[error("this is not possible for a monitor of the kind {0}")]
+    Kind(String),
+    /// The check could not start.
+    #[error("the check cannot start now: {0}")]
+    Busy(&'static str),
+    /// No incident is open.
+    #[error("the monitor has no open incident")]
+    NoIncident,
+    /// The monitor stops.
+    #[error("the monitor is stopping")]
+    Stopping,
+    /// The store failed.
+    #[error("{0}")]
+    Store(String),
+}
+
+impl Handle {
+    /// Replaces the configuration; state of monitors that stay is kept.
+    pub async fn reload(&self, plan: Plan) -> Result<(), StoreError> {
+        let (done, outcome) = oneshot::channel();
+        let sent = self
+            .commands
+            .send(Command::Reload(Box::new(plan), done))
+            .await;
+        sent.map_err(|_| StoreError::Closed)?;
+        outcome.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// The same without waiting for the outcome.
+    pub fn reload_soon(&self, plan: Plan) -> Result<(), StoreError> {
+        let (done, _) = oneshot::channel();
+        let sent = self
+            .commands
+            .try_send(Command::Reload(Box::new(plan), done));
+        sent.map_err(|_| StoreError::Busy)
+    }
+
+    /// Checks at once, and waits for the result, which counts like any other.
+    pub async fn check_now(&self, key: &str) -> Result<CheckResult, CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::CheckNow(key, done)).await
+    }
+
+    /// Pauses or resumes a monitor.
+    pub async fn pause(&self, key: &str, paused: bool) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Pause(key, paused, done)).await
+    }
+
+    /// Notes that an operator has seen the open incident of a monitor.
+    pub async fn acknowledge(&self, key: &str, actor: Option<String>) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Acknowledge(key, actor, done))
+            .await
+    }
+
+    /// Closes the open incident of a monitor.
+    pub async fn resolve(&self, key: &str, actor: Option<String>) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Resolve(key, actor, done))
+            .await
+    }
+
+    /// Takes a result from outside.
+    pub async fn push(&self, key: &str, result: PushedResult) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Push(key, result, done)).await
+    }
+
+    /// Takes a heartbeat.
+    pub async fn heartbeat(&self, key: &str, signal: HeartbeatSignal) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Heartbeat(key, signal, done))
+            .await
+    }
+
+    async fn command<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, CommandError>>) -> Command,
+    ) -> Result<T, CommandError> {
+        let (done, outcome) = oneshot::channel();
+        let sent = self.commands.send(make(done)).await;
+        sent.map_err(|_| CommandError::Stopping)?;
+        outcome.await.map_err(|_| CommandError::Stopping)?
+    }
+}

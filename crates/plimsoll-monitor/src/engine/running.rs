@@ -1,0 +1,60 @@
+//! One check as a task: attempts until one succeeds.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_model::{Clock, Phase};
+
+use crate::config::{MonitorPlan, What};
+use crate::probe::ProbeContext;
+use crate::reading::CheckResult;
+use crate::schedule::Pass;
+use crate::status::Status;
+use crate::store::MonitorId;
+use crate::timestamp::Timestamp;
+
+/// What a check hands to the loop.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) pass: Pass<MonitorId>,
+    pub(super) result: CheckResult,
+    /// Whether the host could be reached.
+    pub(super) connected: bool,
+}
+
+/// Makes the check; a result that is not down ends its attempts.
+pub(super) async fn check(
+    plan: Arc<MonitorPlan>,
+    pass: Pass<MonitorId>,
+    context: Rc<ProbeContext>,
+) -> Finished {
+    let mut attempt = 0;
+    loop {
+        let at = Timestamp::of(context.clock.wall());
+        let What::Probe(probe) = &plan.what else {
+            let reason = Some("this kind is not probed".to_owned());
+            let result = CheckResult::plain(at, Status::Error, std::time::Duration::ZERO, reason);
+            return Finished {
+                pass,
+                result,
+                connected: true,
+            };
+        };
+        let reading = probe.check(&context).await;
+        let is_unreachable = reading
+            .failure
+            .as_ref()
+            .is_some_and(|failure| matches!(failure.phase, Phase::Connect | Phase::Dns));
+        let connected = reading.connected || !is_unreachable;
+        let result = plan.expectation.judge(&reading, at);
+        if result.status != Status::Down || attempt >= plan.retries.most {
+            return Finished {
+                pass,
+                result,
+                connected,
+            };
+        }
+        attempt += 1;
+        tokio::time::sleep(plan.retries.pause).await;
+    }
+}

@@ -1,0 +1,373 @@
+//! The loop: what is due, what ended, what is commanded.
+
+mod apply;
+
+mod commands;
+
+mod notices;
+
+mod reload;
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{self, JoinSet};
+
+use crate::config::{MonitorPlan, Plan};
+use crate::detect::{Detector, Input};
+use crate::engine::board::{Board, Figures};
+use crate::engine::command::{Command, CommandError};
+use crate::engine::heartbeat::HeartbeatState;
+use crate::engine::recorder::Recorder;
+use crate::engine::running::{self, Finished};
+use crate::notify::NotifyPlan;
+use crate::probe::ProbeContext;
+use crate::reading::CheckResult;
+use crate::schedule::{Gates, Pass, Scheduler};
+use crate::store::{MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
+use crate::timestamp::{Moment, Timestamp};
+use crate::window::Window;
+
+/// Results wait at most this long for others before the store gets them, and at most so many.
+const HAND_OVER: Duration = Duration::from_millis(100);
+const MOST_ROWS: usize = 512;
+
+/// Between two upkeeps of the store.
+const UPKEEP: Duration = Duration::from_mins(1);
+
+/// Windows are looked at this often at least, since the date may step.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// What waits at the end of the program may take so long.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// One monitor.
+pub(super) struct Live {
+    pub(super) plan: Arc<MonitorPlan>,
+    pub(super) detector: Detector,
+    pub(super) heartbeat: Option<HeartbeatState>,
+    pub(super) host: Option<Arc<str>>,
+    pub(super) is_paused: bool,
+    /// Its only entry among the timers.
+    pub(super) wake: Option<Duration>,
+    /// The date of its last result.
+    pub(super) last_at: Option<Timestamp>,
+}
+
+impl Live {
+    /// The date under which a result is stored. The store knows results by monitor, date and region, so two that are
+    /// pushed within one millisecond get different ones; after a step of the clock backwards dates stay as they are.
+    fn unique_date(&mut self, at: Timestamp) -> Timestamp {
+        let at = match self.last_at {
+            Some(last) if at <= last && last.since(at) < Duration::from_secs(1) => {
+                last.plus(Duration::from_millis(1))
+            }
+            _ => at,
+        };
+        self.last_at = Some(at);
+        at
+    }
+}
+
+type Waiting = oneshot::Sender<Result<CheckResult, CommandError>>;
+
+/// The owner of all state.
+pub(super) struct Supervisor {
+    clock: SystemClock,
+    origin: Instant,
+    store: Arc<dyn Store>,
+    org: OrgId,
+    board: Arc<Board>,
+    notice: Arc<dyn Fn(&str) + Send + Sync>,
+    context: Rc<ProbeContext>,
+    live: HashMap<MonitorId, Live>,
+    keys: HashMap<String, MonitorId>,
+    /// Monitors that depend on one.
+    children: HashMap<MonitorId, Vec<MonitorId>>,
+    /// Monitors that one is a member of.
+    composites: HashMap<MonitorId, Vec<MonitorId>>,
+    scheduler: Scheduler<MonitorId>,
+    gates: Gates<MonitorId>,
+    checks: JoinSet<Finished>,
+    passes: HashMap<task::Id, Pass<MonitorId>>,
+    /// Callers that wait for the result of a check.
+    waiting_for: HashMap<MonitorId, Vec<Waiting>>,
+    timers: BTreeSet<(Duration, MonitorId)>,
+    windows: Vec<(Arc<Window>, bool)>,
+    windows_due: Duration,
+    recorder: Recorder,
+    rows: Vec<ResultRow>,
+    rows_since: Option<Instant>,
+    retention: Retention,
+    upkeep_due: Instant,
+    upkeep: Option<task::JoinHandle<()>>,
+    /// Who has what is being done now.
+    actor: Option<String>,
+    /// Where notices go.
+    channels: Vec<Arc<NotifyPlan>>,
+    /// They deliver what waits, one for each channel.
+    couriers: JoinSet<()>,
+}
+
+impl Supervisor {
+    /// Restores the state of the last run.
+    pub(super) async fn start(
+        plan: Plan,
+        store: Arc<dyn Store>,
+        board: Arc<Board>,
+        notice: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Result<Self, StoreError> {
+        let clock = SystemClock;
+        let org = store.org("default").await?;
+        let mut supervisor = Self {
+            clock,
+            origin: clock.now(),
+            org,
+            recorder: Recorder::new(Arc::clone(&board)),
+            store,
+            board,
+            notice,
+            context: Rc::default(),
+            live: HashMap::new(),
+            keys: HashMap::new(),
+            children: HashMap::new(),
+            composites: HashMap::new(),
+            scheduler: Scheduler::new(fastrand::u64(..)),
+            gates: Gates::new(plan.limits),
+            checks: JoinSet::new(),
+            passes: HashMap::new(),
+            waiting_for: HashMap::new(),
+            timers: BTreeSet::new(),
+            windows: Vec::new(),
+            windows_due: Duration::ZERO,
+            rows: Vec::new(),
+            rows_since: None,
+            retention: plan.retention,
+            upkeep_due: clock.now() + UPKEEP,
+            upkeep: None,
+            actor: None,
+            channels: Vec::new(),
+            couriers: JoinSet::new(),
+        };
+        supervisor.load(plan).await?;
+        Ok(supervisor)
+    }
+
+    pub(super) fn org(&self) -> OrgId {
+        self.org
+    }
+
+    pub(super) async fn run(
+        mut self,
+        mut queue: mpsc::Receiver<Command>,
+        mut stop: oneshot::Receiver<()>,
+    ) {
+        let recording = task::spawn_local({
+            let recorder = self.recorder.clone();
+            let (store, notice) = (Arc::clone(&self.store), Arc::clone(&self.notice));
+            let org = self.org;
+            async move { recorder.run(org, store, notice).await }
+        });
+        loop {
+            let now = self.clock.now();
+            self.start_checks(now);
+            self.fire(self.moment());
+            self.hand_over(now).await;
+            self.keep_up(now);
+            let wake = self.next_wake(now);
+            tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                ended = self.checks.join_next_with_id(), if !self.checks.is_empty() => {
+                    if let Some(ended) = ended {
+                        self.finish(ended);
+                    }
+                    while let Some(ended) = self.checks.try_join_next_with_id() {
+                        self.finish(ended);
+                    }
+                }
+                command = queue.recv() => match command {
+                    Some(command) => self.obey(command).await,
+                    None => break,
+                },
+                () = tokio::time::sleep_until(wake.into()) => {}
+            }
+        }
+        self.checks.abort_all();
+        recording.abort();
+        self.couriers.abort_all();
+        self.farewell().await;
+    }
+
+    /// Leaves nothing behind.
+    async fn farewell(mut self) {
+        self.rows_since = Some(self.origin);
+        self.hand_over(self.clock.now()).await;
+        let rest = async {
+            self.recorder.drain(self.org, &*self.store).await?;
+            self.store.flush().await
+        };
+        match tokio::time::timeout(FAREWELL, rest).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => (self.notice)(&format!("the last results are lost: {error}")),
+            Err(_) => (self.notice)("the last results are lost: the store takes too long"),
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            elapsed: self.clock.now().saturating_duration_since(self.origin),
+            wall: Timestamp::of(self.clock.wall()),
+        }
+    }
+
+    fn next_wake(&mut self, now: Instant) -> Instant {
+        /// With nothing else to do.
+        const FAR: Duration = Duration::from_mins(1);
+
+        let timer = self.timers.first().map(|(at, _)| self.origin + *at);
+        let rows = self.rows_since.map(|since| since + HAND_OVER);
+        let windows = Some(self.origin + self.windows_due);
+        let due = [
+            self.scheduler.next_wake(),
+            timer,
+            rows,
+            windows,
+            Some(self.upkeep_due),
+        ];
+        due.into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(now + FAR)
+            .min(now + FAR)
+    }
+
+    fn start_checks(&mut self, now: Instant) {
+        while let Some(due) = self.scheduler.pop(now) {
+            Figures::add(&self.board.figures.missed, due.missed);
+            let late = now.saturating_duration_since(due.intended).as_micros();
+            Figures::add(
+                &self.board.figures.late_us,
+                u64::try_from(late).unwrap_or(u64::MAX),
+            );
+            self.begin(due.key, now).ok();
+        }
+    }
+
+    /// Starts a check if the gates allow it.
+    fn begin(&mut self, id: MonitorId, now: Instant) -> Result<(), crate::schedule::DropReason> {
+        let Some(live) = self.live.get(&id).filter(|live| !live.is_paused) else {
+            return Ok(());
+        };
+        let entered = self.gates.enter(id, live.host.as_ref(), now);
+        if entered.is_err() {
+            self.board.figures.set_dropped(&self.gates.dropped());
+        }
+        let pass = entered?;
+        Figures::add(&self.board.figures.started, 1);
+        let check = running::check(
+            Arc::clone(&live.plan),
+            pass.clone(),
+            Rc::clone(&self.context),
+        );
+        let handle = self.checks.spawn_local(check);
+        self.passes.insert(handle.id(), pass);
+        Ok(())
+    }
+
+    fn finish(&mut self, ended: Result<(task::Id, Finished), task::JoinError>) {
+        let now = self.clock.now();
+        match ended {
+            Ok((task, finished)) => {
+                self.passes.remove(&task);
+                Figures::add(&self.board.figures.finished, 1);
+                let id = finished.pass.key;
+                self.gates.leave(finished.pass, finished.connected, now);
+                self.take(id, 0, finished.result);
+            }
+            // Only a defect ends a check like this; it must not end the monitor of it.
+            Err(error) => {
+                if let Some(pass) = self.passes.remove(&error.id()) {
+                    (self.notice)(&format!("a check ended unexpectedly: {error}"));
+                    self.gates.leave(pass, true, now);
+                }
+            }
+        }
+    }
+
+    /// A result, wherever it comes from.
+    fn take(&mut self, id: MonitorId, region: u16, mut result: CheckResult) {
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        if live.is_paused {
+            return;
+        }
+        result.at = live.unique_date(result.at);
+        let key = live.plan.key.clone();
+        for waiting in self.waiting_for.remove(&id).into_iter().flatten() {
+            waiting.send(Ok(result.clone())).ok();
+        }
+        self.rows.push(ResultRow::of(id, region, &result));
+        self.rows_since.get_or_insert(self.clock.now());
+        let input = Input::Observed {
+            region: region_name(region),
+            status: result.status,
+            reason: result.reason.clone(),
+            at: result.at,
+        };
+        self.board.change(&key, |view| view.count(result));
+        self.feed(id, input);
+    }
+
+    /// Gives results to the store, once they have waited or are many.
+    async fn hand_over(&mut self, now: Instant) {
+        let has_waited = self
+            .rows_since
+            .is_some_and(|since| now >= since + HAND_OVER);
+        if self.rows.is_empty() || (!has_waited && self.rows.len() < MOST_ROWS) {
+            return;
+        }
+        self.rows_since = None;
+        let rows = std::mem::take(&mut self.rows);
+        let count = rows.len() as u64;
+        if self.store.append(self.org, rows).await.is_err() {
+            Figures::add(&self.board.figures.lost, count);
+        }
+    }
+
+    /// Has the store roll up and delete.
+    fn keep_up(&mut self, now: Instant) {
+        if now < self.upkeep_due {
+            return;
+        }
+        self.upkeep_due = now + UPKEEP;
+        if self
+            .upkeep
+            .as_ref()
+            .is_some_and(|upkeep| !upkeep.is_finished())
+        {
+            return;
+        }
+        let (store, notice) = (Arc::clone(&self.store), Arc::clone(&self.notice));
+        let (date, retention) = (self.moment().wall, self.retention);
+        self.upkeep = Some(task::spawn_local(async move {
+            if let Err(error) = store.upkeep(date, retention).await {
+                notice(&format!("cannot tidy the store: {error}"));
+            }
+        }));
+    }
+}
+
+/// Regions other than this process have numbers of their own.
+fn region_name(region: u16) -> Arc<str> {
+    match region {
+        0 => Arc::from("default"),
+        number => Arc::from(number.to_string()),
+    }
+}

@@ -1,0 +1,354 @@
+//! Inputs to detectors, and what their effects lead to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::What;
+use crate::detect::{Detector, Effect, Hold, Input, Notice};
+use crate::engine::supervisor::{LOOK, Supervisor, region_name};
+use crate::reading::CheckResult;
+use crate::status::{Health, Status};
+use crate::store::{Change, EventKind, MonitorId, ResultRow};
+use crate::timestamp::{Moment, Timestamp};
+
+/// Inputs that one input may lead to: monitors that depend on each other have no more.
+const MOST_CONSEQUENCES: usize = 100_000;
+
+impl Supervisor {
+    /// Gives an input to a monitor, and what follows from it to those that depend on it.
+    pub(super) fn feed(&mut self, id: MonitorId, input: Input) {
+        let now = self.moment();
+        let mut work = vec![(id, input)];
+        let mut done = 0;
+        while let Some((id, input)) = work.pop() {
+            done += 1;
+            if done > MOST_CONSEQUENCES {
+                break;
+            }
+            let before = self.live.get(&id).map(|live| live.detector.health());
+            self.step(id, input, now);
+            let after = self.live.get(&id).map(|live| live.detector.health());
+            if before != after {
+                self.consequences(id, now, &mut work);
+            }
+        }
+    }
+
+    fn step(&mut self, id: MonitorId, input: Input, now: Moment) {
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        let detector = std::mem::replace(&mut live.detector, Detector::new(now));
+        let before = detector.incident();
+        let (detector, effects) = detector.step(input, &live.plan.policy, now);
+        live.detector = detector;
+        let plan = Arc::clone(&live.plan);
+        let changes = effects
+            .into_iter()
+            .flat_map(|effect| self.effect(id, effect, before, now));
+        let mut changes: Vec<_> = changes.collect();
+        // A notice comes before the end that it reports: if the program is killed in between, the end comes again, and
+        // the notice is known already.
+        changes.sort_by_key(|change| !matches!(change, Change::Notices { .. }));
+        if !changes.is_empty() {
+            self.recorder.record(changes);
+        }
+        let Some(live) = self.live.get(&id) else {
+            return;
+        };
+        let detector = &live.detector;
+        let mut is_shown = false;
+        self.board.change(&plan.key, |view| {
+            is_shown = view.health != detector.health()
+                || view.in_maintenance != detector.is_in_maintenance();
+            view.health = detector.health();
+            view.since = detector.since();
+            view.in_maintenance = detector.is_in_maintenance();
+            view.has_incident = detector.has_incident();
+            view.incident = detector.incident();
+        });
+        if is_shown {
+            self.board.touch();
+        }
+        self.set_timer(id);
+    }
+
+    /// The changes of an effect; what is worth it goes to the operator.
+    fn effect(
+        &self,
+        id: MonitorId,
+        effect: Effect,
+        before: Option<(Timestamp, bool)>,
+        now: Moment,
+    ) -> Vec<Change> {
+        let event = |at, kind, text| Change::Event {
+            monitor: id,
+            at,
+            kind,
+            actor: None,
+            text,
+        };
+        match effect {
+            Effect::HealthChanged { to, at, reason, .. } => vec![Change::Health {
+                monitor: id,
+                at,
+                health: to,
+                reason,
+            }],
+            Effect::Opened { at, reason, held } => {
+                let opened = Change::Opened {
+                    monitor: id,
+                    at,
+                    reason,
+                };
+                let held = held.map(|held| {
+                    let why = match held {
+                        Hold::Maintenance => "notices are held back: maintenance",
+                        Hold::Parent => {
+                            "notices are held back: a monitor that this one depends on is down"
+                        }
+                        Hold::Flapping => "notices are held back: incidents open too often",
+                    };
+                    event(now.wall, EventKind::Note, Some(why.to_owned()))
+                });
+                [Some(opened), held].into_iter().flatten().collect()
+            }
+            Effect::Recovering { at } => vec![event(at, EventKind::Recovering, None)],
+            Effect::Reopened { at, reason } => vec![event(at, EventKind::Reopened, reason)],
+            Effect::Acknowledged => vec![Change::Event {
+                monitor: id,
+                at: now.wall,
+                kind: EventKind::Acknowledged,
+                actor: self.actor.clone(),
+                text: None,
+            }],
+            Effect::Resolved { at, by } => vec![Change::Resolved {
+                monitor: id,
+                at,
+                by,
+                actor: self.actor.clone(),
+            }],
+            Effect::Notify(notice) => {
+                self.announce(id, notice);
+                let notices = self.notices(id, notice, before, now);
+                let announced = matches!(notice, Notice::Opened)
+                    .then(|| event(now.wall, EventKind::Announced, None));
+                notices.into_iter().chain(announced).collect()
+            }
+        }
+    }
+
+    fn announce(&self, id: MonitorId, notice: Notice) {
+        let Some(live) = self.live.get(&id) else {
+            return;
+        };
+        let plan = &live.plan;
+        let name = if plan.group.is_empty() {
+            plan.name.clone()
+        } else {
+            format!("{}/{}", plan.group, plan.name)
+        };
+        let view = self.board.view(&plan.key);
+        let reason = view.and_then(|view| view.last?.reason).unwrap_or_default();
+        let message = match notice {
+            Notice::Opened if reason.is_empty() => format!("{name} is down"),
+            Notice::Opened => format!("{name} is down: {reason}"),
+            Notice::Resolved => format!("{name} is up again"),
+            Notice::NoData => format!("{name} has no results any more"),
+            Notice::DataAgain => format!("{name} has results again"),
+        };
+        (self.notice)(&message);
+    }
+
+    /// What the new health of a monitor means for others.
+    fn consequences(&mut self, id: MonitorId, now: Moment, work: &mut Vec<(MonitorId, Input)>) {
+        for child in self.children.get(&id).cloned().unwrap_or_default() {
+            work.push((child, Input::ParentDown(self.has_parent_down(child))));
+        }
+        for composite in self.composites.get(&id).cloned().unwrap_or_default() {
+            let Some(result) = self.composed(composite, now) else {
+                continue;
+            };
+            let Some(live) = self.live.get(&composite) else {
+                continue;
+            };
+            let key = live.plan.key.clone();
+            self.rows.push(ResultRow::of(composite, 0, &result));
+            self.rows_since.get_or_insert(self.origin + now.elapsed);
+            let input = Input::Observed {
+                region: region_name(0),
+                status: result.status,
+                reason: result.reason.clone(),
+                at: result.at,
+            };
+            self.board.change(&key, |view| view.count(result));
+            work.push((composite, input));
+        }
+    }
+
+    pub(super) fn has_parent_down(&self, child: MonitorId) -> bool {
+        let parents = self
+            .live
+            .get(&child)
+            .map(|live| live.plan.parents.as_slice());
+        parents.unwrap_or_default().iter().any(|parent| {
+            let parent = self.keys.get(parent).and_then(|id| self.live.get(id));
+            parent.is_some_and(|parent| parent.detector.health() == Health::Down)
+        })
+    }
+
+    /// What the members of a composite come to; `None` while too little is known.
+    fn composed(&self, id: MonitorId, now: Moment) -> Option<CheckResult> {
+        let live = self.live.get(&id).filter(|live| !live.is_paused)?;
+        let What::Composite(composite) = &live.plan.what else {
+            return None;
+        };
+        let members: Vec<_> = composite
+            .members
+            .iter()
+            .filter_map(|key| self.live.get(self.keys.get(key)?))
+            .map(|live| (live.detector.health(), live.plan.name.clone()))
+            .collect();
+        let count =
+            |wanted: &[Health]| members.iter().filter(|(it, _)| wanted.contains(it)).count();
+        let up = count(&[Health::Up, Health::Degraded]);
+        let down: Vec<_> = members
+            .iter()
+            .filter(|(health, _)| *health == Health::Down)
+            .map(|(_, name)| name.as_str())
+            .collect();
+        let is_decided =
+            up >= composite.least_up || members.len() - down.len() < composite.least_up;
+        if !is_decided {
+            return None;
+        }
+        let reason = (!down.is_empty()).then(|| format!("down: {}", down.join(", ")));
+        let status = if up < composite.least_up {
+            Status::Down
+        } else if down.is_empty() && count(&[Health::Degraded]) == 0 {
+            Status::Up
+        } else {
+            Status::Degraded
+        };
+        Some(CheckResult::plain(now.wall, status, Duration::ZERO, reason))
+    }
+
+    /// Timers of detectors and heartbeats that are due.
+    pub(super) fn fire(&mut self, now: Moment) {
+        while let Some((at, id)) = self
+            .timers
+            .first()
+            .copied()
+            .filter(|(at, _)| *at <= now.elapsed)
+        {
+            self.timers.remove(&(at, id));
+            if let Some(live) = self.live.get_mut(&id) {
+                live.wake = None;
+                let late = match (&live.plan.what, &mut live.heartbeat) {
+                    (What::Heartbeat(plan), Some(state)) => state.late(plan, now),
+                    (What::Pushed { .. }, Some(state)) => {
+                        pushed_heartbeat(&live.plan.what).and_then(|plan| state.late(&plan, now))
+                    }
+                    _ => None,
+                };
+                match late {
+                    Some(reason) => {
+                        let result = CheckResult::plain(
+                            now.wall,
+                            Status::Down,
+                            Duration::ZERO,
+                            Some(reason),
+                        );
+                        self.take(id, 0, result);
+                    }
+                    None => self.feed(id, Input::Tick),
+                }
+            }
+        }
+        if now.elapsed >= self.windows_due {
+            self.look_at_windows(now);
+        }
+    }
+
+    /// Begins and ends maintenance.
+    pub(super) fn look_at_windows(&mut self, now: Moment) {
+        let mut next = LOOK;
+        let mut changed = Vec::new();
+        for (window, is_active) in &mut self.windows {
+            let active = window.active_until(now.wall).is_some();
+            if active != *is_active {
+                *is_active = active;
+                changed.push(Arc::clone(window));
+            }
+            if let Some(change) = window.next_change(now.wall) {
+                next = next.min(change.since(now.wall).max(Duration::from_millis(10)));
+            }
+        }
+        self.windows_due = now.elapsed + next;
+        if changed.is_empty() {
+            return;
+        }
+        let active: Vec<_> = self
+            .windows
+            .iter()
+            .filter(|(_, is_active)| *is_active)
+            .map(|(window, _)| Arc::clone(window))
+            .collect();
+        let touches = |windows: &[Arc<_>], some: &[Arc<_>]| {
+            windows
+                .iter()
+                .any(|window| some.iter().any(|other| Arc::ptr_eq(window, other)))
+        };
+        let affected: Vec<_> = self
+            .live
+            .iter()
+            .filter(|(_, live)| touches(&live.plan.windows, &changed))
+            .map(|(id, live)| (*id, touches(&live.plan.windows, &active)))
+            .collect();
+        for (id, is_active) in affected {
+            self.feed(id, Input::Maintenance(is_active));
+        }
+    }
+
+    /// Puts the next timer of a monitor in the place of its last one.
+    pub(super) fn set_timer(&mut self, id: MonitorId) {
+        /// A timer that is due again at once would keep the loop busy.
+        const LEAST: Duration = Duration::from_millis(10);
+
+        let now = self.moment();
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        if let Some(old) = live.wake.take() {
+            self.timers.remove(&(old, id));
+        }
+        let detector = live.detector.next_wake(&live.plan.policy);
+        let heartbeat = live.heartbeat.as_ref().filter(|_| !live.is_paused);
+        let heartbeat = heartbeat.and_then(|state| match &live.plan.what {
+            What::Heartbeat(plan) => Some(state.next_wake(plan)),
+            other => pushed_heartbeat(other).map(|plan| state.next_wake(&plan)),
+        });
+        if let Some(wake) = [detector, heartbeat].into_iter().flatten().min() {
+            let wake = wake.max(now.elapsed + LEAST);
+            live.wake = Some(wake);
+            self.timers.insert((wake, id));
+        }
+    }
+}
+
+/// The heartbeat that a pushed monitor has, if one is demanded.
+pub(super) fn pushed_heartbeat(what: &What) -> Option<crate::config::HeartbeatPlan> {
+    let What::Pushed {
+        token,
+        every: Some(every),
+    } = what
+    else {
+        return None;
+    };
+    Some(crate::config::HeartbeatPlan {
+        token: token.clone(),
+        due: crate::config::EveryOrCron::Every(*every),
+        grace: Duration::ZERO,
+        most_runtime: None,
+    })
+}

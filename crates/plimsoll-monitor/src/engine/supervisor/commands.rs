@@ -1,0 +1,169 @@
+//! What the API has the loop do.
+
+use std::time::Duration;
+
+use crate::config::What;
+use crate::detect::Input;
+use crate::engine::command::{Command, CommandError, HeartbeatSignal, PushedResult};
+use crate::engine::supervisor::Supervisor;
+use crate::reading::CheckResult;
+use crate::status::Status;
+use crate::store::MonitorId;
+
+impl Supervisor {
+    /// Carries a command out, even if its caller no longer waits.
+    pub(super) async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Reload(plan, done) => {
+                done.send(self.load(*plan).await).ok();
+            }
+            Command::CheckNow(key, done) => {
+                let begun = self.probed(&key).and_then(|id| {
+                    let is_running = self.passes.values().any(|pass| pass.key == id);
+                    let begun = if is_running {
+                        Ok(())
+                    } else {
+                        self.begin(id, self.origin + self.moment().elapsed)
+                    };
+                    begun
+                        .map(|()| id)
+                        .map_err(|reason| CommandError::Busy(reason.name()))
+                });
+                match begun {
+                    Ok(id) => self.waiting_for.entry(id).or_default().push(done),
+                    Err(error) => {
+                        done.send(Err(error)).ok();
+                    }
+                }
+            }
+            Command::Pause(key, paused, done) => {
+                done.send(self.pause(&key, paused).await).ok();
+            }
+            Command::Acknowledge(key, actor, done) => {
+                done.send(self.on_incident(&key, actor, Input::Acknowledge))
+                    .ok();
+            }
+            Command::Resolve(key, actor, done) => {
+                done.send(self.on_incident(&key, actor, Input::Resolve))
+                    .ok();
+            }
+            Command::Push(key, result, done) => {
+                done.send(self.pushed(&key, result)).ok();
+            }
+            Command::Heartbeat(key, signal, done) => {
+                done.send(self.heartbeat(&key, signal)).ok();
+            }
+        }
+    }
+
+    fn id(&self, key: &str) -> Result<MonitorId, CommandError> {
+        self.keys.get(key).copied().ok_or(CommandError::NotFound)
+    }
+
+    /// A monitor with a probe that is not paused.
+    fn probed(&self, key: &str) -> Result<MonitorId, CommandError> {
+        let id = self.id(key)?;
+        let live = self.live.get(&id).ok_or(CommandError::NotFound)?;
+        match live.plan.what {
+            What::Probe(_) if live.is_paused => Err(CommandError::Busy("the monitor is paused")),
+            What::Probe(_) => Ok(id),
+            _ => Err(CommandError::Kind(live.plan.kind.clone())),
+        }
+    }
+
+    async fn pause(&mut self, key: &str, paused: bool) -> Result<(), CommandError> {
+        let id = self.id(key)?;
+        let stored = self.store.pause_monitor(self.org, id, paused).await;
+        stored.map_err(|error| CommandError::Store(error.to_string()))?;
+        let now = self.moment();
+        let Some(live) = self.live.get_mut(&id) else {
+            return Err(CommandError::NotFound);
+        };
+        live.is_paused = paused;
+        if let Some(state) = &mut live.heartbeat {
+            *state = crate::engine::heartbeat::HeartbeatState::new(now);
+        }
+        match live.plan.timing.filter(|_| !paused) {
+            Some(timing) => {
+                self.scheduler
+                    .set(id, timing, Duration::ZERO, self.origin + now.elapsed);
+            }
+            None => {
+                self.scheduler.remove(&id);
+            }
+        }
+        self.board.change(key, |view| view.is_paused = paused);
+        self.feed(id, Input::Pause(paused));
+        Ok(())
+    }
+
+    fn on_incident(
+        &mut self,
+        key: &str,
+        actor: Option<String>,
+        input: Input,
+    ) -> Result<(), CommandError> {
+        let id = self.id(key)?;
+        let has_incident = self
+            .live
+            .get(&id)
+            .is_some_and(|live| live.detector.has_incident());
+        if !has_incident {
+            return Err(CommandError::NoIncident);
+        }
+        self.actor = actor;
+        self.feed(id, input);
+        self.actor = None;
+        Ok(())
+    }
+
+    fn pushed(&mut self, key: &str, pushed: PushedResult) -> Result<(), CommandError> {
+        let id = self.id(key)?;
+        let now = self.moment();
+        let live = self.live.get_mut(&id).ok_or(CommandError::NotFound)?;
+        if !matches!(live.plan.what, What::Pushed { .. } | What::Manual) {
+            return Err(CommandError::Kind(live.plan.kind.clone()));
+        }
+        if let Some(state) = &mut live.heartbeat {
+            state.end(now);
+        }
+        let status = if pushed.is_up {
+            Status::Up
+        } else {
+            Status::Down
+        };
+        let reason = pushed.reason.filter(|_| !pushed.is_up);
+        self.take(
+            id,
+            0,
+            CheckResult::plain(now.wall, status, pushed.took, reason),
+        );
+        self.set_timer(id);
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, key: &str, signal: HeartbeatSignal) -> Result<(), CommandError> {
+        let id = self.id(key)?;
+        let now = self.moment();
+        let live = self.live.get_mut(&id).ok_or(CommandError::NotFound)?;
+        let kind = live.plan.kind.clone();
+        let state = live.heartbeat.as_mut().ok_or(CommandError::Kind(kind))?;
+        let (status, reason) = match signal {
+            HeartbeatSignal::Log => return Ok(()),
+            HeartbeatSignal::Start => {
+                state.start(now);
+                self.set_timer(id);
+                return Ok(());
+            }
+            HeartbeatSignal::Success => (Status::Up, None),
+            HeartbeatSignal::Fail(reason) => {
+                let reason = reason.unwrap_or_else(|| "the job reported a failure".to_owned());
+                (Status::Down, Some(reason))
+            }
+        };
+        let took = state.end(now);
+        self.take(id, 0, CheckResult::plain(now.wall, status, took, reason));
+        self.set_timer(id);
+        Ok(())
+    }
+}

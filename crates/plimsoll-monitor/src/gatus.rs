@@ -1,0 +1,18 @@
+//! What Gatus has: its configuration, its conditions, the shapes of its API.
+
+mod yaml;
+
+mod block;
+
+mod config;
+
+mod endpoint;
+
+mod alerting;
+
+mod condition;
+
+pub mod duration;
+
+pub use crate::gatus::condition::{GatusCondition, GatusConditionError};
+pub use crate::gatus::config::load;

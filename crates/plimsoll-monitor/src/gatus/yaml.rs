@@ -1,0 +1,264 @@
+//! YAML with the place of each value, and the substitution of variables before it.
+
+use std::fmt;
+
+use plimsoll_model::document::ConfigProblem;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+/// A value with its place.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) content: Content,
+}
+
+/// What is written there.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Null,
+    Bool(bool),
+    /// As text.
+    Number(String),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Content>::deserialize(deserializer)?;
+        let number = |number: u64| usize::try_from(number).unwrap_or(0);
+        Ok(Self {
+            line: number(spanned.referenced.line()),
+            column: number(spanned.referenced.column()),
+            content: spanned.value,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
+        Ok(Content::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
+        Ok(Content::Number(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
+        Ok(Content::Number(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Content, E> {
+        Ok(Content::Number(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Content, E> {
+        Ok(Content::Text(value.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Content, D::Error> {
+        Content::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Content, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Content::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Content::Map(entries))
+    }
+}
+
+impl Node {
+    /// As JSON, without places.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(boolean) => Value::Bool(*boolean),
+            Content::Number(number) => serde_json::from_str(number).unwrap_or(Value::Null),
+            Content::Text(text) => Value::String(text.clone()),
+            Content::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            Content::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, node)| (key.clone(), node.to_json()));
+                Value::Object(entries.collect())
+            }
+        }
+    }
+
+    /// Merges another file: maps are merged, lists appended, and a scalar that both have is a problem.
+    pub(super) fn merge(&mut self, other: Self, path: &str, problems: &mut Vec<ConfigProblem>) {
+        match (&mut self.content, other.content) {
+            (Content::Map(entries), Content::Map(more)) => {
+                for (key, node) in more {
+                    let path = format!("{path}{key}");
+                    match entries.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, known)) => known.merge(node, &format!("{path}."), problems),
+                        None => entries.push((key, node)),
+                    }
+                }
+            }
+            (Content::List(items), Content::List(more)) => items.extend(more),
+            (Content::Null, content) => self.content = content,
+            (_, Content::Null) => {}
+            _ => problems.push(ConfigProblem {
+                line: other.line,
+                column: other.column,
+                key: path.trim_end_matches('.').to_owned(),
+                message: "is set in two files".to_owned(),
+                hint: Some("keep one of them".to_owned()),
+            }),
+        }
+    }
+}
+
+/// Parses a document; an empty one is an empty map.
+pub(super) fn parse(text: &str) -> Result<Node, ConfigProblem> {
+    // `y` and `on` may be texts; keys that want a boolean take them as one.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let parsed = serde_saphyr::from_str_with_options::<Option<Node>>(text, options);
+    match parsed {
+        Ok(Some(node)) => Ok(node),
+        Ok(None) => Ok(Node {
+            line: 1,
+            column: 1,
+            content: Content::Map(Vec::new()),
+        }),
+        Err(error) => {
+            let location = error.location();
+            let place = location.map_or((1, 1), |location| (location.line(), location.column()));
+            Err(ConfigProblem {
+                line: usize::try_from(place.0).unwrap_or(1),
+                column: usize::try_from(place.1).unwrap_or(1),
+                key: String::new(),
+                message: format!("is not YAML: {}", error.without_snippet()),
+                hint: None,
+            })
+        }
+    }
+}
+
+/// Replaces `$NAME` and `${NAME}` by their values, or by nothing, and `$$` by a dollar, comments included.
+///
+/// Source: `os.Expand` of Go, with the escape of Gatus.
+pub(super) fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(position) = rest.find('$') {
+        let (before, from) = rest.split_at(position);
+        out.push_str(before);
+        let after = from.strip_prefix('$').unwrap_or(from);
+        if let Some(tail) = after.strip_prefix('$') {
+            out.push('$');
+            rest = tail;
+        } else if let Some((name, tail)) = after.strip_prefix('{').and_then(|it| it.split_once('}'))
+        {
+            out.push_str(&environment(name).unwrap_or_default());
+            rest = tail;
+        } else {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+            // A digit is a name by itself.
+            let end = match after.chars().next() {
+                Some(first) if first.is_ascii_digit() => 1,
+                _ => end,
+            };
+            let (name, tail) = after.split_at(end);
+            if name.is_empty() {
+                out.push('$');
+            } else {
+                out.push_str(&environment(name).unwrap_or_default());
+            }
+            rest = tail;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_replaced_as_gatus_does() {
+        let environment = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
+        for (text, expected) in [
+            ("a: $TOKEN", "a: secret"),
+            ("a: ${TOKEN}-x", "a: secret-x"),
+            ("a: $$TOKEN", "a: $TOKEN"),
+            ("a: $UNSET.", "a: ."),
+            ("a: ^x$\n# $TOKEN", "a: ^x$\n# secret"),
+            ("a: $1b", "a: b"),
+            ("a: $", "a: $"),
+        ] {
+            assert_eq!(substitute(text, &environment), expected);
+        }
+    }
+
+    #[test]
+    fn anchors_and_merge_keys_work_and_places_are_kept() {
+        let node = parse("base: &b\n  a: 1\n  c: [x, y]\nother:\n  <<: *b\n  a: 2\n").unwrap();
+        assert_eq!(
+            node.to_json(),
+            serde_json::json!({
+                "base": {"a": 1, "c": ["x", "y"]},
+                "other": {"a": 2, "c": ["x", "y"]},
+            })
+        );
+        let Content::Map(entries) = &node.content else {
+            panic!("it is a map");
+        };
+        assert_eq!((entries[1].1.line, entries[1].1.column), (5, 3));
+        assert_eq!(parse("a: [").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn files_merge() {
+        let mut one = parse("a: {b: 1}\nlist: [1]\n").unwrap();
+        let mut problems = Vec::new();
+        one.merge(parse("a: {c: 2}\nlist: [2]\n").unwrap(), "", &mut problems);
+        assert_eq!(
+            one.to_json(),
+            serde_json::json!({"a": {"b": 1, "c": 2}, "list": [1, 2]})
+        );
+        assert_eq!(problems, []);
+        one.merge(parse("a: {b: 3}\n").unwrap(), "", &mut problems);
+        assert_eq!(problems[0].key, "a.b");
+    }
+}

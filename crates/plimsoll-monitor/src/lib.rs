@@ -1,0 +1,51 @@
+//! Uptime monitoring: scheduled probes, incidents, stores, their API.
+//!
+//! A [`config::Plan`] says what is monitored; an [`engine::Monitor`] runs it on its own thread, with a
+//! [`store::Store`] behind it and [`api::router`] in front. Schedules, confirmation of outages, maintenance windows and
+//! uptime are pure: they take the time as an argument. Status pages ([`page`]) are rendered from snapshots of them, and notices
+//! ([`notify`]) are sent from an outbox in the store.
+//!
+//! ```ignore
+//! let plan = config::load(Path::new("monitor.toml"), &|name| std::env::var(name).ok())?;
+//! let store = action::open(&plan.store)?;
+//! let monitor = Monitor::start(plan, Arc::new(store), Arc::new(|notice| eprintln!("{notice}")))?;
+//! let router = api::router(monitor.handle().clone());
+//! ```
+
+mod timestamp;
+
+mod status;
+
+pub mod config;
+
+pub mod gatus;
+
+pub mod probe;
+
+mod reading;
+
+pub mod schedule;
+
+pub mod detect;
+
+pub mod window;
+
+pub mod uptime;
+
+pub mod store;
+
+pub mod engine;
+
+pub mod page;
+
+pub mod notify;
+
+pub mod api;
+
+pub mod action;
+
+pub mod import;
+
+pub use crate::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
+pub use crate::status::{Health, Status};
+pub use crate::timestamp::{Moment, Timestamp};

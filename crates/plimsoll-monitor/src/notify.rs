@@ -1,0 +1,24 @@
+//! Notices: what operators receive when a monitor goes down and comes back.
+//!
+//! A notice is written to the outbox of the store in the transaction of the change that it reports, and sent from there
+//! at least once, however the program ends. `channel` gives it the form of a receiver, without sending; `deliver` sends,
+//! tries again, puts mass failures together and gives up.
+
+mod channel;
+
+mod config;
+
+mod deliver;
+
+mod message;
+
+mod settings;
+
+pub(crate) use crate::notify::channel::notifier_of;
+pub use crate::notify::channel::{HttpRequest, Mail, Notifier, Outgoing};
+pub use crate::notify::config::{NotifyPlan, Template};
+pub use crate::notify::deliver::send_test;
+pub use crate::notify::message::{Message, NoticeKind};
+
+pub(crate) use crate::notify::config::{Facts, compile};
+pub(crate) use crate::notify::deliver::{Courier, dedup, run};

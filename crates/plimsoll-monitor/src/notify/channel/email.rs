@@ -1,0 +1,133 @@
+//! E-mail, by SMTP.
+
+use std::sync::Arc;
+
+use lettre::message::Mailbox;
+use lettre::message::header::ContentType;
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+use plimsoll_model::Secret;
+
+use crate::notify::channel::{Notifier, Outgoing};
+use crate::notify::message::Message;
+use crate::notify::settings::Settings;
+use crate::timestamp::Timestamp;
+
+/// Where mail goes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SmtpServer {
+    host: String,
+    port: u16,
+    login: Option<(String, Secret)>,
+    security: Security,
+}
+
+/// How a connection is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Security {
+    /// TLS from the start (port 465).
+    Tls,
+    /// STARTTLS, which must succeed (port 587).
+    StartTls,
+    /// None: for a server on this machine.
+    Plain,
+}
+
+#[derive(Debug)]
+struct Email {
+    server: SmtpServer,
+    from: Mailbox,
+    to: Vec<Mailbox>,
+}
+
+/// A mail with the server that it goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    server: SmtpServer,
+    from: Mailbox,
+    to: Vec<Mailbox>,
+    pub(crate) subject: String,
+    pub(crate) text: String,
+}
+
+pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
+    let host = settings.text("host");
+    let security = match settings
+        .one_of("security", &["tls", "starttls", "none"])
+        .as_deref()
+    {
+        Some("tls") => Security::Tls,
+        Some("none") => Security::Plain,
+        _ => Security::StartTls,
+    };
+    let port = settings.port("port").unwrap_or(match security {
+        Security::Tls => 465,
+        Security::StartTls => 587,
+        Security::Plain => 25,
+    });
+    let (user, password) = (
+        settings.optional("username"),
+        settings.optional_secret("password"),
+    );
+    let from = settings.checked("from", |text| text.parse::<Mailbox>().ok());
+    let to = settings.list("to", |text| text.parse::<Mailbox>().ok());
+    Some(Arc::new(Email {
+        server: SmtpServer {
+            host: host?,
+            port,
+            login: user.zip(password),
+            security,
+        },
+        from: from?,
+        to: to?,
+    }))
+}
+
+impl Notifier for Email {
+    fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
+        Outgoing::Mail(Box::new(Mail {
+            server: self.server.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            subject: message.title.replace(['\r', '\n'], " "),
+            text: format!("{}\n\n{}\n", message.plain(), message.at),
+        }))
+    }
+}
+
+impl Mail {
+    /// Sends it; the error says whether the server refused it for good.
+    pub(crate) async fn send(&self) -> Result<(), (bool, String)> {
+        let mut mail = lettre::Message::builder()
+            .from(self.from.clone())
+            .subject(&self.subject)
+            .header(ContentType::TEXT_PLAIN);
+        for to in &self.to {
+            mail = mail.to(to.clone());
+        }
+        let mail = mail
+            .body(self.text.clone())
+            .map_err(|error| (true, error.to_string()))?;
+        let server = &self.server;
+        let parameters = || {
+            let parameters = TlsParameters::new(server.host.clone());
+            parameters.map_err(|error| (true, error.to_string()))
+        };
+        let tls = match server.security {
+            Security::Tls => Tls::Wrapper(parameters()?),
+            Security::StartTls => Tls::Required(parameters()?),
+            Security::Plain => Tls::None,
+        };
+        let mut transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&server.host)
+            .port(server.port)
+            .tls(tls);
+        if let Some((user, password)) = &server.login {
+            let password = password.expose().to_owned();
+            transport = transport.credentials(Credentials::new(user.clone(), password));
+        }
+        let sent = transport.build().send(mail).await;
+        sent.map(|_| ())
+            .map_err(|error| (error.is_permanent(), error.to_string()))
+    }
+}

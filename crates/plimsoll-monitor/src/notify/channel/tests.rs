@@ -1,0 +1,381 @@
+//! The request of each channel, as its vendor documents it.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::notify::message::NoticeKind;
+
+fn message(kind: NoticeKind) -> Message {
+    Message {
+        kind,
+        title: "core/web is down".to_owned(),
+        text: "status 500 <b> & \"more\"".to_owned(),
+        monitor: "core_web".to_owned(),
+        incident: "core_web/1".to_owned(),
+        at: Timestamp(1_772_366_460_000),
+        since: Timestamp(1_772_366_400_000),
+        link: Some("https://status.example.org".to_owned()),
+    }
+}
+
+fn outgoing(kind: &str, settings: &str, message: &Message) -> (Outgoing, bool) {
+    let mut document = Document::parse(settings);
+    let environment = |name: &str| (name == "TOKEN").then(|| "from-env".to_owned());
+    let mut settings = Settings::new(document.root(), &environment);
+    let (_, compile) = CHANNELS.iter().find(|(name, _)| *name == kind).unwrap();
+    let notifier = compile(&mut settings);
+    settings.table.finish();
+    let problems = document.into_problems();
+    let notifier = notifier.unwrap_or_else(|| panic!("{kind}: {problems:?}"));
+    assert!(problems.is_empty(), "{kind}: {problems:?}");
+    let now = Timestamp(1_772_366_470_000);
+    (notifier.outgoing(message, now), notifier.groups())
+}
+
+fn request(kind: &str, settings: &str, of: NoticeKind) -> HttpRequest {
+    match outgoing(kind, settings, &message(of)).0 {
+        Outgoing::Http(request) => request,
+        Outgoing::Mail(_) => panic!("{kind} is sent by HTTP"),
+    }
+}
+
+/// Method and URL, fields, and the content as JSON.
+fn check(kind: &str, settings: &str, of: NoticeKind, line: &str, fields: &[&str], body: &Value) {
+    let request = request(kind, settings, of);
+    assert_eq!(format!("{} {}", request.method, request.url), line);
+    let found: Vec<_> = request
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    let expected = [&["content-type: application/json"], fields].concat();
+    assert_eq!(found, expected, "{kind}");
+    let content: Value = serde_json::from_str(&request.content).unwrap();
+    assert_eq!(content, *body, "{kind}: {content:#}");
+}
+
+#[test]
+fn slack() {
+    check(
+        "slack",
+        "url = \"https://hooks.slack.com/services/T/B/X\"",
+        NoticeKind::Opened,
+        "POST https://hooks.slack.com/services/T/B/X",
+        &[],
+        &json!({
+            "text": "🔴 core/web is down",
+            "attachments": [{
+                "color": "#d9413d",
+                "blocks": [{ "type": "section", "text": {
+                    "type": "mrkdwn",
+                    "text": "*<https://status.example.org|core/web is down>*\nstatus 500 &lt;b&gt; &amp; \"more\"",
+                } }],
+            }],
+        }),
+    );
+}
+
+#[test]
+fn discord() {
+    check(
+        "discord",
+        "url = \"https://discord.com/api/webhooks/1/x\"",
+        NoticeKind::Resolved,
+        "POST https://discord.com/api/webhooks/1/x",
+        &[],
+        &json!({
+            "embeds": [{
+                "title": "core/web is down",
+                "description": "status 500 <b> & \"more\"",
+                "url": "https://status.example.org",
+                "color": 0x002d_a44e,
+                "timestamp": "2026-03-01T12:01:00Z",
+            }],
+            "allowed_mentions": { "parse": [] },
+        }),
+    );
+}
+
+#[test]
+fn teams() {
+    check(
+        "teams",
+        "url = \"https://example.logic.azure.com/workflows/1\"",
+        NoticeKind::Opened,
+        "POST https://example.logic.azure.com/workflows/1",
+        &[],
+        &json!({
+            "type": "message",
+            "attachments": [{
+                "contentType": "application/vnd.microsoft.card.adaptive",
+                "contentUrl": null,
+                "content": {
+                    "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                    "type": "AdaptiveCard",
+                    "version": "1.4",
+                    "body": [
+                        { "type": "TextBlock", "text": "core/web is down", "weight": "bolder", "size": "medium", "color": "attention", "wrap": true },
+                        { "type": "TextBlock", "text": "status 500 <b> & \"more\"", "wrap": true },
+                    ],
+                    "actions": [{ "type": "Action.OpenUrl", "title": "Status", "url": "https://status.example.org" }],
+                },
+            }],
+        }),
+    );
+}
+
+#[test]
+fn telegram() {
+    check(
+        "telegram",
+        "token = \"1:abc\"\nchat = \"-100\"",
+        NoticeKind::Opened,
+        "POST https://api.telegram.org/bot1:abc/sendMessage",
+        &[],
+        &json!({
+            "chat_id": "-100",
+            "text": "🔴 core/web is down\nstatus 500 <b> & \"more\"\nhttps://status.example.org",
+            "link_preview_options": { "is_disabled": true },
+        }),
+    );
+}
+
+#[test]
+fn pagerduty() {
+    for (of, action) in [
+        (NoticeKind::Opened, "trigger"),
+        (NoticeKind::Resolved, "resolve"),
+    ] {
+        check(
+            "pagerduty",
+            "routing_key = { env = \"TOKEN\" }",
+            of,
+            "POST https://events.pagerduty.com/v2/enqueue",
+            &[],
+            &json!({
+                "routing_key": "from-env",
+                "event_action": action,
+                "dedup_key": "core_web/1",
+                "client": "plimsoll",
+                "payload": {
+                    "summary": "core/web is down",
+                    "source": "core_web",
+                    "severity": "critical",
+                    "timestamp": "2026-03-01T12:01:00Z",
+                    "custom_details": { "text": "status 500 <b> & \"more\"", "since": "2026-03-01T12:00:00Z" },
+                },
+                "links": [{ "href": "https://status.example.org", "text": "status" }],
+            }),
+        );
+    }
+}
+
+#[test]
+fn opsgenie() {
+    let settings = "key = \"k\"\npriority = \"P2\"\nurl = \"https://api.eu.opsgenie.com\"";
+    check(
+        "opsgenie",
+        settings,
+        NoticeKind::Opened,
+        "POST https://api.eu.opsgenie.com/v2/alerts",
+        &["authorization: GenieKey k"],
+        &json!({
+            "message": "core/web is down",
+            "alias": "core_web/1",
+            "description": "core/web is down\nstatus 500 <b> & \"more\"\nhttps://status.example.org",
+            "priority": "P2",
+            "source": "plimsoll",
+            "entity": "core_web",
+        }),
+    );
+    check(
+        "opsgenie",
+        settings,
+        NoticeKind::Resolved,
+        "POST https://api.eu.opsgenie.com/v2/alerts/core%5Fweb%2F1/close?identifierType=alias",
+        &["authorization: GenieKey k"],
+        &json!({ "source": "plimsoll", "note": "core/web is down" }),
+    );
+}
+
+#[test]
+fn ntfy() {
+    check(
+        "ntfy",
+        "topic = \"alerts\"\ntoken = \"tk_1\"",
+        NoticeKind::Opened,
+        "POST https://ntfy.sh/",
+        &["authorization: Bearer tk_1"],
+        &json!({
+            "topic": "alerts",
+            "title": "core/web is down",
+            "message": "status 500 <b> & \"more\"",
+            "priority": 4,
+            "tags": ["rotating_light"],
+            "click": "https://status.example.org",
+        }),
+    );
+}
+
+#[test]
+fn gotify() {
+    check(
+        "gotify",
+        "url = \"https://push.example.org/gotify/\"\ntoken = \"A1\"",
+        NoticeKind::Opened,
+        "POST https://push.example.org/gotify/message",
+        &["x-gotify-key: A1"],
+        &json!({
+            "title": "core/web is down",
+            "message": "core/web is down\nstatus 500 <b> & \"more\"\nhttps://status.example.org",
+            "priority": 8,
+        }),
+    );
+}
+
+#[test]
+fn matrix() {
+    let settings =
+        "url = \"https://matrix.example.org\"\ntoken = \"t\"\nroom = \"!room:example.org\"";
+    let request = request("matrix", settings, NoticeKind::Opened);
+    let (path, transaction) = request.url.path().rsplit_once('/').unwrap();
+    assert_eq!(request.method, "PUT");
+    assert_eq!(
+        path,
+        "/_matrix/client/v3/rooms/%21room%3Aexample%2Eorg/send/m.room.message"
+    );
+    assert_eq!(
+        transaction.len(),
+        32,
+        "the same message has the same transaction"
+    );
+    assert!(
+        request
+            .fields
+            .contains(&("authorization".to_owned(), "Bearer t".to_owned()))
+    );
+    let content: Value = serde_json::from_str(&request.content).unwrap();
+    assert_eq!(content["msgtype"], "m.text");
+}
+
+#[test]
+fn google_chat_and_mattermost() {
+    check(
+        "google_chat",
+        "url = \"https://chat.googleapis.com/v1/spaces/A/messages?key=k&token=t\"",
+        NoticeKind::Resolved,
+        "POST https://chat.googleapis.com/v1/spaces/A/messages?key=k&token=t",
+        &[],
+        &json!({ "text": "🟢 core/web is down\nstatus 500 <b> & \"more\"\nhttps://status.example.org" }),
+    );
+    check(
+        "mattermost",
+        "url = \"https://chat.example.org/hooks/x\"\nchannel = \"ops\"",
+        NoticeKind::Opened,
+        "POST https://chat.example.org/hooks/x",
+        &[],
+        &json!({
+            "attachments": [{
+                "fallback": "core/web is down",
+                "color": "#d9413d",
+                "title": "core/web is down",
+                "title_link": "https://status.example.org",
+                "text": "status 500 <b> & \"more\"",
+            }],
+            "channel": "ops",
+        }),
+    );
+}
+
+#[test]
+fn alertmanager() {
+    let alert = json!({
+        "labels": { "alertname": "MonitorDown", "monitor": "core_web", "severity": "critical" },
+        "annotations": { "summary": "core/web is down", "description": "status 500 <b> & \"more\"" },
+        "startsAt": "2026-03-01T12:00:00Z",
+        "endsAt": "2026-03-01T12:01:00Z",
+        "generatorURL": "https://status.example.org",
+    });
+    check(
+        "alertmanager",
+        "url = \"http://127.0.0.1:9093\"",
+        NoticeKind::Resolved,
+        "POST http://127.0.0.1:9093/api/v2/alerts",
+        &[],
+        &json!([alert]),
+    );
+}
+
+#[test]
+fn forms_of_pushover_and_twilio() {
+    let pushover = request(
+        "pushover",
+        "token = \"t\"\nuser = \"u\"",
+        NoticeKind::Opened,
+    );
+    assert_eq!(
+        pushover.url.as_str(),
+        "https://api.pushover.net/1/messages.json"
+    );
+    assert_eq!(
+        pushover.content,
+        "token=t&user=u&title=core%2Fweb+is+down&message=core%2Fweb+is+down%0Astatus+500+%3Cb%3E+%26+%22more%22%0Ahttps%3A%2F%2Fstatus.example.org&priority=1&timestamp=1772366460&url=https%3A%2F%2Fstatus.example.org"
+    );
+    let settings = "account = \"AC1\"\ntoken = \"t\"\nfrom = \"+1\"\nto = \"+49\"";
+    let twilio = request("twilio", settings, NoticeKind::Opened);
+    assert_eq!(
+        twilio.url.as_str(),
+        "https://api.twilio.com/2010-04-01/Accounts/AC1/Messages.json"
+    );
+    assert!(
+        twilio
+            .content
+            .starts_with("From=%2B1&To=%2B49&Body=core%2Fweb+is+down")
+    );
+    assert_eq!(twilio.fields[1].1, "Basic QUMxOnQ=");
+}
+
+#[test]
+fn a_webhook_is_signed() {
+    let settings = "url = \"https://example.org/hook\"\nsecret = \"s3cret\"";
+    let request = request("webhook", settings, NoticeKind::Opened);
+    let (name, signature) = &request.fields[1];
+    assert_eq!(name, "plimsoll-signature");
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"s3cret");
+    let signed = format!("1772366470.{}", request.content);
+    let hex = signature.strip_prefix("t=1772366470,v1=").unwrap();
+    let pairs = hex.as_bytes().chunks(2);
+    let bytes: Vec<u8> = pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect();
+    ring::hmac::verify(&key, signed.as_bytes(), &bytes).unwrap();
+    let content: Value = serde_json::from_str(&request.content).unwrap();
+    assert_eq!(content["kind"], "opened");
+}
+
+#[test]
+fn mail_cannot_be_given_more_fields() {
+    let settings = "host = \"mail.example.org\"\nfrom = \"Monitor <m@example.org>\"\nto = [\"a@example.org\", \"b@example.org\"]";
+    let mut message = message(NoticeKind::Opened);
+    message.title = "down\r\nBcc: evil@example.org".to_owned();
+    let (outgoing, _) = outgoing("email", settings, &message);
+    let Outgoing::Mail(mail) = outgoing else {
+        panic!("it is a mail");
+    };
+    assert_eq!(mail.subject, "down  Bcc: evil@example.org");
+    assert!(mail.text.contains("status 500"), "{}", mail.text);
+}
+
+/// Receivers that close an alert by its key get each message by itself.
+#[test]
+fn alerts_are_not_put_together() {
+    for (kind, settings, expected) in [
+        ("pagerduty", "routing_key = \"k\"", false),
+        ("opsgenie", "key = \"k\"", false),
+        ("alertmanager", "url = \"http://a\"", false),
+        ("ntfy", "topic = \"a\"", true),
+    ] {
+        let (_, groups) = outgoing(kind, settings, &message(NoticeKind::Opened));
+        assert_eq!(groups, expected, "{kind}");
+    }
+}

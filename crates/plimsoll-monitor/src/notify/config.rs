@@ -1,0 +1,261 @@
+//! `[[notify]]`: which notices go where.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_model::document::{Table, Value, as_text};
+
+use crate::config::MonitorPlan;
+use crate::notify::channel::{CHANNELS, Notifier};
+use crate::notify::message::{Message, NoticeKind};
+use crate::notify::settings::Settings;
+use crate::timestamp::Timestamp;
+
+/// A channel with the notices that it gets.
+#[derive(Debug, Clone)]
+pub struct NotifyPlan {
+    /// In the outbox and the log.
+    pub name: String,
+    /// The form of its messages.
+    pub notifier: Arc<dyn Notifier>,
+    /// What it is sent.
+    pub kinds: Vec<NoticeKind>,
+    /// The keys of its monitors; all if it is absent.
+    pub monitors: Option<HashSet<String>>,
+    /// An incident is reported once it has been open for so long and is not acknowledged.
+    pub after: Duration,
+    /// Between two reminders of an open incident that is not acknowledged.
+    pub remind: Option<Duration>,
+    /// The title of messages.
+    pub title: Option<Template>,
+    /// The text of messages.
+    pub text: Option<Template>,
+}
+
+/// A text with placeholders such as `{name}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(String);
+
+/// What messages are made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts<'a> {
+    pub(crate) kind: NoticeKind,
+    pub(crate) plan: &'a MonitorPlan,
+    pub(crate) reason: &'a str,
+    pub(crate) incident: String,
+    pub(crate) at: Timestamp,
+    pub(crate) since: Timestamp,
+    pub(crate) link: Option<String>,
+}
+
+const PLACEHOLDERS: [&str; 7] = ["name", "group", "key", "state", "reason", "since", "link"];
+
+impl Template {
+    /// Fails with the first placeholder that is not known.
+    fn parse(text: &str) -> Result<Self, String> {
+        for part in text.split('{').skip(1) {
+            let name = part.split('}').next().unwrap_or_default();
+            if !PLACEHOLDERS.contains(&name) {
+                let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
+                return Err(format!("`{{{name}}}` is not one of {known}"));
+            }
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Values are put in at once, so that a value that looks like a placeholder stays as it is.
+    fn filled(&self, facts: &Facts<'_>) -> String {
+        let mut filled = String::new();
+        let mut rest = self.0.as_str();
+        while let Some((before, behind)) = rest.split_once('{') {
+            filled.push_str(before);
+            let (name, after) = behind.split_once('}').unwrap_or((behind, ""));
+            let since = facts.since.to_string();
+            filled.push_str(match name {
+                "name" => &facts.plan.name,
+                "group" => &facts.plan.group,
+                "key" => &facts.plan.key,
+                "state" => state(facts.kind),
+                "reason" => facts.reason,
+                "since" => &since,
+                _ => facts.link.as_deref().unwrap_or_default(),
+            });
+            rest = after;
+        }
+        filled.push_str(rest);
+        filled
+    }
+}
+
+const fn state(kind: NoticeKind) -> &'static str {
+    match kind {
+        NoticeKind::Opened => "down",
+        NoticeKind::Reminder => "still down",
+        NoticeKind::Resolved => "up again",
+        NoticeKind::NoData => "without results",
+        NoticeKind::DataAgain => "with results again",
+        NoticeKind::Test => "tested",
+    }
+}
+
+impl NotifyPlan {
+    /// Whether it is sent notices of a kind about a monitor.
+    pub(crate) fn wants(&self, kind: NoticeKind, key: &str) -> bool {
+        let is_of = self.monitors.as_ref();
+        self.kinds.contains(&kind) && is_of.is_none_or(|monitors| monitors.contains(key))
+    }
+
+    /// The message of its templates.
+    pub(crate) fn message(&self, facts: &Facts<'_>) -> Message {
+        let plan = facts.plan;
+        let name = if plan.group.is_empty() {
+            plan.name.clone()
+        } else {
+            format!("{}/{}", plan.group, plan.name)
+        };
+        let title = || format!("{name} is {}", state(facts.kind));
+        let text = || {
+            if facts.kind.is_trouble() {
+                facts.reason.to_owned()
+            } else {
+                String::new()
+            }
+        };
+        let filled = |template: &Option<Template>| template.as_ref().map(|it| it.filled(facts));
+        Message {
+            kind: facts.kind,
+            title: filled(&self.title).unwrap_or_else(title),
+            text: filled(&self.text).unwrap_or_else(text),
+            monitor: plan.key.clone(),
+            incident: facts.incident.clone(),
+            at: facts.at,
+            since: facts.since,
+            link: facts.link.clone(),
+        }
+    }
+}
+
+/// Compiles all channels.
+pub(crate) fn compile<'t>(
+    tables: Vec<Table<'t>>,
+    monitors: &[MonitorPlan],
+    environment: &'t dyn Fn(&str) -> Option<String>,
+) -> Vec<Arc<NotifyPlan>> {
+    let mut names = HashSet::new();
+    let plans = tables
+        .into_iter()
+        .filter_map(|table| one(table, monitors, environment, &mut names).map(Arc::new));
+    plans.collect()
+}
+
+fn one<'t>(
+    mut table: Table<'t>,
+    monitors: &[MonitorPlan],
+    environment: &'t dyn Fn(&str) -> Option<String>,
+    names: &mut HashSet<String>,
+) -> Option<NotifyPlan> {
+    let name = name(&mut table, names);
+    let notifier = notifier(&mut table, environment);
+    let kinds = match table.take("on") {
+        None => Some(NoticeKind::ALL.to_vec()),
+        Some(value) => kinds(value),
+    };
+    let only = table.take("monitors").map(|value| chosen(value, monitors));
+    let after = table.duration("after").unwrap_or_default();
+    let remind = table.take("remind").and_then(|value| {
+        let parsed = plimsoll_model::parse_duration(as_text(&value)?);
+        match value.check(parsed) {
+            Some(remind) if remind < Duration::from_mins(1) => {
+                value.wrong("must be a minute or more")
+            }
+            remind => remind,
+        }
+    });
+    let mut template = |key| {
+        let value = table.take(key)?;
+        value.check(Template::parse(as_text(&value)?))
+    };
+    let (title, text) = (template("title"), template("text"));
+    table.finish();
+    Some(NotifyPlan {
+        name: name?,
+        notifier: notifier?,
+        kinds: kinds?,
+        monitors: only,
+        after,
+        remind,
+        title,
+        text,
+    })
+}
+
+fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
+    let Some(value) = table.take("name") else {
+        table.missing("name", "what the log and the outbox call the channel");
+        return None;
+    };
+    let name = as_text(&value)?;
+    if names.insert(name.to_owned()) {
+        Some(name.to_owned())
+    } else {
+        value.wrong(format!("`{name}` is the name of another channel"))
+    }
+}
+
+/// The channel whose key the table has.
+fn notifier<'t>(
+    table: &mut Table<'t>,
+    environment: &'t dyn Fn(&str) -> Option<String>,
+) -> Option<Arc<dyn Notifier>> {
+    let given: Vec<_> = CHANNELS.iter().filter(|(key, _)| table.has(key)).collect();
+    let [(key, compile)] = given.as_slice() else {
+        // Taking them all keeps each from being an unknown key too.
+        for (key, _) in CHANNELS {
+            table.take(key);
+        }
+        let known = CHANNELS.map(|(key, _)| key).join(", ");
+        table.wrong(
+            format!("exactly one of {known} says where notices go"),
+            None,
+        );
+        return None;
+    };
+    let mut settings = Settings::new(table.take(key)?.table()?, environment);
+    let notifier = compile(&mut settings);
+    settings.table.finish();
+    notifier
+}
+
+fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {
+    let elements = value.elements();
+    let kinds = elements.iter().map(|value| {
+        let text = as_text(value)?;
+        let found = NoticeKind::ALL.into_iter().find(|kind| kind.name() == text);
+        if found.is_none() {
+            let known = NoticeKind::ALL.map(NoticeKind::name).join(", ");
+            value.wrong::<()>(format!("`{text}` is not one of {known}"));
+        }
+        found
+    });
+    kinds.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// The keys of monitors and of those of groups.
+fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
+    let mut keys = HashSet::new();
+    for value in value.elements() {
+        let Some(text) = as_text(&value) else {
+            continue;
+        };
+        let is_meant = |monitor: &&MonitorPlan| {
+            monitor.key == text || monitor.name == text || monitor.group == text
+        };
+        let found: Vec<_> = monitors.iter().filter(is_meant).collect();
+        if found.is_empty() {
+            value.wrong::<()>(format!("there is no monitor and no group `{text}`"));
+        }
+        keys.extend(found.into_iter().map(|monitor| monitor.key.clone()));
+    }
+    keys
+}

@@ -1,0 +1,320 @@
+//! Sends what waits in the outbox: one task for each channel, so that a slow receiver holds up no other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::fetch::{FetchLimits, Fetcher};
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::tls::Trust;
+
+use crate::engine::Board;
+use crate::notify::channel::{HttpRequest, Outgoing};
+use crate::notify::config::NotifyPlan;
+use crate::notify::message::{Message, NoticeKind, backoff};
+use crate::store::{NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice};
+use crate::timestamp::Timestamp;
+
+/// For one request or mail.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of an answer, of which only the beginning is shown.
+const MOST_ANSWER: u64 = 64 * 1024;
+
+/// Between two looks at the outbox while nothing changes.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Notices of one look.
+const MOST_AT_ONCE: usize = 1_000;
+
+/// Attempts before a notice is given up: about four hours.
+const MOST_ATTEMPTS: u32 = 12;
+
+/// Notices of one kind that are sent one by one; more of them become one.
+const FEW: usize = 3;
+
+/// What delivering needs.
+#[derive(Clone)]
+pub(crate) struct Courier {
+    pub(crate) org: OrgId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Delivers the notices of one channel for ever.
+pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
+    let fetcher = match fetcher() {
+        Ok(fetcher) => fetcher,
+        Err(error) => {
+            (courier.report)(&format!("notices to {} are not sent: {error}", plan.name));
+            return;
+        }
+    };
+    let mut changes = courier.board.subscribe();
+    loop {
+        if let Err(error) = courier.deliver(&plan, &fetcher).await {
+            (courier.report)(&format!("cannot read notices to {}: {error}", plan.name));
+            tokio::time::sleep(LOOK * 10).await;
+        }
+        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
+        if matches!(waited, Ok(Err(_))) {
+            return;
+        }
+    }
+}
+
+fn fetcher() -> Result<Fetcher, String> {
+    let limits = FetchLimits {
+        timeout: TIMEOUT,
+        bytes: MOST_ANSWER,
+        redirects: 0,
+    };
+    let trust = Trust::PublicRoots;
+    Fetcher::believing(trust, limits).map_err(|error| error.to_string())
+}
+
+/// Sends a test message to a channel; the error is what its receiver answered.
+pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
+    let now = Timestamp::of(SystemClock.wall());
+    let message = Message {
+        kind: NoticeKind::Test,
+        title: "Test of plimsoll monitor".to_owned(),
+        text: format!("The channel {} receives notices.", plan.name),
+        monitor: "test".to_owned(),
+        incident: format!("test/{}", now.0),
+        at: now,
+        since: now,
+        link: None,
+    };
+    let fetcher = fetcher()?;
+    let sent = send(&plan.notifier.outgoing(&message, now), &fetcher).await;
+    sent.map_err(|failure| failure.reason)
+}
+
+/// Why a notice was not received.
+struct SendFailure {
+    reason: String,
+    /// Whether another attempt is of no use.
+    is_final: bool,
+}
+
+async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
+    match outgoing {
+        Outgoing::Http(request) => post(request, fetcher).await,
+        Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err((is_final, reason))) => Err(SendFailure { reason, is_final }),
+            Err(_) => Err(SendFailure {
+                reason: format!("it takes longer than {TIMEOUT:?}"),
+                is_final: false,
+            }),
+        },
+    }
+}
+
+async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailure> {
+    /// Characters of an answer that are shown.
+    const MOST_SHOWN: usize = 200;
+
+    let content = request.content.as_bytes();
+    let fields = request.fields.clone();
+    let sent = fetcher
+        .send(request.method, &request.url, fields, Some(content))
+        .await;
+    let answer = sent.map_err(|error| SendFailure {
+        reason: error.to_string(),
+        is_final: false,
+    })?;
+    if (200..300).contains(&answer.status) {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&answer.content);
+    let text: String = text.trim().chars().take(MOST_SHOWN).collect();
+    // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
+    let is_final = (300..500).contains(&answer.status) && ![408, 429].contains(&answer.status);
+    Err(SendFailure {
+        reason: format!("status {} {text}", answer.status).trim().to_owned(),
+        is_final,
+    })
+}
+
+/// What is to become of a notice that is due.
+enum Verdict {
+    Send(Message),
+    /// It is no longer true.
+    Drop(&'static str),
+    /// An earlier one of the incident must go first.
+    Wait,
+}
+
+impl Courier {
+    async fn deliver(&self, plan: &NotifyPlan, fetcher: &Fetcher) -> Result<(), StoreError> {
+        let now = Timestamp::of(SystemClock.wall());
+        let due = self
+            .store
+            .due_notices(self.org, &plan.name, now, MOST_AT_ONCE)
+            .await?;
+        let mut by_kind: BTreeMap<NoticeKind, Vec<(StoredNotice, Message)>> = BTreeMap::new();
+        let mut outcomes = Vec::new();
+        for notice in due {
+            match self.judge(plan, &notice).await? {
+                Verdict::Send(message) => {
+                    let of_kind = by_kind.entry(message.kind).or_default();
+                    of_kind.push((notice, message));
+                }
+                Verdict::Drop(why) => outcomes.push(ended(&notice, NoticeState::Dropped, why)),
+                Verdict::Wait => {}
+            }
+        }
+        self.settle(outcomes, Vec::new(), now).await?;
+        for (_, notices) in by_kind {
+            if notices.len() > FEW && plan.notifier.groups() {
+                let messages: Vec<_> = notices.iter().map(|(_, it)| it.clone()).collect();
+                if let Some(message) = Message::grouped(&messages) {
+                    self.send(plan, fetcher, &message, &notices).await?;
+                }
+                continue;
+            }
+            for notice in notices {
+                let message = notice.1.clone();
+                self.send(plan, fetcher, &message, &[notice]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge(&self, plan: &NotifyPlan, notice: &StoredNotice) -> Result<Verdict, StoreError> {
+        let Some(message) = Message::from_json(&notice.message) else {
+            return Ok(Verdict::Drop("it cannot be read"));
+        };
+        let incident = self
+            .board
+            .view(&message.monitor)
+            .and_then(|view| view.incident);
+        let is_open = incident.is_some_and(|(opened, _)| opened == message.since);
+        let is_acknowledged = incident.is_some_and(|(_, acknowledged)| acknowledged);
+        match message.kind {
+            NoticeKind::Opened if plan.after.is_zero() => Ok(Verdict::Send(message)),
+            NoticeKind::Opened | NoticeKind::Reminder if !is_open => {
+                Ok(Verdict::Drop("the incident is over"))
+            }
+            NoticeKind::Opened | NoticeKind::Reminder if is_acknowledged => {
+                Ok(Verdict::Drop("the incident is acknowledged"))
+            }
+            NoticeKind::Resolved => {
+                let opened = dedup(&message.incident, NoticeKind::Opened);
+                let opened = self.store.notice(self.org, &plan.name, &opened).await?;
+                Ok(match opened.map(|opened| opened.state) {
+                    // Without the one that it opened there is nothing to resolve.
+                    Some(NoticeState::Dropped) => Verdict::Drop("its incident was not reported"),
+                    Some(NoticeState::Waiting) => Verdict::Wait,
+                    _ => Verdict::Send(message),
+                })
+            }
+            _ => Ok(Verdict::Send(message)),
+        }
+    }
+
+    async fn send(
+        &self,
+        plan: &NotifyPlan,
+        fetcher: &Fetcher,
+        message: &Message,
+        notices: &[(StoredNotice, Message)],
+    ) -> Result<(), StoreError> {
+        let now = Timestamp::of(SystemClock.wall());
+        let sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        let mut more = Vec::new();
+        let outcomes = notices.iter().map(|(notice, message)| match &sent {
+            Ok(()) => {
+                more.extend(reminder(plan, notice, message, now));
+                ended(notice, NoticeState::Sent, "")
+            }
+            Err(failure) if failure.is_final || notice.attempts + 1 >= MOST_ATTEMPTS => {
+                ended(notice, NoticeState::GivenUp, &failure.reason)
+            }
+            Err(failure) => NoticeOutcome {
+                id: notice.id,
+                state: NoticeState::Waiting,
+                due: now.plus(backoff(notice.attempts)),
+                error: Some(failure.reason.clone()),
+            },
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        if let Err(failure) = &sent {
+            let is_over = outcomes
+                .iter()
+                .any(|outcome| outcome.state == NoticeState::GivenUp);
+            let what = if is_over {
+                "is given up"
+            } else {
+                "is tried again"
+            };
+            let (title, name) = (&message.title, &plan.name);
+            (self.report)(&format!(
+                "the notice \"{title}\" to {name} {what}: {}",
+                failure.reason
+            ));
+        }
+        self.settle(outcomes, more, now).await
+    }
+
+    async fn settle(
+        &self,
+        outcomes: Vec<NoticeOutcome>,
+        more: Vec<NewNotice>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if outcomes.is_empty() && more.is_empty() {
+            return Ok(());
+        }
+        self.store
+            .settle_notices(self.org, outcomes, more, now)
+            .await
+    }
+}
+
+fn ended(notice: &StoredNotice, state: NoticeState, why: &str) -> NoticeOutcome {
+    NoticeOutcome {
+        id: notice.id,
+        state,
+        due: notice.due,
+        error: (!why.is_empty()).then(|| why.to_owned()),
+    }
+}
+
+/// What makes a notice of an incident the same as another one.
+pub(crate) fn dedup(incident: &str, kind: NoticeKind) -> String {
+    format!("{incident}/{}", kind.name())
+}
+
+/// The reminder that follows a notice of trouble.
+fn reminder(
+    plan: &NotifyPlan,
+    notice: &StoredNotice,
+    message: &Message,
+    now: Timestamp,
+) -> Option<NewNotice> {
+    if !matches!(message.kind, NoticeKind::Opened | NoticeKind::Reminder)
+        || !plan.kinds.contains(&NoticeKind::Reminder)
+    {
+        return None;
+    }
+    let title = match message.kind {
+        NoticeKind::Opened => format!("Still: {}", message.title),
+        _ => message.title.clone(),
+    };
+    let message = Message {
+        kind: NoticeKind::Reminder,
+        title,
+        ..message.clone()
+    };
+    Some(NewNotice {
+        channel: plan.name.clone(),
+        dedup: format!("{}/reminder/{}", message.incident, notice.id.0),
+        message: message.to_json().to_string(),
+        due: now.plus(plan.remind?),
+    })
+}

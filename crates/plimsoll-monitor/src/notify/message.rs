@@ -1,0 +1,237 @@
+//! What a notice says, before a channel gives it a form.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::timestamp::Timestamp;
+
+/// What is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoticeKind {
+    /// An incident opened.
+    Opened,
+    /// It is still open.
+    Reminder,
+    /// It is over.
+    Resolved,
+    /// Results stopped coming.
+    NoData,
+    /// Results come again.
+    DataAgain,
+    /// An operator tries the channel.
+    Test,
+}
+
+impl NoticeKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Opened,
+        Self::Reminder,
+        Self::Resolved,
+        Self::NoData,
+        Self::DataAgain,
+        Self::Test,
+    ];
+
+    /// The name in configurations and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Reminder => "reminder",
+            Self::Resolved => "resolved",
+            Self::NoData => "no_data",
+            Self::DataAgain => "data_again",
+            Self::Test => "test",
+        }
+    }
+
+    /// Whether it reports trouble, rather than its end.
+    pub const fn is_trouble(self) -> bool {
+        matches!(self, Self::Opened | Self::Reminder | Self::NoData)
+    }
+
+    /// The colour of messages that have one, as `0xrrggbb`.
+    pub(crate) const fn color(self) -> u32 {
+        match self {
+            Self::Opened | Self::Reminder => 0x00d9_413d,
+            Self::NoData => 0x00ee_8a3c,
+            Self::Resolved | Self::DataAgain => 0x002d_a44e,
+            Self::Test => 0x0057_94f2,
+        }
+    }
+
+    pub(crate) const fn emoji(self) -> &'static str {
+        match self {
+            Self::Opened | Self::Reminder => "🔴",
+            Self::NoData => "🟠",
+            Self::Resolved | Self::DataAgain => "🟢",
+            Self::Test => "🔵",
+        }
+    }
+}
+
+/// A notice of one monitor, or of several that were put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What is reported.
+    pub kind: NoticeKind,
+    /// One line.
+    pub title: String,
+    /// More; may be empty.
+    pub text: String,
+    /// The monitor's key; empty if it is about several.
+    pub monitor: String,
+    /// What joins the notices of one incident, for receivers that open and close alerts.
+    pub incident: String,
+    /// When it happened.
+    pub at: Timestamp,
+    /// When the incident opened.
+    pub since: Timestamp,
+    /// Where more is to be seen.
+    pub link: Option<String>,
+}
+
+impl Message {
+    /// As the outbox has it.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "kind": self.kind.name(),
+            "title": self.title,
+            "text": self.text,
+            "monitor": self.monitor,
+            "incident": self.incident,
+            "at": self.at.to_string(),
+            "since": self.since.to_string(),
+            "link": self.link,
+        })
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    pub fn from_json(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let field = |key: &str| value[key].as_str().map(str::to_owned);
+        let name = field("kind")?;
+        Some(Self {
+            kind: NoticeKind::ALL
+                .into_iter()
+                .find(|kind| kind.name() == name)?,
+            title: field("title")?,
+            text: field("text")?,
+            monitor: field("monitor")?,
+            incident: field("incident")?,
+            at: Timestamp::parse(&field("at")?)?,
+            since: Timestamp::parse(&field("since")?)?,
+            link: field("link"),
+        })
+    }
+
+    /// Title, text and link in lines.
+    pub(crate) fn plain(&self) -> String {
+        let mut plain = self.title.clone();
+        for more in [Some(&self.text), self.link.as_ref()].into_iter().flatten() {
+            if !more.is_empty() {
+                plain.push('\n');
+                plain.push_str(more);
+            }
+        }
+        plain
+    }
+
+    /// Several of one kind as one.
+    pub(crate) fn grouped(messages: &[Self]) -> Option<Self> {
+        /// Titles that are listed.
+        const MOST_LISTED: usize = 20;
+
+        let first = messages.first()?;
+        let count = messages.len();
+        let title = match first.kind {
+            NoticeKind::Opened => format!("{count} monitors are down"),
+            NoticeKind::Reminder => format!("{count} monitors are still down"),
+            NoticeKind::Resolved => format!("{count} monitors are up again"),
+            NoticeKind::NoData => format!("{count} monitors have no results any more"),
+            NoticeKind::DataAgain => format!("{count} monitors have results again"),
+            NoticeKind::Test => format!("{count} tests"),
+        };
+        let mut lines: Vec<_> = messages
+            .iter()
+            .take(MOST_LISTED)
+            .map(|message| message.title.clone())
+            .collect();
+        if count > MOST_LISTED {
+            lines.push(format!("and {} more", count - MOST_LISTED));
+        }
+        Some(Self {
+            title,
+            text: lines.join("\n"),
+            monitor: String::new(),
+            ..first.clone()
+        })
+    }
+}
+
+/// When the next attempt is, after so many: 10 s, doubled up to an hour.
+pub(crate) fn backoff(attempts: u32) -> Duration {
+    const FIRST: Duration = Duration::from_secs(10);
+    const LONGEST: Duration = Duration::from_hours(1);
+
+    FIRST
+        .saturating_mul(2_u32.saturating_pow(attempts))
+        .min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(title: &str) -> Message {
+        Message {
+            kind: NoticeKind::Opened,
+            title: title.to_owned(),
+            text: "a \"quoted\" reason\nwith lines".to_owned(),
+            monitor: "core_web".to_owned(),
+            incident: "core_web/1".to_owned(),
+            at: Timestamp(1_772_366_400_123),
+            since: Timestamp(1_772_366_400_000),
+            link: Some("https://status.example.org".to_owned()),
+        }
+    }
+
+    #[test]
+    fn messages_survive_the_outbox() {
+        for kind in NoticeKind::ALL {
+            let message = Message {
+                kind,
+                ..message("web is down")
+            };
+            let text = message.to_json().to_string();
+            assert_eq!(Message::from_json(&text), Some(message));
+        }
+        assert_eq!(Message::from_json("{}"), None);
+    }
+
+    #[test]
+    fn many_become_one() {
+        let many: Vec<_> = (0..25).map(|n| message(&format!("m{n} is down"))).collect();
+        let one = Message::grouped(&many).unwrap();
+        assert_eq!(one.title, "25 monitors are down");
+        assert!(
+            one.text.starts_with("m0 is down\nm1 is down\n"),
+            "{}",
+            one.text
+        );
+        assert!(
+            one.text.ends_with("m19 is down\nand 5 more"),
+            "{}",
+            one.text
+        );
+        assert_eq!(Message::grouped(&[]), None);
+    }
+
+    #[test]
+    fn attempts_are_further_and_further_apart() {
+        let seconds = |attempts| backoff(attempts).as_secs();
+        assert_eq!([seconds(0), seconds(1), seconds(4)], [10, 20, 160]);
+        assert_eq!([seconds(9), seconds(40)], [3_600, 3_600]);
+    }
+}

@@ -1,0 +1,30 @@
+//! Status pages: rendered on the server, useful without a script, live with one.
+//!
+//! A [`PagePlan`] says what a page shows. Its `snapshot` is made from the board and the store when something has
+//! changed, once for all readers, and stays while the store is away; `html`, `feed` and `statuspage` render it in the
+//! language of the reader, and `routes` serves all of it at `/status/SLUG` and at `/` of the page's host.
+
+pub(crate) mod config;
+
+mod language;
+
+mod snapshot;
+
+mod cache;
+
+mod html;
+
+mod feed;
+
+mod statuspage;
+
+mod live;
+
+mod routes;
+
+pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePlan};
+pub use crate::page::language::Language;
+
+pub(crate) use crate::page::cache::Pages;
+pub(crate) use crate::page::routes::{Sessions, at_root, at_slug};
+pub(crate) use crate::page::snapshot::{declared_downtime, excluded};

@@ -1,0 +1,197 @@
+//! Feeds of incidents (RSS 2.0; Atom, RFC 4287) and of maintenance (iCalendar, RFC 5545).
+
+use std::fmt::Write as _;
+
+use askama::Template;
+
+use crate::page::html::{Frame, escaped, phase_text};
+use crate::page::snapshot::{PublicIncident, Snapshot};
+use crate::timestamp::Timestamp;
+
+/// Entries of a feed.
+const MOST: usize = 50;
+
+struct Entry {
+    id: String,
+    title: String,
+    term: &'static str,
+    phase: &'static str,
+    published: Timestamp,
+    updated: Timestamp,
+    updated_rfc2822: String,
+    html: String,
+}
+
+impl Entry {
+    fn of(f: Frame<'_>, incident: &PublicIncident) -> Self {
+        let mut html = String::new();
+        for update in &incident.updates {
+            let body = f.body(incident, update.phase, &update.body);
+            let body = escaped(&body).replace('\n', "<br>");
+            let phase = phase_text(f.t, update.phase);
+            write!(
+                html,
+                "<p><strong>{phase}</strong> ({}): {body}</p>",
+                update.at
+            )
+            .expect("writing to memory does not fail");
+        }
+        Self {
+            id: incident.id.clone(),
+            title: f.title(incident),
+            term: incident.phase.name(),
+            phase: phase_text(f.t, incident.phase),
+            published: incident.started,
+            updated: incident.changed,
+            updated_rfc2822: rfc2822(incident.changed),
+            html,
+        }
+    }
+}
+
+fn rfc2822(at: Timestamp) -> String {
+    at.to_jiff()
+        .strftime("%a, %d %b %Y %H:%M:%S +0000")
+        .to_string()
+}
+
+#[derive(Template)]
+#[template(path = "feed.atom.xml")]
+struct Atom<'a> {
+    url: &'a str,
+    title: &'a str,
+    language: &'a str,
+    updated: Timestamp,
+    entries: Vec<Entry>,
+}
+
+#[derive(Template)]
+#[template(path = "feed.rss.xml")]
+struct Rss<'a> {
+    url: &'a str,
+    title: &'a str,
+    about: &'a str,
+    language: &'a str,
+    updated_rfc2822: String,
+    entries: Vec<Entry>,
+}
+
+fn entries(f: Frame<'_>, snapshot: &Snapshot) -> (Vec<Entry>, Timestamp) {
+    let entries = snapshot.incidents.iter().take(MOST);
+    let entries: Vec<_> = entries.map(|one| Entry::of(f, one)).collect();
+    // A feed without a change stays the same, byte by byte.
+    let updated = entries.iter().map(|entry| entry.updated).max();
+    (entries, updated.unwrap_or(Timestamp(0)))
+}
+
+/// - `url`: of the page, without a slash at its end.
+pub(crate) fn atom(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
+    let (entries, updated) = entries(f, snapshot);
+    let feed = Atom {
+        url,
+        title: &f.plan.title,
+        language: f.t.code(),
+        updated,
+        entries,
+    };
+    feed.render().unwrap_or_default()
+}
+
+/// - `url`: of the page, without a slash at its end.
+pub(crate) fn rss(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
+    let (entries, updated) = entries(f, snapshot);
+    let feed = Rss {
+        url,
+        title: &f.plan.title,
+        about: f.plan.about.as_deref().unwrap_or(&f.plan.title),
+        language: f.t.code(),
+        updated_rfc2822: rfc2822(updated),
+        entries,
+    };
+    feed.render().unwrap_or_default()
+}
+
+/// Maintenance as a calendar.
+///
+/// - `url`: of the page, without a slash at its end.
+pub(crate) fn calendar(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| folded(&mut text, &format!("{name}:{value}"));
+    line("BEGIN", "VCALENDAR");
+    line("VERSION", "2.0");
+    line("PRODID", "-//plimsoll//status page//EN");
+    line("NAME", &quoted(&f.plan.title));
+    line("X-WR-CALNAME", &quoted(&f.plan.title));
+    for one in &snapshot.maintenance {
+        let names: Vec<_> = one
+            .components
+            .iter()
+            .map(|(_, name)| name.as_str())
+            .collect();
+        line("BEGIN", "VEVENT");
+        line("UID", &quoted(&format!("{}@{}", one.id, f.plan.slug)));
+        line("DTSTAMP", &utc(one.from));
+        line("DTSTART", &utc(one.from));
+        line("DTEND", &utc(one.to));
+        line("SUMMARY", &quoted(&one.name));
+        let affects = f.t.with("affects", "names", &names.join(", "));
+        line("DESCRIPTION", &quoted(&affects));
+        line("URL", &format!("{url}/"));
+        line("TRANSP", "TRANSPARENT");
+        line("END", "VEVENT");
+    }
+    line("END", "VCALENDAR");
+    text
+}
+
+fn utc(at: Timestamp) -> String {
+    at.to_jiff().strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// A text value (section 3.3.11).
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace(';', "\\;")
+        .replace(',', "\\,")
+        .replace(['\r', '\n'], " ")
+}
+
+/// A line of at most 75 bytes, continued on others (section 3.1).
+fn folded(text: &mut String, line: &str) {
+    let mut length = 0;
+    for c in line.chars() {
+        if length + c.len_utf8() > 74 {
+            text.push_str("\r\n ");
+            length = 1;
+        }
+        text.push(c);
+        length += c.len_utf8();
+    }
+    text.push_str("\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_between_characters() {
+        let mut text = String::new();
+        folded(&mut text, &format!("SUMMARY:{}", "ü".repeat(60)));
+        for line in text.split("\r\n") {
+            assert!(line.len() <= 75, "{line}");
+        }
+        assert_eq!(
+            text.replace("\r\n ", ""),
+            format!("SUMMARY:{}\r\n", "ü".repeat(60))
+        );
+        assert_eq!(quoted("a, b; c\\d\n"), "a\\, b\\; c\\\\d ");
+    }
+
+    #[test]
+    fn dates_of_rss() {
+        let date = Timestamp(1_772_366_400_123);
+        assert_eq!(rfc2822(date), "Sun, 01 Mar 2026 12:00:00 +0000");
+        assert_eq!(utc(date), "20260301T120000Z");
+    }
+}

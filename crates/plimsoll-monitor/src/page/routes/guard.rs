@@ -1,0 +1,273 @@
+//! Who may see a page: everyone, users of Gatus, or readers with the password, which a cookie remembers.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use axum::body::{Body, to_bytes};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE};
+use http::{HeaderMap, StatusCode};
+use plimsoll_model::Clock;
+use plimsoll_server::BasicAuth;
+use ring::hmac;
+use ring::rand::SystemRandom;
+
+use crate::api::not_found;
+use crate::page::Guard;
+use crate::page::cache::Rendered;
+use crate::page::config::authorization;
+use crate::page::html::{self, Frame};
+use crate::page::routes::reply::{Caching, redirect, refused, reply};
+use crate::page::routes::{HTML, SESSION, Visit, cookie, parameter};
+use crate::page::snapshot::State;
+use crate::timestamp::Timestamp;
+
+/// Bytes of a form.
+const MOST_FORM: usize = 8 * 1024;
+
+/// Passwords that an address may try in a minute.
+const MOST_TRIES: u32 = 10;
+
+/// Addresses that are counted.
+const MOST_ADDRESSES: usize = 10_000;
+
+/// What signs sessions, for as long as the program runs, and who has tried a password lately.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    key: OnceLock<hmac::Key>,
+    tries: Mutex<(i64, HashMap<IpAddr, u32>)>,
+}
+
+impl Sessions {
+    fn key(&self) -> Option<&hmac::Key> {
+        if let Some(key) = self.key.get() {
+            return Some(key);
+        }
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
+        Some(self.key.get_or_init(|| key))
+    }
+
+    fn signed(&self, slug: &str, until: i64) -> Option<String> {
+        let tag = hmac::sign(self.key()?, format!("{slug} {until}").as_bytes());
+        let tag = BASE64_URL_SAFE_NO_PAD.encode(tag.as_ref());
+        Some(format!("{until}.{tag}"))
+    }
+
+    fn is_valid(&self, slug: &str, session: &str, now: Timestamp) -> bool {
+        let Some((until, tag)) = session.split_once('.') else {
+            return false;
+        };
+        let (Ok(end), Ok(tag)) = (until.parse::<i64>(), BASE64_URL_SAFE_NO_PAD.decode(tag)) else {
+            return false;
+        };
+        let Some(key) = self.key() else {
+            return false;
+        };
+        end > now.0 && hmac::verify(key, format!("{slug} {end}").as_bytes(), &tag).is_ok()
+    }
+
+    /// Whether an address may try another password in this minute.
+    fn may_try(&self, address: IpAddr, now: Timestamp) -> bool {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let minute = now.0.div_euclid(60_000);
+        if tries.0 != minute {
+            *tries = (minute, HashMap::new());
+        }
+        if tries.1.len() >= MOST_ADDRESSES && !tries.1.contains_key(&address) {
+            return false;
+        }
+        let count = tries.1.entry(address).or_default();
+        *count += 1;
+        *count <= MOST_TRIES
+    }
+}
+
+fn peer(extensions: &http::Extensions) -> IpAddr {
+    let peer = extensions.get::<SocketAddr>();
+    peer.map_or(IpAddr::from([0, 0, 0, 0]), SocketAddr::ip)
+}
+
+impl Visit<'_> {
+    fn now(&self) -> Timestamp {
+        Timestamp::of(self.api.clock.wall())
+    }
+
+    /// Why the reader may not see the page.
+    pub(super) async fn refusal(&self, extensions: &http::Extensions) -> Option<Response> {
+        match &self.plan.guard {
+            Guard::Open => None,
+            Guard::Basic(auth) => match self.admits(auth, extensions).await {
+                Some(true) => None,
+                Some(false) => Some(challenge()),
+                None => Some(busy()),
+            },
+            Guard::Password(auth) => {
+                let name = format!("page-{}", self.plan.slug);
+                let session = cookie(self.fields, &name);
+                let sessions = &self.api.sessions;
+                if session.is_some_and(|it| sessions.is_valid(&self.plan.slug, it, self.now())) {
+                    return None;
+                }
+                // Feed readers and programs have no cookie.
+                if self.fields.contains_key(AUTHORIZATION) {
+                    return match self.admits(auth, extensions).await {
+                        Some(true) => None,
+                        Some(false) => Some(challenge()),
+                        None => Some(busy()),
+                    };
+                }
+                Some(self.password_form("password_needed", false))
+            }
+        }
+    }
+
+    async fn admits(&self, auth: &BasicAuth, extensions: &http::Extensions) -> Option<bool> {
+        let Some(given) = self.fields.get(AUTHORIZATION) else {
+            return Some(false);
+        };
+        let admitted = auth.admits(given.as_bytes()).await?;
+        // Right ones are remembered and cost nothing.
+        if !admitted && !self.api.sessions.may_try(peer(extensions), self.now()) {
+            return None;
+        }
+        Some(admitted)
+    }
+
+    fn password_form(&self, message: &'static str, is_bad: bool) -> Response {
+        let page = self.message(message, is_bad);
+        let mut response = reply(&Rendered::new(HTML, page), self.fields, Caching::Private);
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        response
+    }
+
+    fn message(&self, message: &'static str, is_bad: bool) -> String {
+        let (style, _) = html::style(self.plan);
+        let frame = Frame::new(self.plan, self.t, &self.base, &style, State::Unknown);
+        html::message_page(frame, self.t.text(message), is_bad, true)
+    }
+
+    pub(super) async fn post(&self, extensions: &http::Extensions, body: Body) -> Response {
+        if self.path != "/sign-in" {
+            return not_found().await.into_response();
+        }
+        if !is_same_site(self.fields) {
+            return refused(StatusCode::FORBIDDEN, "the form is of another site\n");
+        }
+        let Ok(content) = to_bytes(body, MOST_FORM).await else {
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+        };
+        let content = String::from_utf8_lossy(&content);
+        self.sign_in(extensions, &content).await
+    }
+
+    async fn sign_in(&self, extensions: &http::Extensions, form: &str) -> Response {
+        let Guard::Password(auth) = &self.plan.guard else {
+            return redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
+        };
+        let password = parameter(Some(form), "password").unwrap_or_default();
+        if !self.api.sessions.may_try(peer(extensions), self.now()) {
+            let mut response = self.password_form("password_busy", true);
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            return response;
+        }
+        match auth.admits(authorization(&password).as_bytes()).await {
+            Some(true) => self.signed_in(),
+            Some(false) => self.password_form("password_wrong", true),
+            None => self.password_form("password_busy", true),
+        }
+    }
+
+    fn signed_in(&self) -> Response {
+        let until = self.now().plus(SESSION).0;
+        let mut response = redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
+        let is_tls = self.url.starts_with("https://");
+        let cookie = self
+            .api
+            .sessions
+            .signed(&self.plan.slug, until)
+            .map(|session| {
+                format!(
+                    "page-{}={session}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{}",
+                    self.plan.slug,
+                    SESSION.as_secs(),
+                    if is_tls { "; Secure" } else { "" }
+                )
+            });
+        if let Some(cookie) = cookie.and_then(|it| HeaderValue::from_str(&it).ok()) {
+            response.headers_mut().insert(SET_COOKIE, cookie);
+        }
+        response
+    }
+}
+
+fn challenge() -> Response {
+    let mut response = refused(StatusCode::UNAUTHORIZED, "a password is needed\n");
+    let value = HeaderValue::from_static("Basic realm=\"status page\", charset=\"UTF-8\"");
+    response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    response
+}
+
+fn busy() -> Response {
+    refused(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many passwords were tried\n",
+    )
+}
+
+/// Whether a form was sent by a page of this site: browsers name its origin.
+fn is_same_site(fields: &HeaderMap) -> bool {
+    let text =
+        |value: Option<&HeaderValue>| value.and_then(|it| it.to_str().ok().map(str::to_owned));
+    match (text(fields.get(ORIGIN)), text(fields.get(HOST))) {
+        (Some(origin), Some(host)) => {
+            let origin = origin.split_once("://").map(|(_, rest)| rest.to_owned());
+            origin.is_some_and(|origin| origin == host)
+        }
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_of_one_page_and_end() {
+        let sessions = Sessions::default();
+        let session = sessions.signed("a", 1_000).unwrap();
+        assert!(sessions.is_valid("a", &session, Timestamp(999)));
+        assert!(!sessions.is_valid("a", &session, Timestamp(1_000)));
+        assert!(!sessions.is_valid("b", &session, Timestamp(0)));
+        assert!(!sessions.is_valid("a", &session.replace("1000", "2000"), Timestamp(0)));
+        assert!(!Sessions::default().is_valid("a", &session, Timestamp(0)));
+    }
+
+    #[test]
+    fn an_address_tries_a_few_passwords_a_minute() {
+        let sessions = Sessions::default();
+        let [one, other] = [[127, 0, 0, 1], [127, 0, 0, 2]].map(IpAddr::from);
+        for _ in 0..MOST_TRIES {
+            assert!(sessions.may_try(one, Timestamp(0)));
+        }
+        assert!(!sessions.may_try(one, Timestamp(59_999)));
+        assert!(sessions.may_try(other, Timestamp(59_999)));
+        assert!(sessions.may_try(one, Timestamp(60_000)));
+    }
+
+    #[test]
+    fn forms_of_other_sites_are_refused() {
+        let mut fields = HeaderMap::new();
+        assert!(is_same_site(&fields));
+        fields.insert(HOST, "a.example:8080".parse().unwrap());
+        fields.insert(ORIGIN, "https://a.example:8080".parse().unwrap());
+        assert!(is_same_site(&fields));
+        fields.insert(ORIGIN, "https://b.example".parse().unwrap());
+        assert!(!is_same_site(&fields));
+        fields.insert(ORIGIN, "null".parse().unwrap());
+        assert!(!is_same_site(&fields));
+    }
+}

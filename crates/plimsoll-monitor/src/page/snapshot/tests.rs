@@ -1,0 +1,233 @@
+//! What pages show of states, days and incidents, in virtual time.
+
+use super::*;
+use crate::config::load;
+use crate::engine::Counters;
+use crate::store::IncidentId;
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+const NOW: &str = "2026-03-30T12:00:00Z";
+
+/// Two monitors, a page in Berlin, and a window of maintenance on 20 March.
+fn page() -> (PagePlan, BTreeMap<String, View>) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("monitor.toml");
+    let text = r#"
+        [[monitor]]
+        name = "a"
+        group = "g"
+        manual = true
+        [[monitor]]
+        name = "b"
+        group = "g"
+        manual = true
+        [[page]]
+        slug = "p"
+        title = "P"
+        zone = "Europe/Berlin"
+        [[maintenance]]
+        name = "upgrade"
+        once = "2026-03-20T10:00:00Z"
+        duration = "2h"
+        monitors = ["a"]
+        [[maintenance]]
+        name = "soon"
+        once = "2026-04-02T10:00:00Z"
+        duration = "1h"
+    "#;
+    std::fs::write(&path, text).unwrap();
+    let plan = load(&path, &|_| None).unwrap();
+    let page = PagePlan::clone(&plan.pages[0]);
+    let views = plan.monitors.into_iter().zip(1..).map(|(monitor, id)| {
+        let view = View {
+            id: MonitorId(id),
+            health: Health::Up,
+            since: at("2026-03-01T00:00:00Z"),
+            in_maintenance: false,
+            has_incident: false,
+            incident: None,
+            is_paused: false,
+            last: None,
+            counters: Counters::default(),
+            plan: std::sync::Arc::new(monitor),
+        };
+        (view.plan.key.clone(), view)
+    });
+    (page, views.collect())
+}
+
+fn health(list: &[(&str, Health)]) -> MonitorHistory {
+    let changes = list.iter().map(|(text, health)| HealthAt {
+        at: at(text),
+        health: *health,
+    });
+    MonitorHistory {
+        health: changes.collect(),
+        hours: Vec::new(),
+    }
+}
+
+fn of_first(list: &[(&str, Health)]) -> Component {
+    let (plan, views) = page();
+    let rows = Rows {
+        histories: HashMap::from([(MonitorId(1), health(list))]),
+        ..Rows::default()
+    };
+    let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+    snapshot.components().next().unwrap().clone()
+}
+
+/// Days that were not plain: how many days ago, and the state.
+fn marked(component: &Component) -> Vec<(usize, State)> {
+    let days = component.days.iter().rev().enumerate();
+    let marked = days.filter(|(_, day)| !matches!(day.state, State::Operational | State::Unknown));
+    marked.map(|(ago, day)| (ago, day.state)).collect()
+}
+
+#[test]
+fn days_are_coloured_by_their_downtime() {
+    let component = of_first(&[
+        ("2026-03-01T00:00:00Z", Health::Up),
+        ("2026-03-10T10:00:00Z", Health::Down),
+        ("2026-03-10T10:19:59Z", Health::Up),
+        ("2026-03-11T10:00:00Z", Health::Down),
+        ("2026-03-11T10:20:00Z", Health::Up),
+        ("2026-03-12T10:00:00Z", Health::Down),
+        ("2026-03-12T11:00:00Z", Health::Up),
+        ("2026-03-13T10:00:00Z", Health::Degraded),
+        ("2026-03-13T10:00:01Z", Health::Up),
+    ]);
+    assert_eq!(component.days.len(), DAYS);
+    let expected = [
+        (17, State::Degraded),
+        (18, State::Major),
+        (19, State::Partial),
+        (20, State::Degraded),
+    ];
+    assert_eq!(marked(&component), expected);
+    assert_eq!(
+        component.days[0].state,
+        State::Unknown,
+        "before the first result"
+    );
+    assert_eq!(component.days[DAYS - 1].state, State::Operational, "today");
+    assert_eq!(component.uptime.outages, 3);
+}
+
+#[test]
+fn days_follow_the_zone_over_daylight_saving() {
+    // Berlin's 29 March has 23 hours: from 23:00 UTC to 22:00 UTC.
+    let component = of_first(&[
+        ("2026-03-28T23:30:00Z", Health::Down),
+        ("2026-03-29T22:00:00Z", Health::Up),
+    ]);
+    assert_eq!(marked(&component), [(1, State::Major)]);
+    assert_eq!(
+        component.days[DAYS - 2].down,
+        Duration::from_mins(22 * 60 + 30)
+    );
+}
+
+#[test]
+fn maintenance_is_neither_downtime_nor_an_incident() {
+    let outage = [
+        ("2026-03-20T00:00:00Z", Health::Up),
+        ("2026-03-20T10:10:00Z", Health::Down),
+        ("2026-03-20T11:50:00Z", Health::Up),
+    ];
+    let component = of_first(&outage);
+    assert_eq!(marked(&component), []);
+    assert_eq!(component.uptime.down, Duration::ZERO);
+    let (plan, views) = page();
+    let incident = |from: &str, to: &str| {
+        let incident = Incident {
+            id: IncidentId(1),
+            monitor: MonitorId(1),
+            opened: at(from),
+            acknowledged: None,
+            resolved: Some(at(to)),
+            reason: Some("10.0.0.1 refused".to_owned()),
+        };
+        let rows = Rows {
+            incidents: vec![(incident, Vec::new())],
+            ..Rows::default()
+        };
+        Snapshot::of(&plan, &views, &rows, at(NOW)).incidents
+    };
+    assert_eq!(incident("2026-03-20T10:10:00Z", "2026-03-20T11:50:00Z"), []);
+    let longer = incident("2026-03-20T10:10:00Z", "2026-03-20T12:10:00Z");
+    assert_eq!(longer.len(), 1, "it outlasted the window");
+    assert!(!format!("{longer:?}").contains("10.0.0.1"), "{longer:?}");
+    let snapshot = Snapshot::of(&plan, &views, &Rows::default(), at(NOW));
+    let names: Vec<_> = snapshot.maintenance.iter().map(|one| &one.name).collect();
+    assert_eq!(names, ["soon"]);
+    assert_eq!(snapshot.maintenance[0].components.len(), 2);
+    let during = Snapshot::of(&plan, &views, &Rows::default(), at("2026-04-02T10:30:00Z"));
+    assert!(during.maintenance[0].is_active);
+    assert_eq!(during.maintenance[0].from, at("2026-04-02T10:00:00Z"));
+    assert_eq!(
+        during.maintenance[0].id, snapshot.maintenance[0].id,
+        "the same in feeds"
+    );
+}
+
+#[test]
+fn one_outage_of_two_is_partial_and_unknown_is_never_operational() {
+    let (plan, mut views) = page();
+    let overall = |views: &BTreeMap<String, View>| {
+        Snapshot::of(&plan, views, &Rows::default(), at(NOW)).overall
+    };
+    assert_eq!(overall(&views), State::Operational);
+    views.get_mut("g_a").unwrap().health = Health::Down;
+    assert_eq!(overall(&views), State::Partial);
+    views.get_mut("g_b").unwrap().health = Health::Down;
+    assert_eq!(overall(&views), State::Major);
+    for view in views.values_mut() {
+        view.health = Health::NoData;
+    }
+    assert_eq!(overall(&views), State::Unknown);
+    views.get_mut("g_a").unwrap().has_incident = true;
+    assert_eq!(
+        overall(&views),
+        State::Major,
+        "the outage is the last that is known"
+    );
+    views.get_mut("g_a").unwrap().in_maintenance = true;
+    assert_eq!(overall(&views), State::Maintenance);
+}
+
+#[test]
+fn declared_incidents_lower_the_state_and_count_if_they_should() {
+    let (plan, views) = page();
+    let snapshot = |impact, counts_as_downtime| {
+        let declared = Declared {
+            id: crate::store::DeclaredId(1),
+            version: 1,
+            title: "slow".to_owned(),
+            phase: PublicPhase::Investigating,
+            impact,
+            counts_as_downtime,
+            started: at("2026-03-30T11:00:00Z"),
+            resolved: None,
+            changed: at("2026-03-30T11:00:00Z"),
+            monitors: vec![MonitorId(1)],
+            updates: Vec::new(),
+        };
+        let up = health(&[("2026-03-30T10:00:00Z", Health::Up)]);
+        let rows = Rows {
+            histories: HashMap::from([(MonitorId(1), up)]),
+            declared: vec![declared],
+            ..Rows::default()
+        };
+        let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+        let first = snapshot.components().next().unwrap();
+        (first.state, first.uptime.down.as_secs())
+    };
+    assert_eq!(snapshot(Impact::None, false), (State::Operational, 0));
+    assert_eq!(snapshot(Impact::Minor, false), (State::Degraded, 0));
+    assert_eq!(snapshot(Impact::Major, false), (State::Partial, 0));
+    assert_eq!(snapshot(Impact::Critical, true), (State::Major, 3_600));
+}

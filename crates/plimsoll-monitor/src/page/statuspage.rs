@@ -1,0 +1,266 @@
+//! The public API of Statuspage, `/api/v2/….json`, so that its readers work here.
+
+use serde_json::{Value, json};
+
+use crate::page::html::Frame;
+use crate::page::snapshot::{Component, Group, PublicIncident, PublicMaintenance, Snapshot, State};
+use crate::store::{Impact, PublicPhase};
+use crate::timestamp::Timestamp;
+
+/// Incidents and maintenances of one answer.
+const MOST: usize = 50;
+
+/// The answer to a path below `/api/v2/`; `None` if there is no such path.
+///
+/// - `url`: of the page, without a slash at its end.
+pub(crate) fn answer(f: Frame<'_>, snapshot: &Snapshot, url: &str, path: &str) -> Option<Value> {
+    let api = Api { f, snapshot, url };
+    let mut answer = json!({ "page": api.page() });
+    match path {
+        "summary.json" => {
+            answer["components"] = api.components();
+            answer["incidents"] = api.incidents(|one| !one.is_over());
+            answer["scheduled_maintenances"] = api.maintenances(|_| true);
+            answer["status"] = api.status();
+        }
+        "status.json" => answer["status"] = api.status(),
+        "components.json" => answer["components"] = api.components(),
+        "incidents.json" => answer["incidents"] = api.incidents(|_| true),
+        "incidents/unresolved.json" => answer["incidents"] = api.incidents(|one| !one.is_over()),
+        "scheduled-maintenances.json" => {
+            answer["scheduled_maintenances"] = api.maintenances(|_| true);
+        }
+        "scheduled-maintenances/upcoming.json" => {
+            answer["scheduled_maintenances"] = api.maintenances(|one| !one.is_active);
+        }
+        "scheduled-maintenances/active.json" => {
+            answer["scheduled_maintenances"] = api.maintenances(|one| one.is_active);
+        }
+        _ => return None,
+    }
+    Some(answer)
+}
+
+struct Api<'a> {
+    f: Frame<'a>,
+    snapshot: &'a Snapshot,
+    url: &'a str,
+}
+
+/// Twelve characters, as Statuspage's are: the same for the same thing.
+fn id(kind: &str, name: &str) -> String {
+    const LETTERS: &[u8; 32] = b"0123456789bcdfghjklmnpqrstvwxyz_";
+
+    let hash = ring::digest::digest(&ring::digest::SHA256, format!("{kind}/{name}").as_bytes());
+    let letters = hash.as_ref().iter().take(12);
+    letters
+        .map(|byte| char::from(LETTERS[usize::from(byte & 31)]))
+        .collect()
+}
+
+impl Api<'_> {
+    fn page_id(&self) -> String {
+        id("page", &self.f.plan.slug)
+    }
+
+    fn page(&self) -> Value {
+        let zone = self.f.plan.zone.iana_name().unwrap_or("Etc/UTC");
+        json!({
+            "id": self.page_id(),
+            "name": self.f.plan.title,
+            "url": self.url,
+            "time_zone": zone,
+            "updated_at": self.changed().to_string(),
+        })
+    }
+
+    /// When something last changed, so that an answer without a change stays the same.
+    fn changed(&self) -> Timestamp {
+        let components = self.snapshot.components().map(|one| one.since);
+        let incidents = self.snapshot.incidents.iter().map(|one| one.changed);
+        components
+            .chain(incidents)
+            .max()
+            .unwrap_or(self.snapshot.built)
+    }
+
+    fn status(&self) -> Value {
+        let (indicator, description) = match self.snapshot.overall {
+            State::Operational | State::Unknown => ("none", "All Systems Operational"),
+            State::Maintenance => ("maintenance", "Service Under Maintenance"),
+            State::Degraded => ("minor", "Partially Degraded Service"),
+            State::Partial => ("major", "Partial System Outage"),
+            State::Major => ("critical", "Major System Outage"),
+        };
+        json!({ "indicator": indicator, "description": description })
+    }
+
+    fn components(&self) -> Value {
+        let mut all = Vec::new();
+        let mut position = 0;
+        for group in &self.snapshot.groups {
+            let mut group_id = None;
+            if !group.name.is_empty() {
+                position += 1;
+                group_id = Some(id("group", &group.name));
+                all.push(self.group(group, position));
+            }
+            for component in &group.components {
+                position += 1;
+                all.push(self.component(component, group_id.as_deref(), position));
+            }
+        }
+        all.into()
+    }
+
+    fn group(&self, group: &Group, position: usize) -> Value {
+        let since = group.components.iter().map(|one| one.since);
+        let since = since.max().unwrap_or(self.snapshot.built).to_string();
+        let children: Vec<_> = group
+            .components
+            .iter()
+            .map(|one| id("component", &one.key))
+            .collect();
+        json!({
+            "id": id("group", &group.name),
+            "name": group.name,
+            "status": component_status(group.state),
+            "created_at": since,
+            "updated_at": since,
+            "position": position,
+            "description": null,
+            "showcase": false,
+            "start_date": null,
+            "group_id": null,
+            "page_id": self.page_id(),
+            "group": true,
+            "only_show_if_degraded": false,
+            "components": children,
+        })
+    }
+
+    fn component(&self, component: &Component, group: Option<&str>, position: usize) -> Value {
+        let since = component.since.to_string();
+        json!({
+            "id": id("component", &component.key),
+            "name": component.name,
+            "status": component_status(component.state),
+            "created_at": since,
+            "updated_at": since,
+            "position": position,
+            "description": component.about,
+            "showcase": true,
+            "start_date": null,
+            "group_id": group,
+            "page_id": self.page_id(),
+            "group": false,
+            "only_show_if_degraded": false,
+        })
+    }
+
+    /// Those of an incident or a maintenance.
+    fn affected(&self, names: &[(String, String)]) -> Value {
+        let all = self.snapshot.components().enumerate();
+        let all = all.filter(|(_, one)| names.iter().any(|(key, _)| *key == one.key));
+        all.map(|(position, one)| self.component(one, None, position + 1))
+            .collect()
+    }
+
+    fn incidents(&self, is_wanted: fn(&PublicIncident) -> bool) -> Value {
+        let wanted = self.snapshot.incidents.iter().filter(|one| is_wanted(one));
+        wanted.take(MOST).map(|one| self.incident(one)).collect()
+    }
+
+    fn incident(&self, one: &PublicIncident) -> Value {
+        let incident_id = id("incident", &one.id);
+        let at = |wanted: PublicPhase| {
+            let found = one.updates.iter().find(|update| update.phase == wanted);
+            found.map(|update| update.at.to_string())
+        };
+        let updates: Vec<_> = one
+            .updates
+            .iter()
+            .enumerate()
+            .map(|(index, update)| {
+                let number = one.updates.len() - index;
+                json!({
+                    "id": id("update", &format!("{}/{number}", one.id)),
+                    "status": update.phase.name(),
+                    "body": self.f.body(one, update.phase, &update.body),
+                    "incident_id": incident_id,
+                    "created_at": update.at.to_string(),
+                    "updated_at": update.at.to_string(),
+                    "display_at": update.at.to_string(),
+                    "affected_components": null,
+                    "deliver_notifications": true,
+                    "custom_tweet": null,
+                    "tweet_id": null,
+                })
+            })
+            .collect();
+        json!({
+            "id": incident_id,
+            "name": self.f.title(one),
+            "status": one.phase.name(),
+            "created_at": one.started.to_string(),
+            "updated_at": one.changed.to_string(),
+            "monitoring_at": at(PublicPhase::Monitoring),
+            "resolved_at": one.resolved.map(|at| at.to_string()),
+            "impact": impact(one.impact),
+            "shortlink": format!("{}/incidents/{}", self.url, one.id),
+            "started_at": one.started.to_string(),
+            "page_id": self.page_id(),
+            "incident_updates": updates,
+            "components": self.affected(&one.components),
+        })
+    }
+
+    fn maintenances(&self, is_wanted: fn(&PublicMaintenance) -> bool) -> Value {
+        let wanted = self
+            .snapshot
+            .maintenance
+            .iter()
+            .filter(|one| is_wanted(one));
+        wanted.take(MOST).map(|one| self.maintenance(one)).collect()
+    }
+
+    fn maintenance(&self, one: &PublicMaintenance) -> Value {
+        let from = one.from.to_string();
+        let status = if one.is_active {
+            "in_progress"
+        } else {
+            "scheduled"
+        };
+        json!({
+            "id": id("maintenance", &one.id),
+            "name": one.name,
+            "status": status,
+            "created_at": from,
+            "updated_at": from,
+            "monitoring_at": null,
+            "resolved_at": null,
+            "impact": "maintenance",
+            "shortlink": format!("{}/", self.url),
+            "started_at": from,
+            "page_id": self.page_id(),
+            "incident_updates": [],
+            "components": self.affected(&one.components),
+            "scheduled_for": from,
+            "scheduled_until": one.to.to_string(),
+        })
+    }
+}
+
+fn component_status(state: State) -> &'static str {
+    match state {
+        State::Unknown | State::Operational => "operational",
+        State::Maintenance => "under_maintenance",
+        State::Degraded => "degraded_performance",
+        State::Partial => "partial_outage",
+        State::Major => "major_outage",
+    }
+}
+
+fn impact(impact: Impact) -> &'static str {
+    impact.name()
+}

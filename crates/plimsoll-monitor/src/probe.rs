@@ -1,0 +1,68 @@
+//! Probes: one file per kind, each of which finds facts about a target and judges nothing.
+
+mod context;
+
+mod capture;
+
+mod http;
+
+mod tcp;
+
+mod udp;
+
+mod dns;
+
+mod domain;
+
+mod icmp;
+
+mod tls;
+
+mod starttls;
+
+mod websocket;
+
+mod grpc;
+
+mod ssh;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::reading::Reading;
+
+pub use crate::probe::context::{ProbeContext, Reach, ReachOptions, TcpTarget};
+pub use crate::probe::dns::{DnsProbe, DnsRecord};
+pub use crate::probe::domain::DomainProbe;
+pub use crate::probe::grpc::GrpcProbe;
+pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
+pub use crate::probe::icmp::IcmpProbe;
+pub use crate::probe::ssh::SshProbe;
+pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
+pub use crate::probe::tcp::TcpProbe;
+pub use crate::probe::tls::TlsProbe;
+pub use crate::probe::udp::UdpProbe;
+pub use crate::probe::websocket::WebSocketProbe;
+
+/// What a probe finds, later.
+pub type ProbeFuture<'a> = Pin<Box<dyn Future<Output = Reading> + 'a>>;
+
+/// Finds facts about a target.
+///
+/// A probe opens a fresh connection each time, so that its phases are real; it keeps to its timeout, and to the address
+/// filter on every connection that it makes.
+pub trait Probe: fmt::Debug + Send + Sync {
+    /// The kind, such as `http`.
+    fn kind(&self) -> &'static str;
+
+    /// The target for people and metrics, without credentials.
+    fn target(&self) -> String;
+
+    /// Host and port that it connects to, which limits on hosts count by; absent if it connects to no host.
+    fn host(&self) -> Option<Arc<str>>;
+
+    /// Checks once. Never fails: what goes wrong is in the reading.
+    fn check<'a>(&'a self, context: &'a ProbeContext) -> ProbeFuture<'a>;
+}

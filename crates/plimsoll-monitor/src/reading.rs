@@ -1,0 +1,348 @@
+//! What a probe found, and what it comes to.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use plimsoll_client::check::{Condition, Facts, Observed};
+use plimsoll_model::{Certificate, Failure, FailureKind, GrpcStatus, Phase, Phases, Side};
+
+use crate::gatus::GatusCondition;
+use crate::status::Status;
+use crate::timestamp::Timestamp;
+
+/// What a probe found: plain facts without a verdict.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// Why no complete answer came, if none did.
+    pub failure: Option<Failure>,
+    /// Whether the target could be reached.
+    pub connected: bool,
+    /// The status of HTTP, or the exit status of a command.
+    pub code: Option<u16>,
+    /// The phases that were completed, even if a later one failed.
+    pub phases: Phases,
+    /// How long all of it took.
+    pub took: Duration,
+    /// The target's address.
+    pub peer: Option<IpAddr>,
+    /// Header fields, names in lower case.
+    pub fields: Vec<(String, Vec<u8>)>,
+    /// The content, as far as it was kept.
+    pub body: Vec<u8>,
+    /// Bytes of the whole content.
+    pub size: u64,
+    /// The target's own certificate.
+    pub certificate: Option<Certificate>,
+    /// When the registration of the domain ends.
+    pub domain_expires: Option<Timestamp>,
+    /// The response code of a name server, such as `NOERROR`.
+    pub dns_rcode: Option<String>,
+    /// How a call of gRPC ended.
+    pub grpc_status: Option<GrpcStatus>,
+    /// Something that is wrong without being an outage.
+    pub warning: Option<String>,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            failure: None,
+            connected: false,
+            code: None,
+            phases: Phases::default(),
+            took: Duration::ZERO,
+            peer: None,
+            fields: Vec::new(),
+            body: Vec::new(),
+            size: 0,
+            certificate: None,
+            domain_expires: None,
+            dns_rcode: None,
+            grpc_status: None,
+            warning: None,
+        }
+    }
+}
+
+impl Reading {
+    /// One that failed before anything was learned.
+    pub fn failed(failure: Failure) -> Self {
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
+    }
+
+    /// The first header field of that lower-case name.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        let found = self.fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    fn certificate_expires(&self) -> Option<Timestamp> {
+        let certificate = self.certificate.as_ref()?;
+        Some(Timestamp::of(certificate.not_after))
+    }
+}
+
+/// What a reading must be.
+#[derive(Debug, Clone)]
+pub enum Expectation {
+    /// Conditions of `plimsoll check`.
+    Conditions {
+        /// All must hold, otherwise the target is down.
+        expect: Vec<Condition>,
+        /// All should hold, otherwise the target is degraded.
+        warn_unless: Vec<Condition>,
+    },
+    /// Conditions of Gatus, all of which must hold.
+    Gatus {
+        /// The conditions.
+        conditions: Vec<GatusCondition>,
+        /// Whether a target that cannot be reached is left to the conditions, as Gatus does for TCP, UDP and ICMP.
+        leaves_failures: bool,
+        /// How failed conditions are shown.
+        shows: GatusDisplay,
+    },
+}
+
+/// How Gatus shows conditions, by `ui` of an endpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches of Gatus"
+)]
+pub struct GatusDisplay {
+    /// Failed conditions as they were written.
+    pub keep_failed: bool,
+    /// Conditions that hold with their values.
+    pub resolve_successful: bool,
+    /// No conditions at all.
+    pub hide_conditions: bool,
+    /// No host name in results.
+    pub hide_hostname: bool,
+    /// No errors in results.
+    pub hide_errors: bool,
+}
+
+impl Default for Expectation {
+    fn default() -> Self {
+        Self::Conditions {
+            expect: Vec::new(),
+            warn_unless: Vec::new(),
+        }
+    }
+}
+
+/// One condition and how a reading met it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The condition, for people; one of Gatus has its values in it.
+    pub condition: String,
+    /// Whether it holds.
+    pub met: bool,
+}
+
+/// What a check came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckResult {
+    /// When the check started.
+    pub at: Timestamp,
+    /// The verdict.
+    pub status: Status,
+    /// How long it took.
+    pub took: Duration,
+    /// The phases that were completed.
+    pub phases: Phases,
+    /// The status of HTTP, or the like.
+    pub code: Option<u16>,
+    /// Why it is not up, for people.
+    pub reason: Option<String>,
+    /// Whether the target could be reached.
+    pub connected: bool,
+    /// The conditions in the order they were given.
+    pub conditions: Vec<Judged>,
+    /// When the target's certificate expires.
+    pub certificate_expires: Option<Timestamp>,
+    /// When the registration of the domain ends.
+    pub domain_expires: Option<Timestamp>,
+}
+
+impl CheckResult {
+    /// A result without a probe: of a heartbeat, an operator, other monitors.
+    pub fn plain(at: Timestamp, status: Status, took: Duration, reason: Option<String>) -> Self {
+        Self {
+            at,
+            status,
+            took,
+            phases: Phases::default(),
+            code: None,
+            reason,
+            connected: status == Status::Up,
+            conditions: Vec::new(),
+            certificate_expires: None,
+            domain_expires: None,
+        }
+    }
+}
+
+impl Expectation {
+    /// Judges a reading of a check that started at `at`.
+    pub fn judge(&self, reading: &Reading, at: Timestamp) -> CheckResult {
+        let (status, reason, conditions) = match self {
+            Self::Conditions {
+                expect,
+                warn_unless,
+            } => by_conditions(expect, warn_unless, reading, at),
+            Self::Gatus {
+                conditions,
+                leaves_failures,
+                shows,
+            } => by_gatus(conditions, *leaves_failures, *shows, reading, at),
+        };
+        CheckResult {
+            at,
+            status,
+            took: reading.took,
+            phases: reading.phases,
+            code: reading.code,
+            reason,
+            connected: reading.connected,
+            conditions,
+            certificate_expires: reading.certificate_expires(),
+            domain_expires: reading.domain_expires,
+        }
+    }
+
+    /// Whether the target's certificate must be read.
+    pub fn needs_certificate(&self) -> bool {
+        match self {
+            Self::Conditions {
+                expect,
+                warn_unless,
+            } => expect
+                .iter()
+                .chain(warn_unless)
+                .any(Condition::needs_certificate),
+            Self::Gatus { .. } => true,
+        }
+    }
+}
+
+type Verdict = (Status, Option<String>, Vec<Judged>);
+
+fn by_conditions(
+    expect: &[Condition],
+    warn_unless: &[Condition],
+    reading: &Reading,
+    at: Timestamp,
+) -> Verdict {
+    if let Some(failure) = &reading.failure {
+        // Not known to be met, so not met.
+        let unjudged = expect.iter().map(|condition| Judged {
+            condition: condition.text().to_owned(),
+            met: false,
+        });
+        let status = status_of(failure);
+        return (status, Some(explain(failure)), unjudged.collect());
+    }
+    let days = reading.certificate_expires().map(|expires| {
+        const DAY: i64 = 86_400_000;
+        (expires.0 - at.0).div_euclid(DAY)
+    });
+    let facts = Facts {
+        status: reading.code.unwrap_or(0),
+        time: reading.took,
+        phases: reading.phases,
+        peer: reading.peer,
+        certificate_days: days,
+        grpc_status: reading.grpc_status,
+    };
+    let observed = Observed::new(facts, &reading.fields, &reading.body, reading.size);
+    let judge = |condition: &Condition| Judged {
+        condition: condition.text().to_owned(),
+        met: condition.is_met(&observed),
+    };
+    let mut judged: Vec<_> = expect.iter().map(judge).collect();
+    let unmet = |condition: &Condition| match condition.observe(&observed) {
+        Some(found) => format!("{} is not met: {found}", condition.text()),
+        None => format!("{} is not met", condition.text()),
+    };
+    let failed: Vec<_> = expect.iter().filter(|it| !it.is_met(&observed)).collect();
+    if let Some(first) = failed.first() {
+        let is_about_status = failed.iter().any(|condition| condition.needs_status());
+        if is_about_status && reading.code == Some(429) {
+            let after = reading.field("retry-after").map(String::from_utf8_lossy);
+            let after = after.map_or(String::new(), |after| format!(", retry after {after}"));
+            let reason = format!("the target limits the rate of requests (429{after})");
+            return (Status::Degraded, Some(reason), judged);
+        }
+        return (Status::Down, Some(unmet(first)), judged);
+    }
+    judged.extend(warn_unless.iter().map(judge));
+    let warned = warn_unless.iter().find(|it| !it.is_met(&observed));
+    match (warned, &reading.warning) {
+        (None, None) => (Status::Up, None, judged),
+        (Some(condition), _) => (Status::Degraded, Some(unmet(condition)), judged),
+        (None, Some(warning)) => (Status::Degraded, Some(warning.clone()), judged),
+    }
+}
+
+fn by_gatus(
+    conditions: &[GatusCondition],
+    leaves_failures: bool,
+    shows: GatusDisplay,
+    reading: &Reading,
+    at: Timestamp,
+) -> Verdict {
+    let mut errors = Vec::new();
+    if let Some(failure) = reading.failure.as_ref().filter(|_| !leaves_failures) {
+        errors.push(explain(failure));
+    }
+    let judged: Vec<_> = conditions
+        .iter()
+        .flat_map(|condition| condition.judge(reading, at, shows, &mut errors))
+        .collect();
+    let unmet = judged.iter().find(|judged| !judged.met);
+    match (errors.first(), unmet) {
+        (None, None) => (Status::Up, None, judged),
+        (Some(error), _) => (Status::Down, Some(error.clone()), judged),
+        (None, Some(unmet)) => {
+            let reason = format!("{} is not met", unmet.condition);
+            (Status::Down, Some(reason), judged)
+        }
+    }
+}
+
+/// A failure of this machine says nothing about the target.
+fn status_of(failure: &Failure) -> Status {
+    match failure.side {
+        Side::Ours => Status::Error,
+        Side::Theirs | Side::Network | Side::Config => Status::Down,
+    }
+}
+
+/// The failure as a sentence for people who do not know phases.
+pub fn explain(failure: &Failure) -> String {
+    let what = match (failure.kind, failure.phase) {
+        (FailureKind::Refused, Phase::Connect) => "the connection was refused",
+        (FailureKind::Reset, _) => "the target reset the connection",
+        (FailureKind::Timeout, Phase::Dns) => "no name server answered in time",
+        (FailureKind::Timeout, Phase::Connect) => "no connection was made in time",
+        (FailureKind::Timeout, Phase::Tls) => "the TLS handshake took too long",
+        (FailureKind::Timeout, _) => "no complete answer came in time",
+        (FailureKind::Closed, _) => "the target closed the connection without a complete answer",
+        (FailureKind::CertificateExpired, _) => "the certificate is not valid at this time",
+        (FailureKind::CertificateUntrusted, _) => "the certificate's issuer is not trusted",
+        (FailureKind::CertificateHostname, _) => "the certificate is for another name",
+        (FailureKind::CertificateSelfSigned, _) => "the certificate is self-signed",
+        (FailureKind::CertificateOther, _) => "the certificate cannot be used",
+        (FailureKind::NameNotFound, _) => "the name has no address",
+        (FailureKind::TooLarge, _) => "the answer is larger than the limit",
+        _ => return failure.to_string(),
+    };
+    match &failure.cause {
+        Some(cause) => format!("{what}: {cause}"),
+        None => what.to_owned(),
+    }
+}

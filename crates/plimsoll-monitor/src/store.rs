@@ -1,0 +1,261 @@
+//! Where results, health and incidents are kept: the [`Store`] trait, and SQLite.
+//!
+//! Every query names the organisation first, and sees nothing of another one. A store accepts results in batches and
+//! may lose the last flush interval of them when the process is killed; what [`Store::record`] and the other changes
+//! returned from is durable.
+
+mod types;
+
+mod declared;
+
+mod outbox;
+
+mod sketch;
+
+mod sqlite;
+
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use crate::timestamp::Timestamp;
+use crate::uptime::HealthAt;
+
+pub use crate::store::declared::{
+    Declared, DeclaredEdit, DeclaredId, DeclaredUpdate, Impact, NewDeclared, PublicPhase,
+};
+pub use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+pub use crate::store::sketch::Sketch;
+pub use crate::store::sqlite::{SqliteOptions, SqlitePath, SqliteStore, backup, restore};
+pub use crate::store::types::{
+    Change, Detail, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
+    MonitorId, MonitorRow, NewMonitor, OpenIncident, OrgId, Resolution, Restored, ResultRow,
+    Retention, Rollup, Upkeep,
+};
+
+/// What a call of a store comes to, later.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Keeps the data of all organisations.
+pub trait Store: Send + Sync + fmt::Debug + 'static {
+    /// The organisation of that slug, which is made unless it exists.
+    fn org(&self, slug: &str) -> StoreFuture<'_, OrgId>;
+
+    /// Makes the monitors of one source those of the list: new ones are added, others updated, and those that are gone
+    /// retired with their history. The numbers are in the order of the list.
+    ///
+    /// - `source`: who defines them, such as `file`; monitors of other sources stay as they are.
+    fn sync_monitors(
+        &self,
+        org: OrgId,
+        source: &str,
+        monitors: Vec<NewMonitor>,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Vec<MonitorId>>;
+
+    /// The monitors that are not retired, by key.
+    fn monitors(&self, org: OrgId) -> StoreFuture<'_, Vec<MonitorRow>>;
+
+    /// Pauses or resumes a monitor; false if there is no such monitor.
+    fn pause_monitor(&self, org: OrgId, monitor: MonitorId, paused: bool) -> StoreFuture<'_, bool>;
+
+    /// The state in which each monitor was when the program ended.
+    fn restored(&self, org: OrgId) -> StoreFuture<'_, Vec<Restored>>;
+
+    /// Takes results; they are written with the next flush.
+    fn append(&self, org: OrgId, results: Vec<ResultRow>) -> StoreFuture<'_, ()>;
+
+    /// Writes the results that were taken.
+    fn flush(&self) -> StoreFuture<'_, ()>;
+
+    /// Applies changes in one transaction, durably. Changes of monitors of other organisations are an error.
+    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()>;
+
+    /// The results of a monitor before `before`, the newest first.
+    fn results(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        before: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ResultRow>>;
+
+    /// The rollups of a monitor from `from` until before `to`, ascending. Buckets that are not complete yet are
+    /// computed from raw results.
+    fn rollups(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        resolution: Resolution,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<Rollup>>;
+
+    /// The health of a monitor from the last change before `from` on, until before `to`, ascending.
+    fn health(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<(HealthAt, Option<String>)>>;
+
+    /// Incidents, the newest first, after `after`, at most `limit`.
+    fn incidents(
+        &self,
+        org: OrgId,
+        filter: IncidentFilter,
+        after: Option<IncidentId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Incident>>;
+
+    /// An incident with its timeline, ascending.
+    fn incident(
+        &self,
+        org: OrgId,
+        incident: IncidentId,
+    ) -> StoreFuture<'_, Option<(Incident, Vec<IncidentEvent>)>>;
+
+    /// What a status page shows of monitors, in their order: the health as of [`health`](Self::health) from `from` on, and
+    /// the rollups of hours from `hours_from` on, both until before `to`. Those of other organisations are empty.
+    fn histories(
+        &self,
+        org: OrgId,
+        monitors: Vec<MonitorId>,
+        from: Timestamp,
+        hours_from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<MonitorHistory>>;
+
+    /// Incidents with their timelines that are open or were resolved at `since` or later, the newest first, at most
+    /// `limit`.
+    fn timelines(
+        &self,
+        org: OrgId,
+        since: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<(Incident, Vec<IncidentEvent>)>>;
+
+    /// Declares an incident, durably. A request that is repeated with its key returns what the first one declared.
+    ///
+    /// Fails with [`StoreError::NotFound`] for a monitor of another organisation, and [`StoreError::Conflict`] if the
+    /// key was used for another request.
+    fn declare(
+        &self,
+        org: OrgId,
+        declared: NewDeclared,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Declared>;
+
+    /// Changes a declared incident, durably.
+    ///
+    /// Fails with [`StoreError::Conflict`] if the edit names another version than the present one.
+    fn edit_declared(
+        &self,
+        org: OrgId,
+        id: DeclaredId,
+        edit: DeclaredEdit,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Declared>;
+
+    /// Declared incidents before `before` that are open or were resolved at `since` or later, the newest first, at most
+    /// `limit`.
+    fn declared(
+        &self,
+        org: OrgId,
+        since: Timestamp,
+        before: Option<DeclaredId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Declared>>;
+
+    /// One declared incident.
+    fn declared_one(&self, org: OrgId, id: DeclaredId) -> StoreFuture<'_, Option<Declared>>;
+
+    /// Notices of a channel that wait and are due, the oldest first.
+    fn due_notices(
+        &self,
+        org: OrgId,
+        channel: &str,
+        now: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<StoredNotice>>;
+
+    /// The notice of a channel by what makes it the same as another one.
+    fn notice(
+        &self,
+        org: OrgId,
+        channel: &str,
+        dedup: &str,
+    ) -> StoreFuture<'_, Option<StoredNotice>>;
+
+    /// Notes what became of notices that waited, and adds others, durably.
+    fn settle_notices(
+        &self,
+        org: OrgId,
+        outcomes: Vec<NoticeOutcome>,
+        more: Vec<NewNotice>,
+        now: Timestamp,
+    ) -> StoreFuture<'_, ()>;
+
+    /// Notices, the newest first.
+    fn notices(
+        &self,
+        org: OrgId,
+        state: Option<NoticeState>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<StoredNotice>>;
+
+    /// Completes rollups and deletes what is older than `retention`. Call it every minute.
+    fn upkeep(&self, now: Timestamp, retention: Retention) -> StoreFuture<'_, Upkeep>;
+
+    /// Copies everything to a new file while the store is in use.
+    fn backup(&self, to: PathBuf) -> StoreFuture<'_, ()>;
+}
+
+/// Why a store could not do what it was called for.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be opened.
+    #[error("cannot open the store `{}`: {reason}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Another process uses it.
+    #[error("the store `{}` is in use by another process; stop it, or give this one another store", .0.display())]
+    InUse(PathBuf),
+    /// It was written by a newer version.
+    #[error("the store `{}` has schema {found}, and this version of plimsoll knows {known}; use a newer plimsoll", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The disk is full.
+    #[error("the disk of the store is full")]
+    Full,
+    /// More is to be written than it can take.
+    #[error("the store is overloaded")]
+    Busy,
+    /// Something is not there, or belongs to another organisation.
+    #[error("there is no {0} of that number")]
+    NotFound(&'static str),
+    /// It was changed since, or the key was used for another request.
+    #[error("it was changed meanwhile")]
+    Conflict,
+    /// The database refused a statement.
+    #[error("the store failed: {0}")]
+    Database(String),
+    /// It was closed.
+    #[error("the store is closed")]
+    Closed,
+}

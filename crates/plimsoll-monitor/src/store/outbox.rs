@@ -1,0 +1,89 @@
+//! Notices that wait to be sent, and what became of others.
+
+use crate::timestamp::Timestamp;
+
+/// The number of a notice, unique in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NoticeId(pub i64);
+
+/// A notice to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewNotice {
+    /// The channel, by its name in the configuration.
+    pub channel: String,
+    /// What makes it the same notice as another one of the channel, which is then not written again.
+    pub dedup: String,
+    /// What it says, as JSON.
+    pub message: String,
+    /// When it is to be sent.
+    pub due: Timestamp,
+}
+
+/// What became of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoticeState {
+    /// It waits to be sent.
+    Waiting,
+    /// It was sent.
+    Sent,
+    /// Every attempt failed, or the receiver refused it.
+    GivenUp,
+    /// It is no longer true, and was not sent.
+    Dropped,
+}
+
+impl NoticeState {
+    /// Every state, in the order of their codes.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Sent, Self::GivenUp, Self::Dropped];
+
+    /// The code in stores: 0 to 3.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Sent => "sent",
+            Self::GivenUp => "given_up",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// A notice as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredNotice {
+    /// Its number.
+    pub id: NoticeId,
+    /// The channel.
+    pub channel: String,
+    /// What makes it the same as another one.
+    pub dedup: String,
+    /// What it says, as JSON.
+    pub message: String,
+    /// What became of it.
+    pub state: NoticeState,
+    /// When it was written.
+    pub created: Timestamp,
+    /// When it is sent next.
+    pub due: Timestamp,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+}
+
+/// What an attempt came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeOutcome {
+    /// Of which notice.
+    pub id: NoticeId,
+    /// What it is now; `Waiting` if it is tried again.
+    pub state: NoticeState,
+    /// When it is tried again.
+    pub due: Timestamp,
+    /// Why it failed.
+    pub error: Option<String>,
+}

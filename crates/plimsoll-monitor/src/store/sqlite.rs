@@ -1,0 +1,499 @@
+//! A store in one SQLite file, or in memory.
+//!
+//! One thread owns the connection that writes, another the one that reads; calls are jobs for them over bounded channels.
+//! The file is in WAL mode, so reading and writing do not wait for one another.
+
+mod schema;
+
+mod thread;
+
+mod monitors;
+
+mod results;
+
+mod rollups;
+
+mod incidents;
+
+mod declared;
+
+mod outbox;
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::store::declared::{Declared, DeclaredEdit, DeclaredId, NewDeclared};
+use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
+use crate::store::sqlite::thread::{Reader, Writer};
+use crate::store::types::{
+    Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
+    MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
+};
+use crate::store::{Store, StoreError, StoreFuture};
+use crate::timestamp::Timestamp;
+use crate::uptime::HealthAt;
+
+/// Where the data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SqlitePath {
+    /// In a file, with `-wal` and `-shm` beside it, and `.lock` while it is in use.
+    File(PathBuf),
+    /// In memory, until the program ends.
+    Memory,
+}
+
+/// How a store is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SqliteOptions {
+    /// Results wait at most this long before they are written: what a killed process may lose.
+    pub flush_every: Duration,
+    /// Results that are written at once.
+    pub batch: usize,
+    /// Results that wait while the disk is full or slow; those beyond it are refused.
+    pub most_waiting: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            flush_every: Duration::from_millis(500),
+            batch: 5_000,
+            most_waiting: 200_000,
+        }
+    }
+}
+
+/// A store in SQLite; clones are the same store, which closes with the last of them.
+#[derive(Debug, Clone)]
+pub struct SqliteStore(Arc<Threads>);
+
+#[derive(Debug)]
+struct Threads {
+    /// Ends before the writer, which may wait for a checkpoint.
+    reader: Option<Reader>,
+    writer: Writer,
+    /// Held while the file is in use.
+    _lock: Option<File>,
+}
+
+impl SqliteStore {
+    /// Opens a store, makes it if it is not there, and brings its schema up to date.
+    ///
+    /// Fails with [`StoreError::InUse`] if another process has it open, [`StoreError::Newer`] if a newer version wrote
+    /// it, and [`StoreError::Open`] if it cannot be opened.
+    pub fn open(path: &SqlitePath, options: SqliteOptions) -> Result<Self, StoreError> {
+        let (lock, mut connection) = match path {
+            SqlitePath::Memory => (None, Connection::open_in_memory().map_err(database)?),
+            SqlitePath::File(path) => (Some(lock(path)?), connect(path)?),
+        };
+        schema::prepare(&connection, path)?;
+        schema::migrate(&mut connection, path)?;
+        let reader = match path {
+            SqlitePath::Memory => None,
+            SqlitePath::File(path) => {
+                let reading = connect(path)?;
+                reading
+                    .pragma_update(None, "query_only", true)
+                    .map_err(database)?;
+                Some(Reader::start(reading)?)
+            }
+        };
+        let writer = Writer::start(connection, options)?;
+        Ok(Self(Arc::new(Threads {
+            reader,
+            writer,
+            _lock: lock,
+        })))
+    }
+
+    /// Results that wait to be written, and those that were refused because too many did.
+    pub fn waiting(&self) -> (u64, u64) {
+        self.0.writer.waiting()
+    }
+
+    /// Why the last write failed, if it did: for example because the disk is full.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.writer.trouble()
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(async move {
+            match &self.0.reader {
+                None => self.0.writer.call(move |connection| job(connection)).await,
+                Some(reader) => {
+                    self.0.writer.flush().await?;
+                    reader.call(job).await
+                }
+            }
+        })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(self.0.writer.call(job))
+    }
+
+    /// Writes what survives a loss of power too, which results need not.
+    fn write_durably<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        self.write(move |connection| {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            let outcome = job(connection);
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            outcome
+        })
+    }
+
+    fn write_declared(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<Declared, declared::Refusal>>
+        + Send
+        + 'static,
+    ) -> StoreFuture<'_, Declared> {
+        Box::pin(async move {
+            let outcome = self.write_durably(job).await?;
+            outcome.map_err(|refusal| match refusal {
+                declared::Refusal::NotFound(what) => StoreError::NotFound(what),
+                declared::Refusal::Conflict => StoreError::Conflict,
+            })
+        })
+    }
+}
+
+impl Store for SqliteStore {
+    fn org(&self, slug: &str) -> StoreFuture<'_, OrgId> {
+        let slug = slug.to_owned();
+        self.write(move |connection| monitors::org(connection, &slug))
+    }
+
+    fn sync_monitors(
+        &self,
+        org: OrgId,
+        source: &str,
+        monitors: Vec<NewMonitor>,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Vec<MonitorId>> {
+        let source = source.to_owned();
+        self.write(move |connection| monitors::sync(connection, org, &source, &monitors, now))
+    }
+
+    fn monitors(&self, org: OrgId) -> StoreFuture<'_, Vec<MonitorRow>> {
+        self.read(move |connection| monitors::list(connection, org))
+    }
+
+    fn pause_monitor(&self, org: OrgId, monitor: MonitorId, paused: bool) -> StoreFuture<'_, bool> {
+        self.write(move |connection| monitors::pause(connection, org, monitor, paused))
+    }
+
+    fn restored(&self, org: OrgId) -> StoreFuture<'_, Vec<Restored>> {
+        self.read(move |connection| incidents::restored(connection, org))
+    }
+
+    fn append(&self, org: OrgId, results: Vec<ResultRow>) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.0.writer.append(org, results) })
+    }
+
+    fn flush(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.0.writer.flush())
+    }
+
+    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let outcome = self
+                .write_durably(move |connection| incidents::record(connection, org, &changes))
+                .await?;
+            if outcome {
+                Ok(())
+            } else {
+                Err(StoreError::NotFound("monitor"))
+            }
+        })
+    }
+
+    fn results(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        before: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ResultRow>> {
+        self.read(move |connection| results::before(connection, org, monitor, before, limit))
+    }
+
+    fn rollups(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        resolution: Resolution,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<Rollup>> {
+        self.read(move |connection| rollups::range(connection, org, monitor, resolution, from, to))
+    }
+
+    fn health(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<(HealthAt, Option<String>)>> {
+        self.read(move |connection| incidents::health(connection, org, monitor, from, to))
+    }
+
+    fn incidents(
+        &self,
+        org: OrgId,
+        filter: IncidentFilter,
+        after: Option<IncidentId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Incident>> {
+        self.read(move |connection| incidents::list(connection, org, filter, after, limit))
+    }
+
+    fn incident(
+        &self,
+        org: OrgId,
+        incident: IncidentId,
+    ) -> StoreFuture<'_, Option<(Incident, Vec<IncidentEvent>)>> {
+        self.read(move |connection| incidents::one(connection, org, incident))
+    }
+
+    fn histories(
+        &self,
+        org: OrgId,
+        monitors: Vec<MonitorId>,
+        from: Timestamp,
+        hours_from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<MonitorHistory>> {
+        self.read(move |connection| {
+            let histories = monitors.into_iter().map(|monitor| {
+                let health = incidents::health(connection, org, monitor, from, to)?;
+                let hour = Resolution::Hour;
+                Ok(MonitorHistory {
+                    health: health.into_iter().map(|(change, _)| change).collect(),
+                    hours: rollups::range(connection, org, monitor, hour, hours_from, to)?,
+                })
+            });
+            histories.collect()
+        })
+    }
+
+    fn timelines(
+        &self,
+        org: OrgId,
+        since: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<(Incident, Vec<IncidentEvent>)>> {
+        self.read(move |connection| incidents::timelines(connection, org, since, limit))
+    }
+
+    fn declare(&self, org: OrgId, new: NewDeclared, now: Timestamp) -> StoreFuture<'_, Declared> {
+        self.write_declared(move |connection| declared::declare(connection, org, &new, now))
+    }
+
+    fn edit_declared(
+        &self,
+        org: OrgId,
+        id: DeclaredId,
+        edit: DeclaredEdit,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Declared> {
+        self.write_declared(move |connection| declared::edit(connection, org, id, &edit, now))
+    }
+
+    fn declared(
+        &self,
+        org: OrgId,
+        since: Timestamp,
+        before: Option<DeclaredId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Declared>> {
+        self.read(move |connection| declared::list(connection, org, since, before, limit))
+    }
+
+    fn declared_one(&self, org: OrgId, id: DeclaredId) -> StoreFuture<'_, Option<Declared>> {
+        self.read(move |connection| declared::one(connection, org, id))
+    }
+
+    fn due_notices(
+        &self,
+        org: OrgId,
+        channel: &str,
+        now: Timestamp,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<StoredNotice>> {
+        let channel = channel.to_owned();
+        self.read(move |connection| outbox::due(connection, org, &channel, now, limit))
+    }
+
+    fn notice(
+        &self,
+        org: OrgId,
+        channel: &str,
+        dedup: &str,
+    ) -> StoreFuture<'_, Option<StoredNotice>> {
+        let (channel, dedup) = (channel.to_owned(), dedup.to_owned());
+        self.read(move |connection| outbox::one(connection, org, &channel, &dedup))
+    }
+
+    fn settle_notices(
+        &self,
+        org: OrgId,
+        outcomes: Vec<NoticeOutcome>,
+        more: Vec<NewNotice>,
+        now: Timestamp,
+    ) -> StoreFuture<'_, ()> {
+        self.write_durably(move |connection| outbox::settle(connection, org, &outcomes, &more, now))
+    }
+
+    fn notices(
+        &self,
+        org: OrgId,
+        state: Option<NoticeState>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<StoredNotice>> {
+        self.read(move |connection| outbox::list(connection, org, state, limit))
+    }
+
+    fn upkeep(&self, now: Timestamp, retention: Retention) -> StoreFuture<'_, Upkeep> {
+        self.write(move |connection| rollups::upkeep(connection, now, &retention))
+    }
+
+    fn backup(&self, to: PathBuf) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            if to.exists() {
+                let reason = "it exists already; name a new file".to_owned();
+                return Err(StoreError::Open { path: to, reason });
+            }
+            self.read(move |connection| {
+                let to = to.to_string_lossy().into_owned();
+                connection.execute("VACUUM INTO ?1", [to])?;
+                Ok(())
+            })
+            .await
+        })
+    }
+}
+
+/// Copies a store, which may be in use, to a new file.
+///
+/// Fails if there is no store, if it cannot be read, or if the new file exists.
+pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
+    let unusable = |path: &Path, reason: String| StoreError::Open {
+        path: path.to_owned(),
+        reason,
+    };
+    if to.exists() {
+        return Err(unusable(
+            to,
+            "it exists already; name a new file".to_owned(),
+        ));
+    }
+    let reading = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(|error| unusable(store, error.to_string()))?;
+    schema::version(&reading, store)?;
+    let copied = reading.execute("VACUUM INTO ?1", [to.to_string_lossy()]);
+    copied
+        .map(|_| ())
+        .map_err(|error| unusable(to, error.to_string()))
+}
+
+/// Copies a backup to where a store is to be.
+///
+/// Fails if the backup is damaged or newer than this version, if the store is in use, or if it exists and `replace` is
+/// false.
+pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreError> {
+    let unusable = |path: &Path, reason: String| StoreError::Open {
+        path: path.to_owned(),
+        reason,
+    };
+    if !backup.is_file() {
+        return Err(unusable(backup, "there is no such file".to_owned()));
+    }
+    let reading = Connection::open_with_flags(backup, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .map_err(|error| unusable(backup, error.to_string()))?;
+    schema::version(&reading, backup)?;
+    let sound: String = reading
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .map_err(|error| unusable(backup, error.to_string()))?;
+    if sound != "ok" {
+        return Err(unusable(backup, format!("it is damaged: {sound}")));
+    }
+    drop(reading);
+    if store.exists() && !replace {
+        return Err(unusable(
+            store,
+            "it exists already; give --replace to overwrite it".to_owned(),
+        ));
+    }
+    let _lock = lock(store)?;
+    let copy = store.with_extension("restoring");
+    let copied = fs::copy(backup, &copy).and_then(|_| File::open(&copy)?.sync_all());
+    copied.map_err(|error| unusable(store, error.to_string()))?;
+    for suffix in ["-wal", "-shm"] {
+        let mut name = store.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::remove_file(PathBuf::from(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(unusable(store, error.to_string()));
+            }
+            _ => {}
+        }
+    }
+    fs::rename(&copy, store).map_err(|error| unusable(store, error.to_string()))
+}
+
+/// Takes the lock of a store; the system releases it when the process ends, however it does.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let opened = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(PathBuf::from(name));
+    let file = opened.map_err(|error| StoreError::Open {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(StoreError::Open {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    Connection::open(path).map_err(|error| StoreError::Open {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// What an error of SQLite means to callers.
+#[expect(clippy::needless_pass_by_value, reason = "the form of `map_err`")]
+fn database(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full,
+        _ => StoreError::Database(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

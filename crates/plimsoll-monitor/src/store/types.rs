@@ -1,0 +1,447 @@
+//! Rows as stores take and return them.
+
+use std::time::Duration;
+
+use plimsoll_model::{Phase, Phases};
+
+use crate::detect;
+use crate::reading::{CheckResult, Judged};
+use crate::status::{Health, Status};
+use crate::store::outbox::NewNotice;
+use crate::store::sketch::Sketch;
+use crate::timestamp::Timestamp;
+use crate::uptime::HealthAt;
+
+/// The number of an organisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrgId(pub i64);
+
+/// The number of a monitor, unique in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonitorId(pub i64);
+
+/// The number of an incident, unique in a store; later incidents have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IncidentId(pub i64);
+
+/// A monitor to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMonitor {
+    /// Unique in its organisation.
+    pub key: String,
+    /// For people.
+    pub name: String,
+    /// The group that it is shown in; empty for none.
+    pub group: String,
+    /// What it probes by, such as `http`.
+    pub kind: String,
+}
+
+/// A monitor as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MonitorRow {
+    /// Its number.
+    pub id: MonitorId,
+    /// What it is.
+    pub monitor: NewMonitor,
+    /// Who defines it.
+    pub source: String,
+    /// Whether an operator has paused it.
+    pub paused: bool,
+}
+
+/// The state of a monitor when the program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The monitor.
+    pub monitor: MonitorId,
+    /// Its health.
+    pub health: Health,
+    /// Since when.
+    pub since: Timestamp,
+    /// Its open incident.
+    pub incident: Option<OpenIncident>,
+}
+
+/// An incident that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenIncident {
+    /// When it opened.
+    pub opened: Timestamp,
+    /// Whether an operator has seen it.
+    pub acknowledged: bool,
+    /// Whether its opening was sent.
+    pub announced: bool,
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultRow {
+    /// Of which monitor.
+    pub monitor: MonitorId,
+    /// Where the check ran: a number that the store does not interpret; 0 is this process.
+    pub region: u16,
+    /// When it started.
+    pub at: Timestamp,
+    /// The verdict.
+    pub status: Status,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+    /// The phases in microseconds: dns, connect, tls, wait, receive.
+    pub phases_us: [Option<u64>; 5],
+    /// The status of HTTP, or the like.
+    pub code: Option<u16>,
+    /// Days until the certificate expires.
+    pub certificate_days: Option<i32>,
+    /// What is kept of results that are not up.
+    pub detail: Option<Detail>,
+}
+
+/// What is kept of results that are not up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Why, for people.
+    pub reason: Option<String>,
+    /// The conditions.
+    pub conditions: Vec<Judged>,
+}
+
+/// The phases that are stored.
+pub(crate) const STORED_PHASES: [Phase; 5] = [
+    Phase::Dns,
+    Phase::Connect,
+    Phase::Tls,
+    Phase::Wait,
+    Phase::Receive,
+];
+
+impl ResultRow {
+    /// The row of a result.
+    pub fn of(monitor: MonitorId, region: u16, result: &CheckResult) -> Self {
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let has_detail = result.status != Status::Up || result.reason.is_some();
+        let days = result.certificate_expires.map(|expires| {
+            let days = (expires.0 - result.at.0).div_euclid(86_400_000);
+            i32::try_from(days).unwrap_or(i32::MAX)
+        });
+        Self {
+            monitor,
+            region,
+            at: result.at,
+            status: result.status,
+            took_us: micros(result.took),
+            phases_us: STORED_PHASES.map(|phase| result.phases.get(phase).map(micros)),
+            code: result.code,
+            certificate_days: days,
+            detail: has_detail.then(|| Detail {
+                reason: result.reason.clone(),
+                conditions: result.conditions.clone(),
+            }),
+        }
+    }
+
+    /// The stored phases.
+    pub fn phases(&self) -> Phases {
+        let mut phases = Phases::default();
+        for (phase, micros) in STORED_PHASES.into_iter().zip(self.phases_us) {
+            if let Some(micros) = micros {
+                phases.set(phase, Duration::from_micros(micros));
+            }
+        }
+        phases
+    }
+}
+
+/// A change that must not be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The health of a monitor.
+    Health {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// Since when.
+        at: Timestamp,
+        /// What it is.
+        health: Health,
+        /// Why it is not up.
+        reason: Option<String>,
+    },
+    /// An incident of a monitor opens; nothing happens if one is open.
+    Opened {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// When the outage began.
+        at: Timestamp,
+        /// The reason that the check reported.
+        reason: Option<String>,
+    },
+    /// Something happens to the open incident of a monitor; nothing happens if none is open.
+    Event {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// When.
+        at: Timestamp,
+        /// What.
+        kind: EventKind,
+        /// Who did it; absent for the program.
+        actor: Option<String>,
+        /// What there is to say.
+        text: Option<String>,
+    },
+    /// Notices of a monitor are to be sent.
+    Notices {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// When they were written.
+        at: Timestamp,
+        /// One for each channel.
+        notices: Vec<NewNotice>,
+    },
+    /// The open incident of a monitor is over.
+    Resolved {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// Since when.
+        at: Timestamp,
+        /// How it ended.
+        by: detect::Resolution,
+        /// Who did it; absent for the program.
+        actor: Option<String>,
+    },
+}
+
+impl Change {
+    /// The monitor that it is about.
+    pub fn monitor(&self) -> MonitorId {
+        match self {
+            Self::Health { monitor, .. }
+            | Self::Opened { monitor, .. }
+            | Self::Event { monitor, .. }
+            | Self::Notices { monitor, .. }
+            | Self::Resolved { monitor, .. } => *monitor,
+        }
+    }
+}
+
+/// What happens to an incident.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// It opened.
+    Opened,
+    /// Its opening was sent.
+    Announced,
+    /// An operator has seen it.
+    Acknowledged,
+    /// The monitor is up, and the hold runs.
+    Recovering,
+    /// The monitor went down inside the hold.
+    Reopened,
+    /// An operator wrote something.
+    Note,
+    /// It is over.
+    Resolved,
+}
+
+impl EventKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Opened,
+        Self::Announced,
+        Self::Acknowledged,
+        Self::Recovering,
+        Self::Reopened,
+        Self::Note,
+        Self::Resolved,
+    ];
+
+    /// The name in stores and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Announced => "announced",
+            Self::Acknowledged => "acknowledged",
+            Self::Recovering => "recovering",
+            Self::Reopened => "reopened",
+            Self::Note => "note",
+            Self::Resolved => "resolved",
+        }
+    }
+}
+
+/// An incident.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incident {
+    /// Its number.
+    pub id: IncidentId,
+    /// The monitor whose outage it is.
+    pub monitor: MonitorId,
+    /// When the outage began.
+    pub opened: Timestamp,
+    /// When an operator first saw it.
+    pub acknowledged: Option<Timestamp>,
+    /// When it was over.
+    pub resolved: Option<Timestamp>,
+    /// The reason that the check reported when it opened.
+    pub reason: Option<String>,
+}
+
+/// An entry of an incident's timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncidentEvent {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: EventKind,
+    /// Who did it; absent for the program.
+    pub actor: Option<String>,
+    /// What there is to say.
+    pub text: Option<String>,
+}
+
+/// Which incidents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IncidentFilter {
+    /// Of one monitor only.
+    pub monitor: Option<MonitorId>,
+    /// Open ones, or resolved ones, only.
+    pub open: Option<bool>,
+}
+
+/// The length of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resolution {
+    /// One minute.
+    Minute,
+    /// One hour.
+    Hour,
+    /// One day, in UTC.
+    Day,
+}
+
+impl Resolution {
+    /// Every resolution, the finest first.
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
+
+    /// Milliseconds of a bucket.
+    pub const fn millis(self) -> i64 {
+        match self {
+            Self::Minute => 60_000,
+            Self::Hour => 3_600_000,
+            Self::Day => 86_400_000,
+        }
+    }
+
+    /// The name in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+        }
+    }
+}
+
+/// The results of a monitor within a bucket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rollup {
+    /// When the bucket begins.
+    pub start: Timestamp,
+    /// Results by status: up, degraded, down, error.
+    pub counts: [u64; 4],
+    /// The durations of checks that were up or degraded, in microseconds.
+    pub took: Sketch,
+    /// Sums of the stored phases, in microseconds.
+    pub phases_us: [u64; 5],
+}
+
+impl Rollup {
+    /// An empty bucket.
+    pub fn at(start: Timestamp) -> Self {
+        Self {
+            start,
+            ..Self::default()
+        }
+    }
+
+    /// All results.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Adds a result.
+    pub fn add(&mut self, row: &ResultRow) {
+        self.counts[usize::from(row.status.code())] += 1;
+        if matches!(row.status, Status::Up | Status::Degraded) {
+            self.took.add(row.took_us);
+            for (sum, micros) in self.phases_us.iter_mut().zip(row.phases_us) {
+                *sum = sum.saturating_add(micros.unwrap_or(0));
+            }
+        }
+    }
+
+    /// Adds another bucket.
+    pub fn merge(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        for (sum, more) in self.phases_us.iter_mut().zip(other.phases_us) {
+            *sum = sum.saturating_add(more);
+        }
+        self.took.merge(&other.took);
+    }
+}
+
+/// What a status page shows of a monitor.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MonitorHistory {
+    /// Its health, ascending.
+    pub health: Vec<HealthAt>,
+    /// Its results by hour, ascending.
+    pub hours: Vec<Rollup>,
+}
+
+/// How long data is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Raw results.
+    pub raw: Duration,
+    /// Buckets of a minute.
+    pub minutes: Duration,
+    /// Buckets of an hour.
+    pub hours: Duration,
+    /// Buckets of a day.
+    pub days: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: u64 = 24;
+
+        Self {
+            raw: Duration::from_hours(7 * DAY),
+            minutes: Duration::from_hours(30 * DAY),
+            hours: Duration::from_hours(400 * DAY),
+            days: Duration::from_hours(10 * 366 * DAY),
+        }
+    }
+}
+
+impl Retention {
+    /// How long buckets of a resolution are kept.
+    pub fn of(&self, resolution: Resolution) -> Duration {
+        match resolution {
+            Resolution::Minute => self.minutes,
+            Resolution::Hour => self.hours,
+            Resolution::Day => self.days,
+        }
+    }
+}
+
+/// What an upkeep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Buckets that were completed.
+    pub rolled: u64,
+    /// Rows that were deleted.
+    pub deleted: u64,
+}

@@ -1,0 +1,284 @@
+//! `/api/v1`: pages, filters, errors.
+
+use std::fmt::Write as _;
+
+use http::{Method, StatusCode};
+use plimsoll_testkit::{Origin, eventually};
+use tempfile::TempDir;
+
+use crate::client::Running;
+
+fn several(count: usize) -> (TempDir, Origin, Running) {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let mut text = "store = \"memory\"\n[defaults]\ninterval = \"100ms\"\n".to_owned();
+    for number in 0..count {
+        let group = if number % 2 == 0 { "even" } else { "odd" };
+        let url = origin.url("/");
+        writeln!(
+            text,
+            "[[monitor]]\nname = \"m{number}\"\ngroup = \"{group}\"\nhttp = \"{url}\""
+        )
+        .unwrap();
+    }
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    (folder, origin, running)
+}
+
+#[test]
+fn monitors_come_in_pages_and_by_filters() {
+    let (_folder, _origin, running) = several(7);
+    let mut keys = Vec::new();
+    let mut path = "/api/v1/monitors?limit=3".to_owned();
+    loop {
+        let page = running.json(&path);
+        keys.extend(
+            page["monitors"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["key"].as_str().unwrap().to_owned()),
+        );
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("/api/v1/monitors?limit=3&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(
+        keys,
+        [
+            "even_m0", "even_m2", "even_m4", "even_m6", "odd_m1", "odd_m3", "odd_m5"
+        ]
+    );
+    eventually(|| {
+        running.json("/api/v1/monitors?health=up&group=odd")["monitors"]
+            .as_array()
+            .unwrap()
+            .len()
+            == 3
+    });
+    assert_eq!(
+        running.json("/api/v1/monitors?health=down")["monitors"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+}
+
+#[test]
+fn errors_have_one_shape_and_name_the_field() {
+    let (_folder, _origin, running) = several(1);
+    for (method, path, status, expected) in [
+        (
+            Method::GET,
+            "/api/v1/monitors/none",
+            404,
+            r#"{"error":{"code":"not_found","message":"there is no such monitor"}}"#,
+        ),
+        (
+            Method::GET,
+            "/api/v1/monitors?limit=0",
+            400,
+            r#"{"error":{"code":"invalid","message":"must be a whole number from 1 to 500","field":"limit"}}"#,
+        ),
+        (
+            Method::GET,
+            "/api/v1/monitors?colour=red",
+            400,
+            r#"{"error":{"code":"invalid","message":"unknown parameter `colour`","field":"query"}}"#,
+        ),
+        (
+            Method::GET,
+            "/api/v1/monitors/even_m0/uptime?window=never",
+            400,
+            r#"{"error":{"code":"invalid","message":"must be a duration of at most 400 days, such as 24h or 30d","field":"window"}}"#,
+        ),
+        (
+            Method::GET,
+            "/api/v1/incidents/x",
+            404,
+            r#"{"error":{"code":"not_found","message":"there is no such incident"}}"#,
+        ),
+        (
+            Method::GET,
+            "/nowhere",
+            404,
+            r#"{"error":{"code":"not_found","message":"there is no such path"}}"#,
+        ),
+        (
+            Method::DELETE,
+            "/api/v1/monitors",
+            405,
+            r#"{"error":{"code":"method_not_allowed","message":"the path does not take this method"}}"#,
+        ),
+    ] {
+        let (found, text) = running.call(method, path, &[], "");
+        assert_eq!(
+            (found.as_u16(), text.as_str()),
+            (status, expected),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn latency_has_percentiles_and_phases() {
+    let (_folder, _origin, running) = several(1);
+    running.wait_for("even_m0", "up");
+    let path = "/api/v1/monitors/even_m0/latency?window=1h";
+    eventually(|| !running.json(path)["buckets"].as_array().unwrap().is_empty());
+    let found = running.json(path);
+    assert_eq!(found["resolution"], "minute");
+    let bucket = &found["buckets"].as_array().unwrap()[0];
+    for key in ["p50_us", "p95_us", "p99_us"] {
+        assert!(bucket[key].as_u64().unwrap() > 0, "{bucket}");
+    }
+    assert!(bucket["phases"]["connect_us"].is_u64(), "{bucket}");
+    let badge = running
+        .get("/api/v1/monitors/even_m0/badge.svg?uptime=24h")
+        .1;
+    assert!(
+        badge.contains("uptime 24h") && badge.contains("100%"),
+        "{badge}"
+    );
+    assert_eq!(
+        running.get("/api/v1/monitors/even_m0/badge.svg?uptime=x").0,
+        StatusCode::BAD_REQUEST
+    );
+}
+
+#[test]
+fn tokens_say_who_may_read_and_write() {
+    use plimsoll_monitor::config::ApiToken;
+
+    let folder = TempDir::new().unwrap();
+    let hash = |token: &str| ApiToken::written(&ApiToken::hash_of(token));
+    let text = format!(
+        r#"
+        store = "memory"
+        [[token]]
+        name = "dashboard"
+        sha256 = "{}"
+        [[token]]
+        name = "ann"
+        sha256 = "{}"
+        scopes = ["read", "write"]
+        [[monitor]]
+        name = "by hand"
+        manual = true
+        "#,
+        hash("reads"),
+        hash("writes"),
+    );
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let call = |method, path: &str, token: &str, body: &str| {
+        let field = format!("Bearer {token}");
+        let (status, text) = running.call(method, path, &[("authorization", &field)], body);
+        (status.as_u16(), text)
+    };
+    let path = "/api/v1/monitors/_by-hand";
+    assert_eq!(running.get(path).0, StatusCode::UNAUTHORIZED);
+    assert_eq!(call(Method::GET, path, "other", "").0, 401);
+    assert_eq!(call(Method::GET, path, "reads", "").0, 200);
+    assert_eq!(call(Method::GET, "/api/v1/incidents", "none", "").0, 401);
+    assert_eq!(
+        running.get(&format!("{path}/badge.svg")).0,
+        StatusCode::OK,
+        "badges are public"
+    );
+
+    let status = format!("{path}/status");
+    assert_eq!(
+        running.call(Method::POST, &status, &[], "{}").0,
+        StatusCode::UNAUTHORIZED
+    );
+    assert_eq!(
+        call(Method::POST, &status, "reads", r#"{"up": false}"#).0,
+        403
+    );
+    for (body, field) in [
+        ("", "body"),
+        ("[]", "body"),
+        ("{}", "up"),
+        (r#"{"up": 1}"#, "up"),
+        (r#"{"up": true, "x": 1}"#, "body"),
+    ] {
+        let (code, text) = call(Method::POST, &status, "writes", body);
+        assert!(
+            code == 400 && text.contains(&format!("\"field\":\"{field}\"")),
+            "{body}: {text}"
+        );
+    }
+    assert_eq!(
+        call(
+            Method::POST,
+            &status,
+            "writes",
+            r#"{"up": false, "reason": "flooded"}"#
+        )
+        .0,
+        200
+    );
+    let shown: serde_json::Value =
+        serde_json::from_str(&call(Method::GET, path, "reads", "").1).unwrap();
+    assert_eq!(
+        (&shown["health"], &shown["last"]["reason"]),
+        (&"down".into(), &"flooded".into())
+    );
+    assert_eq!(
+        call(Method::POST, &format!("{path}/check-now"), "writes", "").0,
+        409,
+        "it has no probe"
+    );
+    assert_eq!(
+        call(Method::POST, &format!("{path}/acknowledge"), "writes", "").0,
+        200
+    );
+    eventually(|| {
+        call(Method::GET, "/api/v1/incidents?state=open", "reads", "")
+            .1
+            .contains("\"acknowledged\"")
+    });
+    let open: serde_json::Value =
+        serde_json::from_str(&call(Method::GET, "/api/v1/incidents", "reads", "").1).unwrap();
+    let incident = format!("/api/v1/incidents/{}", open["incidents"][0]["id"]);
+    let shown = call(Method::GET, &incident, "reads", "").1;
+    assert!(shown.contains("\"actor\":\"ann\""), "{shown}");
+    assert_eq!(
+        call(Method::POST, &format!("{path}/resolve"), "writes", "").0,
+        200
+    );
+    assert_eq!(
+        call(Method::POST, &format!("{path}/resolve"), "writes", "").0,
+        409
+    );
+    assert_eq!(
+        call(Method::POST, &format!("{path}/pause"), "writes", "").0,
+        200
+    );
+    let paused: serde_json::Value =
+        serde_json::from_str(&call(Method::GET, path, "reads", "").1).unwrap();
+    assert_eq!(paused["paused"], true);
+}
+
+#[test]
+fn without_tokens_nobody_writes() {
+    let (_folder, _origin, running) = several(1);
+    for verb in [
+        "check-now",
+        "pause",
+        "resume",
+        "acknowledge",
+        "resolve",
+        "status",
+    ] {
+        let (status, text) = running.call(
+            Method::POST,
+            &format!("/api/v1/monitors/even_m0/{verb}"),
+            &[],
+            "{}",
+        );
+        assert_eq!(status, StatusCode::FORBIDDEN, "{verb}: {text}");
+    }
+}

@@ -1,0 +1,273 @@
+//! A configuration of Gatus, unchanged, and its API.
+
+use http::{Method, StatusCode};
+use plimsoll_testkit::{NameServer, Origin, Script, eventually, refused_address};
+use tempfile::TempDir;
+
+use crate::client::Running;
+
+const JSON: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 33\r\n\r\n{\"status\":\"UP\",\"items\":[1,2,3,4]}";
+
+#[test]
+fn endpoints_are_checked_as_gatus_checks_them() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::scripted(Script::serve(JSON));
+    let names = NameServer::builder()
+        .record("a.test", [10, 1, 2, 3], 60)
+        .start();
+    let down = refused_address();
+    let text = format!(
+        r#"
+anchors: &fast
+  interval: 100ms
+metrics: true
+endpoints:
+  - name: web page
+    group: core
+    url: "{url}"
+    <<: *fast
+    extra-labels:
+      team: blue
+    conditions:
+      - "[STATUS] == 200"
+      - "[BODY].status == UP"
+      - "len([BODY].items) == 4"
+      - "[RESPONSE_TIME] < 5s"
+    alerts:
+      - type: custom
+        failure-threshold: 2
+        success-threshold: 1
+  - name: wrong
+    url: "{url}"
+    <<: *fast
+    conditions:
+      - "[STATUS] == 404"
+      - "[BODY].status == pat(U?)"
+  - name: closed
+    url: "tcp://{down}"
+    <<: *fast
+    conditions:
+      - "[CONNECTED] == false"
+  - name: names
+    url: "{dns}"
+    <<: *fast
+    dns:
+      query-name: a.test
+      query-type: A
+    conditions:
+      - "[DNS_RCODE] == NOERROR"
+      - "[BODY] == 10.1.2.3"
+  - name: off
+    enabled: false
+    url: "{url}"
+    conditions: ["[STATUS] == 200"]
+external-endpoints:
+  - name: pushed
+    token: "a secret"
+"#,
+        url = origin.url("/"),
+        dns = names.address(),
+    );
+    let running = Running::new(folder.path(), "config.yaml", &text);
+    for key in ["core_web-page", "_closed", "_names"] {
+        running.wait_for(key, "up");
+    }
+    running.wait_for("_wrong", "down");
+    assert_eq!(
+        running.get("/api/v1/monitors/_off").0,
+        StatusCode::NOT_FOUND
+    );
+
+    let all = running.json("/api/v1/endpoints/statuses?pageSize=3");
+    let keys: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        keys,
+        ["_closed", "_names", "_pushed", "_wrong", "core_web-page"]
+    );
+    let web = &all[4];
+    assert_eq!(
+        (&web["name"], &web["group"]),
+        (&"web page".into(), &"core".into())
+    );
+    let result = web["results"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&result["success"], &result["status"]),
+        (&true.into(), &200.into())
+    );
+    assert_eq!(result["hostname"], "127.0.0.1");
+    assert_eq!(result["conditionResults"].as_array().unwrap().len(), 4);
+    assert!(
+        result["duration"].as_u64().unwrap() > 1000,
+        "nanoseconds: {result}"
+    );
+    let wrong = all[3]["results"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        wrong["conditionResults"],
+        serde_json::json!([
+            { "condition": "[STATUS] (200) == 404", "success": false },
+            { "condition": "[BODY].status == pat(U?)", "success": true },
+        ])
+    );
+    assert!(wrong.get("errors").is_none(), "{wrong}");
+
+    let one = running.json("/api/v1/endpoints/_wrong/statuses");
+    let events: Vec<_> = one["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["type"].clone())
+        .collect();
+    assert_eq!(events, ["START", "UNHEALTHY"]);
+    assert!(
+        running
+            .get("/api/v1/endpoints/_wrong/health/badge.svg")
+            .1
+            .contains("#c7130a")
+    );
+    let shields = running.json("/api/v1/endpoints/core_web-page/health/badge.shields");
+    assert_eq!(
+        (&shields["message"], &shields["color"]),
+        (&"up".into(), &"brightgreen".into())
+    );
+    assert_eq!(
+        running.get("/api/v1/endpoints/core_web-page/uptimes/24h").1,
+        "1.000000"
+    );
+    assert_eq!(
+        running.get("/api/v1/endpoints/_wrong/uptimes/1h").1,
+        "0.000000"
+    );
+    assert_eq!(
+        running.get("/api/v1/endpoints/_wrong/uptimes/2h").0,
+        StatusCode::BAD_REQUEST
+    );
+    assert_eq!(
+        running.get("/api/v1/endpoints/none/uptimes/1h").0,
+        StatusCode::NOT_FOUND
+    );
+    assert!(
+        running
+            .get("/api/v1/endpoints/core_web-page/uptimes/1h/badge.svg")
+            .1
+            .contains("100%")
+    );
+    let time = running
+        .get("/api/v1/endpoints/core_web-page/response-times/1h/badge.svg")
+        .1;
+    assert!(
+        time.contains("response time 1h") && time.contains("ms<"),
+        "{time}"
+    );
+    let metrics = running.get("/metrics").1;
+    for line in [
+        "gatus_results_total{key=\"core_web-page\",group=\"core\",name=\"web page\",type=\"HTTP\",team=\"blue\",success=\"true\"}",
+        "gatus_results_code_total{key=\"_wrong\",group=\"\",name=\"wrong\",type=\"HTTP\",team=\"\",code=\"200\"}",
+        "# TYPE gatus_results_endpoint_success gauge",
+        "plimsoll_monitor_health{key=\"_wrong\",group=\"\",name=\"wrong\",kind=\"http\",health=\"down\"} 1",
+    ] {
+        assert!(metrics.contains(line), "no {line} in {metrics}");
+    }
+}
+
+#[test]
+fn external_endpoints_take_results_with_their_token() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let text = format!(
+        "endpoints:\n- {{name: a, url: '{}', conditions: ['[STATUS] == 200']}}\nexternal-endpoints:\n- name: job\n  group: x\n  token: t0ken\n  alerts: [{{type: custom, failure-threshold: 1, success-threshold: 1}}]\n",
+        origin.url("/")
+    );
+    let running = Running::new(folder.path(), "config.yaml", &text);
+    let push = |query: &str, token: &str| {
+        let path = format!("/api/v1/endpoints/x_job/external?{query}");
+        running
+            .call(
+                Method::POST,
+                &path,
+                &[("authorization", &format!("Bearer {token}"))],
+                "",
+            )
+            .0
+            .as_u16()
+    };
+    assert_eq!(push("success=true&duration=10s", "t0ken"), 200);
+    running.wait_for("x_job", "up");
+    assert_eq!(push("success=false&error=disk+full", "t0ken"), 200);
+    running.wait_for("x_job", "down");
+    assert_eq!(push("success=maybe", "t0ken"), 400);
+    assert_eq!(push("success=true&duration=10", "t0ken"), 400);
+    assert_eq!(push("success=true", "other"), 401);
+    let none = running.call(
+        Method::POST,
+        "/api/v1/endpoints/x_none/external?success=true",
+        &[],
+        "",
+    );
+    assert_eq!(none.0, StatusCode::NOT_FOUND);
+    eventually(|| {
+        running.json("/api/v1/endpoints/x_job/statuses")["results"]
+            .as_array()
+            .unwrap()
+            .len()
+            == 2
+    });
+    let shown = running.json("/api/v1/endpoints/x_job/statuses");
+    let results = shown["results"].as_array().unwrap();
+    assert_eq!(results[0]["duration"], 10_000_000_000_u64);
+    assert_eq!(results[1]["errors"], serde_json::json!(["disk full"]));
+
+    // Many within one millisecond are as many results.
+    for _ in 0..20 {
+        assert_eq!(push("success=true", "t0ken"), 200);
+    }
+    eventually(|| {
+        let shown = running.json("/api/v1/endpoints/x_job/statuses?pageSize=50");
+        shown["results"].as_array().unwrap().len() == 22
+    });
+}
+
+#[test]
+fn basic_authentication_guards_the_statuses_only() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    // "secret" by bcrypt with the least cost.
+    let hash = bcrypt::hash("secret", 4).unwrap();
+    let hash = {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(hash)
+    };
+    let text = format!(
+        "security:\n  basic: {{username: ann, password-bcrypt-base64: '{hash}'}}\nendpoints:\n- {{name: a, url: '{}', conditions: ['[STATUS] == 200']}}\n",
+        origin.url("/")
+    );
+    let running = Running::new(folder.path(), "config.yaml", &text);
+    let with = |credentials: &str| {
+        let fields = [("authorization", credentials)];
+        running
+            .call(Method::GET, "/api/v1/endpoints/statuses", &fields, "")
+            .0
+            .as_u16()
+    };
+    assert_eq!(
+        running.get("/api/v1/endpoints/statuses").0,
+        StatusCode::UNAUTHORIZED
+    );
+    assert_eq!(with("Basic YW5uOnNlY3JldA=="), 200);
+    assert_eq!(with("Basic YW5uOndyb25n"), 401);
+    assert_eq!(
+        running.get("/api/v1/endpoints/_a/health/badge.svg").0,
+        StatusCode::OK
+    );
+    eventually(|| {
+        running
+            .get("/api/v1/endpoints/_a/health/badge.svg")
+            .1
+            .contains(">up<")
+    });
+}

@@ -1,0 +1,21 @@
+//! The monitor over real sockets and files.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod api;
+
+mod client;
+
+mod configuration;
+
+mod gatus;
+
+mod life;
+
+mod notices;
+
+mod pages;
+
+mod probes;
+
+mod stores;

@@ -1,0 +1,423 @@
+//! Status pages: what they show, who may see them, and when they change.
+
+use http::{Method, StatusCode};
+use plimsoll_monitor::config::load;
+use plimsoll_testkit::{Origin, eventually, refused_address};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::Running;
+
+/// The SHA-256 of `secret`.
+const TOKEN: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+const WRITER: (&str, &str) = ("authorization", "Bearer secret");
+
+fn text(address: &str) -> String {
+    format!(
+        r#"
+        store = "memory"
+        [defaults]
+        interval = "100ms"
+        confirm = 1
+        recover = 1
+        hold = "0s"
+        [[token]]
+        name = "ann"
+        sha256 = "{TOKEN}"
+        scopes = ["write"]
+        [[monitor]]
+        name = "Web ü & Co"
+        group = "Public"
+        http = "http://{address}/"
+        [[monitor]]
+        name = "Inside"
+        http = "http://{address}/"
+        [[page]]
+        slug = "acme"
+        title = "Acme <b>"
+        monitors = ["Public"]
+        [[page]]
+        slug = "inside"
+        title = "Inside"
+        host = "inside.example"
+        # the password is `pass`
+        password_bcrypt = "$2y$04$OgyOjAH7yqq6VkZJkltmJO/cTlhvZ9b85Hp2bXZTT9pzaUPfMgAvq"
+        "#
+    )
+}
+
+fn declare(running: &Running, body: &Value) -> (StatusCode, Value) {
+    let fields = [WRITER, ("idempotency-key", "one")];
+    let path = "/api/v1/declared-incidents";
+    let (status, text) = running.call(Method::POST, path, &fields, &body.to_string());
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_page_shows_an_outage_and_its_end_without_reasons() {
+    let folder = TempDir::new().unwrap();
+    let address = refused_address();
+    let origin = Origin::builder().port(address.port()).start();
+    let running = Running::new(folder.path(), "monitor.toml", &text(&address.to_string()));
+    let page = |path: &str| running.get(path).1;
+    eventually(|| page("/").contains("All systems operational"));
+    let up = page("/status/acme/");
+    assert!(
+        up.contains("Acme &#60;b&#62;") && !up.contains("<b>"),
+        "titles are escaped: {up}"
+    );
+    assert!(up.contains("Web ü &#38; Co"), "{up}");
+    assert!(!up.contains("Inside"), "it is on another page");
+    assert!(up.contains("No incidents in the last 14 days."), "{up}");
+    drop(origin);
+    eventually(|| page("/").contains("<h2 id=\"overall\">Major outage</h2>"));
+    eventually(|| page("/").contains("We have detected an outage of Web"));
+    let down = page("/");
+    assert!(!down.contains("refused"), "reasons are not public: {down}");
+    let summary = running.json("/api/v2/summary.json");
+    assert_eq!(summary["status"]["indicator"], "critical");
+    assert_eq!(summary["incidents"][0]["status"], "investigating");
+    assert_eq!(summary["components"][0]["group"], true);
+    assert_eq!(summary["components"][1]["status"], "major_outage");
+    let shields = running.json("/status/acme/shields.json");
+    assert_eq!(
+        (&shields["message"], &shields["color"]),
+        (&json!("Major outage"), &json!("red"))
+    );
+    let _origin = Origin::builder().port(address.port()).start();
+    eventually(|| page("/").contains("All systems operational"));
+    eventually(|| page("/").contains("is working again."));
+    let incidents = running.json("/api/v2/incidents.json");
+    let incident = &incidents["incidents"][0];
+    assert_eq!(incident["status"], "resolved");
+    let link = incident["shortlink"].as_str().unwrap();
+    let link_path = link.strip_prefix("http://localhost").unwrap();
+    assert!(
+        page(link_path).contains("Web ü &#38; Co is down"),
+        "{link_path}"
+    );
+    // The feeds and the archive have it too.
+    for path in ["/feed.atom", "/feed.rss", "/history"] {
+        let found = page(path);
+        assert!(found.contains(link_path), "{path}: {found}");
+    }
+    let component = page("/components/public_web-%C3%BC---co");
+    assert!(component.contains("Response times: median"), "{component}");
+}
+
+#[test]
+fn entity_tags_languages_and_compression() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let running = Running::new(
+        folder.path(),
+        "monitor.toml",
+        &text(&origin.address().to_string()),
+    );
+    let get = |path: &str, fields: &[(&str, &str)]| running.response(Method::GET, path, fields, "");
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    let first = get("/status/acme/", &[]);
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let again = get("/status/acme/", &[("if-none-match", &tag)]);
+    assert_eq!(
+        (again.status(), again.body().len()),
+        (StatusCode::NOT_MODIFIED, 0)
+    );
+    let policy = first.headers()["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    assert!(!first.body().contains("<script>") && !first.body().contains(" style="));
+    let compressed = get("/status/acme/", &[("accept-encoding", "gzip")]);
+    assert_eq!(compressed.headers()["content-encoding"], "gzip");
+    for (language, expected) in [
+        ("de-AT, en;q=0.5", "Alle Systeme funktionieren"),
+        ("fr", "Tous les systèmes fonctionnent"),
+        ("es", "Todos los sistemas funcionan"),
+        ("ja", "すべてのシステムは正常に稼働しています"),
+        ("sv", "All systems operational"),
+    ] {
+        let page = get("/", &[("accept-language", language)]);
+        assert!(page.body().contains(expected), "{language}");
+    }
+    let chosen = get("/?lang=de", &[]);
+    assert!(
+        chosen.headers()["set-cookie"]
+            .to_str()
+            .unwrap()
+            .starts_with("lang=de;")
+    );
+    assert!(
+        get("/", &[("cookie", "lang=de")])
+            .body()
+            .contains("lang=\"de\"")
+    );
+    // Style and script are named by their content, and may be kept for ever.
+    let name = first
+        .body()
+        .split("/assets/")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let style = get(&format!("/status/acme/assets/{name}"), &[]);
+    assert!(
+        style.headers()["cache-control"]
+            .to_str()
+            .unwrap()
+            .contains("immutable")
+    );
+    let slashless = get("/status/acme", &[]);
+    assert_eq!(slashless.headers()["location"], "/status/acme/");
+    assert_eq!(get("/status/none/", &[]).status(), StatusCode::NOT_FOUND);
+    let missing = get("/incidents/m99", &[]);
+    assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+    assert!(missing.body().contains("There is no such page."));
+    let embed = get("/embed", &[]);
+    let policy = embed.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("frame-ancestors *"), "{policy}");
+    let calendar = get("/calendar.ics", &[]);
+    assert!(calendar.body().starts_with("BEGIN:VCALENDAR\r\n"));
+}
+
+#[test]
+fn the_first_view_is_small() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let running = Running::new(
+        folder.path(),
+        "monitor.toml",
+        &text(&origin.address().to_string()),
+    );
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    let length = |path: &str| {
+        let response = running.response(Method::GET, path, &[("accept-encoding", "gzip")], "");
+        let length = response.headers()["content-length"].to_str().unwrap();
+        length.parse::<usize>().unwrap()
+    };
+    let page = running.get("/").1;
+    let assets = page.split("/assets/").skip(1);
+    let assets = assets.map(|rest| length(&format!("/assets/{}", rest.split('"').next().unwrap())));
+    let whole = length("/") + assets.sum::<usize>();
+    assert!(whole < 20_000, "{whole} bytes");
+}
+
+#[test]
+fn a_password_opens_a_page_and_nothing_else_does() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let running = Running::new(
+        folder.path(),
+        "monitor.toml",
+        &text(&origin.address().to_string()),
+    );
+    let host = ("host", "inside.example");
+    let get = |path: &str, more: &[(&str, &str)]| {
+        let fields = [&[host], more].concat();
+        running.response(Method::GET, path, &fields, "")
+    };
+    for path in [
+        "/",
+        "/api/v2/summary.json",
+        "/feed.atom",
+        "/events",
+        "/history",
+        "/embed",
+    ] {
+        let refused = get(path, &[]);
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert!(!refused.body().contains("Web"), "{path}");
+    }
+    let sign_in = |password: &str, origin: &str| {
+        let fields = [host, ("origin", origin)];
+        let form = format!("password={password}");
+        running.response(Method::POST, "/sign-in", &fields, &form)
+    };
+    let own = "http://inside.example";
+    assert_eq!(sign_in("wrong", own).status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        sign_in("pass", "http://evil.example").status(),
+        StatusCode::FORBIDDEN
+    );
+    let signed_in = sign_in("pass", own);
+    assert_eq!(signed_in.status(), StatusCode::SEE_OTHER);
+    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
+        "{cookie}"
+    );
+    let session = cookie.split(';').next().unwrap();
+    assert_eq!(get("/", &[("cookie", session)]).status(), StatusCode::OK);
+    let forged = session.replace("page-inside=", "page-inside=9");
+    assert_eq!(
+        get("/", &[("cookie", &forged)]).status(),
+        StatusCode::UNAUTHORIZED
+    );
+    // Programs use basic authentication: `page:pass`.
+    let basic = ("authorization", "Basic cGFnZTpwYXNz");
+    assert_eq!(get("/feed.atom", &[basic]).status(), StatusCode::OK);
+    for _ in 0..10 {
+        sign_in("wrong", own);
+    }
+    assert_eq!(sign_in("pass", own).status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[test]
+fn declared_incidents_are_published_updated_and_resolved() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let running = Running::new(
+        folder.path(),
+        "monitor.toml",
+        &text(&origin.address().to_string()),
+    );
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    let body = json!({
+        "title": "Search is slow",
+        "impact": "minor",
+        "monitors": ["public_web-ü---co"],
+        "body": "We are looking into it.\n<script>alert(1)</script>",
+    });
+    let (status, declared) = declare(&running, &body);
+    assert_eq!(
+        (status, &declared["version"]),
+        (StatusCode::CREATED, &json!(1))
+    );
+    // The same request with the same key is the same incident; another one with it is refused.
+    assert_eq!(declare(&running, &body).1, declared);
+    let (status, _) = declare(&running, &json!({ "title": "Other" }));
+    assert_eq!(status, StatusCode::CONFLICT);
+    let page = running.get("/").1;
+    assert!(
+        page.contains("Search is slow") && page.contains("Some systems are degraded"),
+        "{page}"
+    );
+    assert!(!page.contains("<script>alert"), "{page}");
+    let path = "/api/v1/declared-incidents/1";
+    let edit = json!({ "phase": "resolved", "body": "It is fast again." }).to_string();
+    let (status, _) = running.call(Method::PATCH, path, &[("if-match", "\"1\"")], &edit);
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "a token is needed");
+    let stale = running.call(Method::PATCH, path, &[WRITER, ("if-match", "\"7\"")], &edit);
+    assert_eq!(stale.0, StatusCode::CONFLICT);
+    let edited = running.call(Method::PATCH, path, &[WRITER, ("if-match", "\"1\"")], &edit);
+    assert_eq!(edited.0, StatusCode::OK, "{}", edited.1);
+    let page = running.get("/").1;
+    assert!(
+        page.contains("It is fast again.") && page.contains("All systems operational"),
+        "{page}"
+    );
+    assert!(running.get("/incidents/d1").1.contains("Search is slow"));
+    for (body, field) in [
+        (json!({}), "title"),
+        (json!({ "title": "a", "phase": "done" }), "phase"),
+        (json!({ "title": "a", "monitors": ["none"] }), "monitors"),
+        (json!({ "title": "a", "colour": "red" }), "body"),
+        (
+            json!({ "title": "a", "started_at": "2999-01-01T00:00:00Z" }),
+            "started_at",
+        ),
+    ] {
+        let (status, error) = declare(&running, &body);
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(error["error"]["field"], field, "{error}");
+    }
+}
+
+#[test]
+fn declared_downtime_counts_on_every_screen() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let running = Running::new(
+        folder.path(),
+        "monitor.toml",
+        &text(&origin.address().to_string()),
+    );
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    let body = json!({
+        "title": "Wrong prices",
+        "impact": "critical",
+        "counts_as_downtime": true,
+        "started_at": "2020-01-01T00:00:00Z",
+        "monitors": ["public_web-ü---co"],
+    });
+    assert_eq!(declare(&running, &body).0, StatusCode::CREATED);
+    let path = "/api/v1/monitors/public_web-%C3%BC---co/uptime?window=1h";
+    let (_, uptime) = running.call(Method::GET, path, &[WRITER], "");
+    let uptime: Value = serde_json::from_str(&uptime).unwrap();
+    assert_eq!(uptime["uptime"], 0.0, "{uptime}");
+    assert!(running.get("/").1.contains("0\u{a0}% uptime"));
+}
+
+#[test]
+fn errors_of_pages_name_their_place() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("monitor.toml");
+    std::fs::write(folder.path().join("logo.svg"), "<svg/>").unwrap();
+    let text = r#"
+[[monitor]]
+name = "web"
+manual = true
+[[page]]
+slug = "Not good"
+title = "a"
+monitors = ["wep"]
+color = "blue"
+logo = "logo.svg"
+language = "sv"
+password_bcrypt = "pass"
+url = "status.example.org"
+titel = "b"
+[[page]]
+slug = "a"
+[[page]]
+slug = "a"
+title = "c"
+host = "https://a"
+"#;
+    std::fs::write(&path, text).unwrap();
+    let Err(error) = load(&path, &|_| None) else {
+        panic!("the file has errors");
+    };
+    let problems = format!("{error:?}");
+    for expected in [
+        "lower-case letters, digits and hyphens",
+        "there is no monitor and no group `wep`",
+        "did you mean `web`?",
+        "must be a colour such as",
+        "is not a PNG, JPEG or WebP picture",
+        "`sv` is not one of en, de, fr, es, ja",
+        "is not a bcrypt hash",
+        "must be a URL that begins with",
+        "titel",
+        "`title` is missing",
+        "`a` is the slug of another page",
+        "must be a host name without a port",
+    ] {
+        assert!(problems.contains(expected), "{expected}: {problems}");
+    }
+}
+
+#[test]
+fn gatus_has_one_page_and_its_password() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let endpoint = format!(
+        "endpoints:\n  - name: web\n    group: core\n    url: {}\n    interval: 1s\n    conditions: [\"[STATUS] == 200\"]\n",
+        origin.url("/")
+    );
+    let text = format!("ui:\n  title: My services\n{endpoint}");
+    let running = Running::new(folder.path(), "config.yaml", &text);
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    assert!(running.get("/").1.contains("My services"));
+    // `john.doe` and `hunter2`, as in Gatus's documentation.
+    let hash = "JDJhJDEwJHRiMnRFakxWazZKdXBzRERQazB1TE8vckRLY05Yb1hSdnoxWU0yQ1FaYXZRSW1McmladDYu";
+    let guarded = format!(
+        "security:\n  basic:\n    username: john.doe\n    password-bcrypt-base64: \"{hash}\"\n{text}"
+    );
+    let running = Running::new(&folder.path().join(""), "guarded.yaml", &guarded);
+    let refused = running.response(Method::GET, "/", &[], "");
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    assert!(refused.headers().contains_key("www-authenticate"));
+}

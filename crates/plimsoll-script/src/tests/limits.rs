@@ -1,0 +1,88 @@
+//! Bounds on time, memory and stack.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn nothing_is_endless_nor_beyond_all_bounds() {
+    for text in [
+        "export default () => { for (;;); }",
+        "for (;;); export default () => 1",
+        "export default () => { try { for (;;); } catch { for (;;); } finally { for (;;); } }",
+        "export default async () => { for (;;) await null }",
+        "export default () => { (async () => { for (;;) await null })(); return 1 }",
+        "export default () => { throw { toJSON() { for (;;); } } }",
+        "export default () => { throw Object.defineProperty(new Error(), 'name', { get() { for (;;); } }) }",
+        "export default () => /(a*)*b/.test('a'.repeat(100))",
+        "export default () => ({ toJSON() { for (;;); } })",
+    ] {
+        assert_eq!(
+            answer(text, "null"),
+            Err("took longer than 1s".to_owned()),
+            "{text}"
+        );
+    }
+    for text in [
+        "export default () => { const all = []; for (;;) all.push('x'.repeat(1e5) + all.length) }",
+        "export default () => 'x'.repeat(2 ** 28)",
+        "export default () => new ArrayBuffer(2 ** 28).byteLength",
+    ] {
+        let message = answer(text, "null").unwrap_err();
+        let expected = "wanted more than 8 MiB of memory";
+        assert!(message.ends_with(expected), "{message} for {text}");
+    }
+}
+
+#[test]
+fn endless_recursion_ends_on_the_stack_of_a_fiber() {
+    for text in [
+        "export default () => { const f = () => f() + 1; return f() }",
+        "export default () => { const f = (a) => [1].map(() => f([a])); return f() }",
+        "export default () => { let a = []; for (let i = 0; i < 2e4; i++) a = [a]; return JSON.stringify(a).length }",
+        "export default () => new RegExp('(?:'.repeat(5e4) + ')'.repeat(5e4)).test('x')",
+        "export default () => { const f = () => { try { return f() } catch { return f() } }; let n = 0; const g = () => { n++; g() }; try { g() } catch {}; g() }",
+    ] {
+        let message = answer(text, "null").unwrap_err();
+        let is_stack = message.contains("stack") || message.contains("nest");
+        assert!(is_stack, "{message} for {text}");
+    }
+}
+
+#[test]
+fn a_vm_goes_on_after_an_error() {
+    let program = program(
+        "let n = 0; export default (it) => { if (it === 0) throw new Error('no'); for (; it === 1;); return ++n }",
+    )
+    .unwrap();
+    let vm = vm();
+    let error = vm.run(Some(TIME), call(&vm, &program, "0")).unwrap_err();
+    assert!(!error.spoils());
+    let error = vm.run(Some(TIME), call(&vm, &program, "1")).unwrap_err();
+    assert!(error.spoils());
+    let answer = vm.run(Some(TIME), call(&vm, &program, "2")).unwrap();
+    assert_eq!(answer.unwrap(), "1");
+}
+
+#[test]
+fn a_computing_script_is_cancelled_by_a_condition() {
+    let program = program("export default () => { try { for (;;); } catch { return 1 } }").unwrap();
+    let clock = TestClock::new(Duration::from_millis(1));
+    let end = clock.now() + TIME;
+    let vm = vm_on(clock);
+    vm.waiter().end_when(move |now| now >= end);
+    let error = vm.run(None, call(&vm, &program, "null")).unwrap_err();
+    assert_eq!(error.kind, crate::ErrorKind::Cancelled);
+    assert!(vm.waiter().is_cancelled());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_does_harm(text in "[a-z(){}\\[\\]=>;,.'`$/*+\\-0-9 \n\u{e9}\u{0}]{0,120}") {
+        let module = format!("{text}\nexport default (it) => it");
+        answer(&module, "null").ok();
+        answer(&text, "null").ok();
+    }
+}

@@ -1,0 +1,288 @@
+//! `plimsoll.toml`: listeners and routes, compiled into a plan of the engine.
+//!
+//! Every problem of a file is found, each with its line, its key and, where there is one, a suggestion.
+//! A file with problems yields no plan.
+
+mod acme;
+
+mod action;
+
+mod address;
+
+mod admin;
+
+mod limits;
+
+mod listen;
+
+mod log;
+
+mod metrics;
+
+mod ocsp;
+
+mod middleware;
+
+mod route;
+
+mod udp;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_model::document;
+use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
+
+use crate::acme::{AcmePlan, Challenges};
+use crate::action::{Action, MakeAction};
+use crate::config::action::Sections;
+use crate::config::document::Document;
+use crate::config::route::RoutePlan;
+use crate::engine::EnginePlan;
+use crate::engine::inherited::Inherited;
+use crate::observe::admin::{AdminApis, AdminPath};
+use crate::observe::counters::Counters;
+use crate::observe::notice::Notices;
+use crate::route::Routes;
+use crate::worker::context::WorkerContext;
+use crate::worker::states::SharedStates;
+
+pub use crate::config::action::{
+    ActionKind, CompileAction, CompileListen, CompileSection, ListenKind, Listened, Mounted,
+    SectionContext, SectionKind,
+};
+pub use crate::config::log::{LogPlan, LogTarget};
+pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
+
+/// What a file asks for, ready to start.
+#[derive(Debug, Clone)]
+pub struct ServerPlan {
+    /// What the engine serves.
+    pub engine: EnginePlan,
+    /// How long open connections may still take once a drain begins.
+    pub drain: Duration,
+    /// The files of certificates and keys: once one changes, the file is to be compiled again.
+    pub certificates: Vec<PathBuf>,
+    /// The certificates that are to be ordered and kept in their files, which are among `certificates`; the code
+    /// that runs the plan does so.
+    pub acme: Vec<AcmePlan>,
+    /// What is to be fetched and kept in files, which are among `certificates`, in the same way.
+    pub ocsp: Vec<OcspPlan>,
+    /// Where requests are logged, if anywhere; the code that runs the plan writes the log.
+    pub log: Option<LogPlan>,
+}
+
+/// A response of OCSP that is to be kept current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OcspPlan {
+    /// The certificate and those that vouch for it, in PEM.
+    pub chain: PathBuf,
+    /// Where the response is kept, in DER.
+    pub file: PathBuf,
+}
+
+/// The JSON Schema of the file.
+pub const SCHEMA: &str = include_str!("../../../schemas/server.v1.json");
+
+/// A commented file to start from, as `plimsoll up --init` writes it.
+pub const STARTER: &str = include_str!("config/starter.toml");
+
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Compiles files into plans.
+///
+/// One for the life of a server: certificates that it made for one file hold for the next.
+#[derive(Debug)]
+pub struct Compiler {
+    /// What paths in the files are relative to.
+    pub directory: PathBuf,
+    /// What the routes count in.
+    pub counters: Arc<Counters>,
+    /// Workers, if a file does not say how many.
+    pub threads: usize,
+    /// Actions of other crates.
+    pub actions: Vec<ActionKind>,
+    /// Tables of other crates at the top of the file.
+    pub sections: Vec<SectionKind>,
+    /// What listeners serve that is not HTTP, of other crates.
+    pub listens: Vec<ListenKind>,
+    /// What other crates answer on the admin port.
+    pub admin_paths: Vec<AdminPath>,
+    /// Sockets that the program was started with.
+    pub inherited: Arc<Inherited>,
+    /// Receives notices while the plans are served.
+    pub notices: Notices,
+    /// Where the listeners of its plans answer the challenges of authorities.
+    pub challenges: Challenges,
+    /// State of its plans that survives a reload.
+    pub states: SharedStates,
+    /// Certificates that were made, by their names.
+    self_signed: RefCell<HashMap<Vec<String>, SelfSigned>>,
+}
+
+impl Compiler {
+    /// A compiler that knows no actions but those of this crate, for one worker.
+    pub fn new(directory: &Path, counters: &Arc<Counters>) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            counters: Arc::clone(counters),
+            threads: 1,
+            actions: Vec::new(),
+            sections: Vec::new(),
+            listens: Vec::new(),
+            admin_paths: Vec::new(),
+            inherited: Arc::default(),
+            notices: Notices::default(),
+            challenges: Challenges::default(),
+            states: SharedStates::default(),
+            self_signed: RefCell::default(),
+        }
+    }
+
+    /// The plan of a file, or every problem that it has.
+    pub fn compile(&self, text: &str) -> Result<ServerPlan, Vec<ConfigProblem>> {
+        let mut document = Document::parse(text);
+        let counters = &self.counters;
+        let mut root = document.root();
+        let apis = root.has("admin").then(AdminApis::default);
+        let place = SectionContext {
+            directory: &self.directory,
+            counters,
+            apis: apis.as_ref(),
+            notices: &self.notices,
+        };
+        let sections = self.sections.iter().map(|section| {
+            let compiled = (section.compile)(root.take(section.key), &place);
+            (section.key, compiled)
+        });
+        let sections = sections.collect();
+        let context = Context {
+            sections,
+            compiler: self,
+            is_measured: root.has("admin") || root.has("metrics"),
+            certificates: RefCell::default(),
+            acme: RefCell::default(),
+            ocsp: RefCell::default(),
+            apis,
+            identities: RefCell::default(),
+        };
+        let threads = root.count("threads", 1..=1024);
+        let pin = root.boolean("pin");
+        let drain = root.duration("drain");
+        let limits = limits::compile(root.table("limits"));
+        let mut names = HashSet::new();
+        let routes: Vec<_> = root
+            .tables("route")
+            .into_iter()
+            .filter_map(|table| route::compile(table, &context, &mut names))
+            .collect();
+        let log = root
+            .table("log")
+            .and_then(|table| log::compile(table, &context, counters));
+        let action = routing(routes, counters);
+        let tables = root.tables("listen");
+        if tables.is_empty() {
+            root.missing("listen", "at least one [[listen]] says where to listen");
+        }
+        let mut listeners =
+            listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
+        if let Some(table) = root.table("admin") {
+            let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
+            let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
+            listeners.extend(admin);
+        }
+        if let Some(table) = root.table("metrics") {
+            listeners.extend(metrics::compile(table, counters, &listeners));
+        }
+        root.finish();
+        let problems = document.into_problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(ServerPlan {
+            engine: EnginePlan {
+                threads: threads.unwrap_or(self.threads),
+                pin: pin.unwrap_or(false),
+                listeners,
+                limits,
+                inherited: Arc::clone(&self.inherited),
+            },
+            drain: drain.unwrap_or(DRAIN),
+            certificates: context.certificates.into_inner(),
+            acme: context.acme.into_inner(),
+            ocsp: context.ocsp.into_inner(),
+            log,
+        })
+    }
+}
+
+/// What compiling needs besides the file.
+struct Context<'c> {
+    compiler: &'c Compiler,
+    /// What the sections of other crates were compiled to.
+    sections: Sections,
+    /// Figures can be read.
+    is_measured: bool,
+    /// Files that were read as certificates and keys.
+    certificates: RefCell<Vec<PathBuf>>,
+    /// Those that are to be ordered.
+    acme: RefCell<Vec<AcmePlan>>,
+    /// What is to be fetched of authorities.
+    ocsp: RefCell<Vec<OcspPlan>>,
+    /// What actions answer on the admin port; absent without one.
+    apis: Option<AdminApis>,
+    /// How often each name of a place was given.
+    identities: RefCell<HashMap<String, usize>>,
+}
+
+impl Context<'_> {
+    fn directory(&self) -> &Path {
+        &self.compiler.directory
+    }
+
+    /// An identity for a place of that name: the same in each compilation of the same file.
+    fn identity(&self, name: &str) -> String {
+        let mut identities = self.identities.borrow_mut();
+        let count = identities.entry(name.to_owned()).or_default();
+        *count += 1;
+        format!("{name} ({count})")
+    }
+
+    /// The place of a certificate or key, noted to be watched.
+    fn certificate(&self, path: &str) -> PathBuf {
+        let path = self.directory().join(path);
+        self.certificates.borrow_mut().push(path.clone());
+        path
+    }
+
+    /// A certificate for these names that vouches for itself, the same each time.
+    fn self_signed(&self, names: Vec<String>) -> Result<SelfSigned, SelfSignedError> {
+        let mut made = self.compiler.self_signed.borrow_mut();
+        if let Some(made) = made.get(&names) {
+            return Ok(made.clone());
+        }
+        let new = SelfSigned::new(&names)?;
+        made.insert(names, new.clone());
+        Ok(new)
+    }
+}
+
+/// The routes as what each worker makes of them.
+fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
+    let counters = Arc::clone(counters);
+    Arc::new(move |context: &WorkerContext| {
+        let routes = plans.iter().map(|plan| {
+            let tag = counters.route(&plan.name);
+            let action = plan.middleware.over(plan.action.make(context));
+            (plan.conditions.clone(), tag, action)
+        });
+        Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The access log: one line for each request, written by its own thread.
+//!
+//! Workers append lines to a queue with a bound and go on; lines that find no room are counted instead.
+//! Nothing of it exists, and no clock is read for it, where no log is configured.
+
+mod entry;
+
+mod line;
+
+mod queue;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::action::Action;
+use crate::observe::access_log::entry::Logged;
+pub use crate::observe::access_log::line::LoggedConnection;
+use crate::observe::access_log::queue::Queue;
+use crate::observe::counters::Counters;
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One JSON object.
+    #[default]
+    Json,
+    /// The combined format of Apache and nginx.
+    Combined,
+}
+
+/// Where requests are noted; clones note in the same place.
+///
+/// Lines wait in its queue until [`write_to`](Self::write_to) is called, which is done once.
+#[derive(Clone)]
+pub struct AccessLog {
+    format: LogFormat,
+    handle: Arc<Handle>,
+}
+
+/// Ends the queue once its last writer is gone.
+struct Handle(Arc<Queue>);
+
+/// Opens what the lines are written to: at first, and whenever it is to be opened anew.
+pub type OpenLog = Box<dyn FnMut() -> io::Result<Box<dyn Write + Send>> + Send>;
+
+impl AccessLog {
+    /// - `queue_bytes`: lines that may wait to be written; more are dropped and counted.
+    /// - `counters`: where that is counted.
+    pub fn new(format: LogFormat, queue_bytes: usize, counters: Arc<Counters>) -> Self {
+        let queue = Arc::new(Queue::new(queue_bytes, counters));
+        Self {
+            format,
+            handle: Arc::new(Handle(queue)),
+        }
+    }
+
+    /// Starts the thread that writes.
+    ///
+    /// It ends by itself once every clone is gone and all is written. What cannot be written is counted.
+    pub fn write_to(&self, mut open: OpenLog) -> io::Result<LogWriter> {
+        let sink = open()?;
+        let queue = Arc::clone(&self.handle.0);
+        let writing = Arc::clone(&queue);
+        let thread = std::thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || writing.write(sink, open))?;
+        Ok(LogWriter { queue, thread })
+    }
+
+    /// Notes what `inner` answers; for the outermost action of a listener, which hears of refusals too.
+    pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        Rc::new(Logged::new(self.clone(), inner))
+    }
+
+    /// Notes a connection or flow that is not HTTP, once it has ended.
+    pub fn note_connection(&self, connection: &LoggedConnection<'_>) {
+        let mut text = Vec::with_capacity(256);
+        line::write_connection(self.format, connection, &mut text);
+        self.handle.0.push(&text);
+    }
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessLog")
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The thread that writes a log. Dropping the value leaves the thread to its work.
+#[derive(Debug)]
+pub struct LogWriter {
+    queue: Arc<Queue>,
+    thread: JoinHandle<()>,
+}
+
+impl LogWriter {
+    /// Opens the log anew once what waits is written: another program has moved the file.
+    pub fn reopen(&self) {
+        self.queue.reopen();
+    }
+
+    /// Writes what waits, and ends.
+    pub fn finish(self) {
+        self.queue.end();
+        self.thread.join().ok();
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP rules that several crates apply, kept in one place so that they cannot differ.
+
+mod field_list;
+
+mod path;
+
+pub use plimsoll_model::FieldClass;
+
+pub use crate::http::field_list::FieldList;
+pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};

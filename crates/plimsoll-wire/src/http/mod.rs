@@ -1,7 +1,0 @@
-//! HTTP rules that several crates apply, kept in one place so that they cannot differ.
-
-mod path;
-
-pub use plimsoll_model::FieldClass;
-
-pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};

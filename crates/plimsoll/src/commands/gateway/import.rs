@@ -1,0 +1,151 @@
+//! `plimsoll gateway import`: configurations of nginx as those of `plimsoll up`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use plimsoll_gateway::import_nginx;
+use plimsoll_model::counted;
+
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Translate a configuration of nginx to one for `plimsoll up` and report what is left out
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Configuration of nginx; `include` is relative to its folder
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Write the configuration to this file, which must not exist [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let shown = args.file.display().to_string();
+    let text = fs::read_to_string(&args.file)
+        .map_err(|error| Problem::new(format!("cannot read {shown}: {error}")).could_not_run())?;
+    let directory = args.file.parent().unwrap_or(Path::new(""));
+    let mut include = |pattern: &str| {
+        let files = matching(&directory.join(pattern));
+        let is_pattern = pattern.contains(['*', '?']);
+        if files.is_empty() && !is_pattern {
+            return Err(format!("cannot read {pattern}: no such file"));
+        }
+        let read = |file: PathBuf| {
+            let name = file.display().to_string();
+            match fs::read_to_string(&file) {
+                Ok(text) => Ok((name, text)),
+                Err(error) => Err(format!("cannot read {name}: {error}")),
+            }
+        };
+        files.into_iter().map(read).collect()
+    };
+    let imported = import_nginx(&shown, &text, &mut include).map_err(|error| {
+        let place = format!("{}:{}", error.file, error.line);
+        Failed {
+            exit: Exit::Usage,
+            problems: vec![Problem::new(&error.reason).about(&place)],
+        }
+    })?;
+    let notes = imported.notes.iter().map(|note| {
+        let place = format!("{}:{}", note.file, note.line);
+        Problem::new(&note.message).about(&place)
+    });
+    terminal::print_notes(&notes.collect::<Vec<_>>());
+    let Some(out) = &args.out else {
+        print(imported.toml.trim_end())?;
+        return Ok(Exit::Fine);
+    };
+    let cannot = |error: std::io::Error| {
+        Problem::new(format!("cannot write {}: {error}", out.display()))
+            .hint("give another name, or take the file away")
+            .could_not_run()
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(out)
+        .map_err(cannot)?;
+    file.write_all(imported.toml.as_bytes()).map_err(cannot)?;
+    let out = out.display();
+    let notes = counted(imported.notes.len() as u64, "note");
+    print(&format!(
+        "wrote {out} with {notes}; check it with `plimsoll up {out} --check`"
+    ))?;
+    Ok(Exit::Fine)
+}
+
+fn print(text: &str) -> Result<(), Failed> {
+    terminal::print(text).map_err(|error| Problem::caused_by(&error).could_not_run())
+}
+
+/// The files that a path with `*` and `?` stands for, in order.
+fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let name = component.as_os_str().to_string_lossy();
+        let is_pattern = matches!(component, Component::Normal(_)) && name.contains(['*', '?']);
+        found = found
+            .into_iter()
+            .flat_map(|folder| {
+                if !is_pattern {
+                    return vec![folder.join(component)];
+                }
+                let here = if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    &folder
+                };
+                let entries = fs::read_dir(here).into_iter().flatten().flatten();
+                let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+                let matching = names.filter(|it| matches_pattern(name.as_bytes(), it.as_bytes()));
+                matching.map(|name| folder.join(name)).collect()
+            })
+            .collect();
+    }
+    found.retain(|file| file.is_file());
+    found.sort();
+    found
+}
+
+/// Whether a name is what a pattern with `*` and `?` describes. Names that begin with a dot are described only by such.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
+    fn rest(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some((b'*', after)), None) => rest(after, name),
+            (Some((b'*', after)), Some((_, behind))) => rest(after, name) || rest(pattern, behind),
+            (Some((b'?', after)), Some((_, behind))) => rest(after, behind),
+            (Some((wanted, after)), Some((found, behind))) => {
+                wanted == found && rest(after, behind)
+            }
+            _ => false,
+        }
+    }
+    let is_hidden = name.starts_with(b".") && !pattern.starts_with(b".");
+    !is_hidden && rest(pattern, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_describe_names() {
+        for (pattern, name, expected) in [
+            ("*.conf", "a.conf", true),
+            ("*.conf", ".conf", false),
+            ("*.conf", "a.conf.bak", false),
+            ("*", "a", true),
+            ("*", ".a", false),
+            ("a?c*", "abcd", true),
+            ("a?c", "ac", false),
+        ] {
+            let found = matches_pattern(pattern.as_bytes(), name.as_bytes());
+            assert_eq!(found, expected, "{pattern} {name}");
+        }
+    }
+}

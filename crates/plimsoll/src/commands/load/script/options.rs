@@ -1,0 +1,187 @@
+//! Options of scripts that flags and variables of the environment set.
+
+use serde_json::{Map, Value, json};
+
+/// Flags that set an option of the script.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct OptionFlags {
+    /// Follow this many redirects at most [default: 10]
+    #[arg(long, value_name = "N")]
+    max_redirects: Option<u32>,
+
+    /// Make this many requests of a batch at a time [default: 20]
+    #[arg(long, value_name = "N")]
+    batch: Option<u32>,
+
+    /// Make this many requests of a batch to one host at a time [default: 6]
+    #[arg(long, value_name = "N")]
+    batch_per_host: Option<u32>,
+
+    /// Limit requests per second, over all virtual users
+    #[arg(long, value_name = "N")]
+    rps: Option<u32>,
+
+    /// Open a connection for each request
+    #[arg(long)]
+    no_connection_reuse: bool,
+
+    /// Close connections at the end of each iteration
+    #[arg(long = "no-vu-connection-reuse")]
+    no_user_connection_reuse: bool,
+
+    /// Wait at the end of shorter iterations
+    #[arg(long, value_name = "TIME")]
+    min_iteration_duration: Option<String>,
+
+    /// Reject connections to an address or a network, repeatable
+    #[arg(long = "blacklist-ip", value_name = "NETWORK", value_delimiter = ',')]
+    blacklist_ips: Vec<String>,
+
+    /// Reject connections to a host name, repeatable; `*.example.com` stands for all names that end so
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    block_hostnames: Vec<String>,
+
+    /// Add only these system tags to samples
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    system_tags: Option<Vec<String>>,
+
+    /// Read bodies of responses without keeping them
+    #[arg(long)]
+    discard_response_bodies: bool,
+}
+
+impl OptionFlags {
+    /// As a script would write them.
+    pub(super) fn options(&self) -> Map<String, Value> {
+        let mut options = Map::new();
+        let mut set = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                options.insert(key.to_owned(), value);
+            }
+        };
+        let on = |flag: bool| flag.then_some(json!(true));
+        let list = |list: &[String]| (!list.is_empty()).then(|| json!(list));
+        set("maxRedirects", self.max_redirects.map(|it| json!(it)));
+        set("batch", self.batch.map(|it| json!(it)));
+        set("batchPerHost", self.batch_per_host.map(|it| json!(it)));
+        set("rps", self.rps.map(|it| json!(it)));
+        set("noConnectionReuse", on(self.no_connection_reuse));
+        set("noVUConnectionReuse", on(self.no_user_connection_reuse));
+        let least = self.min_iteration_duration.as_ref();
+        set("minIterationDuration", least.map(|it| json!(it)));
+        set("blacklistIPs", list(&self.blacklist_ips));
+        set("blockHostnames", list(&self.block_hostnames));
+        set("systemTags", self.system_tags.as_ref().map(|it| json!(it)));
+        set("discardResponseBodies", on(self.discard_response_bodies));
+        options
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Number,
+    Switch,
+    Text,
+    List,
+}
+
+/// Variables of the environment with the options that they set.
+const VARIABLES: [(&str, &str, Form); 22] = [
+    ("K6_BATCH", "batch", Form::Number),
+    ("K6_BATCH_PER_HOST", "batchPerHost", Form::Number),
+    ("K6_BLACKLIST_IPS", "blacklistIPs", Form::List),
+    ("K6_BLOCK_HOSTNAMES", "blockHostnames", Form::List),
+    (
+        "K6_DISCARD_RESPONSE_BODIES",
+        "discardResponseBodies",
+        Form::Switch,
+    ),
+    (
+        "K6_HANDLE_SUMMARY_TIMEOUT",
+        "handleSummaryTimeout",
+        Form::Text,
+    ),
+    (
+        "K6_INSECURE_SKIP_TLS_VERIFY",
+        "insecureSkipTLSVerify",
+        Form::Switch,
+    ),
+    ("K6_MAX_REDIRECTS", "maxRedirects", Form::Number),
+    (
+        "K6_MIN_ITERATION_DURATION",
+        "minIterationDuration",
+        Form::Text,
+    ),
+    ("K6_NO_CONNECTION_REUSE", "noConnectionReuse", Form::Switch),
+    ("K6_NO_COOKIES_RESET", "noCookiesReset", Form::Switch),
+    ("K6_NO_SETUP", "noSetup", Form::Switch),
+    ("K6_NO_TEARDOWN", "noTeardown", Form::Switch),
+    (
+        "K6_NO_VU_CONNECTION_REUSE",
+        "noVUConnectionReuse",
+        Form::Switch,
+    ),
+    ("K6_RPS", "rps", Form::Number),
+    ("K6_SETUP_TIMEOUT", "setupTimeout", Form::Text),
+    ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit", Form::Text),
+    ("K6_SUMMARY_TREND_STATS", "summaryTrendStats", Form::List),
+    ("K6_SYSTEM_TAGS", "systemTags", Form::List),
+    ("K6_TEARDOWN_TIMEOUT", "teardownTimeout", Form::Text),
+    ("K6_THROW", "throw", Form::Switch),
+    ("K6_USER_AGENT", "userAgent", Form::Text),
+];
+
+/// Variables that take the place of all that a script says about when iterations start.
+pub(super) const VUS: &str = "K6_VUS";
+pub(super) const ITERATIONS: &str = "K6_ITERATIONS";
+pub(super) const DURATION: &str = "K6_DURATION";
+pub(super) const STAGES: &str = "K6_STAGES";
+
+/// The options that variables set, as a script would write them; those about when iterations start are left out.
+///
+/// - `variable`: the value of a variable.
+pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
+    let mut options = Map::new();
+    for (name, key, form) in VARIABLES {
+        let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
+            continue;
+        };
+        // What is malformed is a text, which the option then rejects.
+        let value = match form {
+            Form::Number => serde_json::from_str(&text).unwrap_or(json!(text)),
+            Form::Switch => match text.as_str() {
+                "true" | "1" | "t" | "TRUE" | "True" => json!(true),
+                "false" | "0" | "f" | "FALSE" | "False" => json!(false),
+                _ => json!(text),
+            },
+            Form::Text => json!(text),
+            Form::List => json!(text.split(',').map(str::trim).collect::<Vec<_>>()),
+        };
+        options.insert(key.to_owned(), value);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_the_form_of_their_options() {
+        let options = of_environment(|name| {
+            let value = match name {
+                "K6_RPS" => "7",
+                "K6_BATCH" => "many",
+                "K6_THROW" => "true",
+                "K6_SYSTEM_TAGS" => "url, name",
+                "K6_VUS" => "3",
+                "K6_USER_AGENT" => "",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        let expected =
+            json!({ "batch": "many", "rps": 7, "systemTags": ["url", "name"], "throw": true });
+        assert_eq!(Value::Object(options), expected);
+    }
+}

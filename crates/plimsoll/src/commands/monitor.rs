@@ -1,0 +1,292 @@
+//! `plimsoll monitor`: checks services at intervals and keeps their incidents.
+
+mod incident;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_monitor::config::{self, ApiToken, Dialect, LoadError, Plan, StorePlan};
+use plimsoll_monitor::notify::send_test;
+use plimsoll_monitor::store::{self, StoreError};
+use plimsoll_monitor::{action, import};
+use plimsoll_server::MakeAction;
+use plimsoll_server::config::{ActionKind, Mounted, Value};
+
+use crate::commands::serving::Brought;
+use crate::exit::Exit;
+use crate::flags::{Preferred, Problems, ServingArgs, quoted, quoted_path};
+use crate::problem::{Failed, Problem};
+use crate::terminal;
+
+/// Monitor services: scheduled checks, incidents, uptime, status pages, an HTTP API
+///
+/// FILE is a TOML file of plimsoll, or a configuration of Gatus (.yaml, .yml, or a folder of these). The file is loaded
+/// again when it changes. The API listens on 127.0.0.1:8080, and for Gatus's configurations where `web` says.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<MonitorCommand>,
+
+    /// Configuration: TOML, or YAML of Gatus
+    #[arg(default_value = "monitor.toml")]
+    file: PathBuf,
+
+    /// Report all errors and warnings of the configuration and exit
+    #[arg(long)]
+    check: bool,
+
+    #[command(flatten)]
+    serving: ServingArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum MonitorCommand {
+    /// Copy the store to a new file, also while a monitor uses it
+    Backup {
+        /// Configuration whose store is copied
+        config: PathBuf,
+
+        /// New file
+        to: PathBuf,
+    },
+
+    /// Make a token for the API: print it, and the lines that go into the configuration
+    Token {
+        /// Who uses it
+        name: String,
+
+        /// Let it change something too: pause, acknowledge, check now
+        #[arg(long)]
+        write: bool,
+    },
+
+    /// Declare, update and resolve incidents of a running monitor
+    #[command(subcommand)]
+    Incident(Box<incident::IncidentCommand>),
+
+    /// Send a test message to channels of notices and report what their receivers answer
+    NotifyTest {
+        /// Configuration with the channels
+        config: PathBuf,
+
+        /// Channel, by its name; all unless it is given
+        channel: Option<String>,
+    },
+
+    /// Print monitors of Uptime Kuma, Statuspage or Prometheus as a configuration
+    ///
+    /// Takes a backup of Uptime Kuma, `components.json` of Statuspage, or targets of Prometheus.
+    Import {
+        /// File (JSON)
+        file: PathBuf,
+    },
+
+    /// Replace the store by a backup
+    Restore {
+        /// Configuration whose store is replaced
+        config: PathBuf,
+
+        /// File of a backup
+        from: PathBuf,
+
+        /// Overwrite a store that exists
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+/// The action of routes.
+pub(crate) const KIND: ActionKind = ActionKind {
+    key: "monitor",
+    compile,
+};
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the type of compilers of actions"
+)]
+fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
+    action::compile(&value, mounted, variable)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only the binary reads the environment"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    match &args.command {
+        Some(MonitorCommand::Backup { config, to }) => return backup(config, to),
+        Some(MonitorCommand::Restore {
+            config,
+            from,
+            replace,
+        }) => return restore(config, from, *replace),
+        Some(MonitorCommand::Token { name, write }) => return token(name, *write),
+        Some(MonitorCommand::Incident(command)) => return incident::run(command),
+        Some(MonitorCommand::NotifyTest { config, channel }) => {
+            return notify_test(config, channel.as_deref());
+        }
+        Some(MonitorCommand::Import { file }) => return import(file),
+        None => {}
+    }
+    let plan = load(&args.file)?;
+    if args.check {
+        let warnings = plan.warnings.iter().map(|warning| {
+            let message = format!("{}: {}", warning.place, warning.message);
+            Problem::new(message).about(&args.file.display().to_string())
+        });
+        terminal::print_warnings(&warnings.collect::<Vec<_>>());
+        let fine = format!(
+            "{}: {} monitors, no errors",
+            args.file.display(),
+            plan.monitors.len()
+        );
+        terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        return Ok(Exit::Fine);
+    }
+    // Its errors are then those of this command.
+    action::open(&plan.store).map_err(|error| unusable(&error))?;
+    let mut preferred = Preferred::default();
+    if let Dialect::Gatus(settings) = &plan.dialect
+        && let Ok(address) = settings.address.parse()
+    {
+        preferred.listen.push((address, None));
+    }
+    let route = format!("[[route]]\nmonitor = {}\n", quoted_path(&args.file));
+    args.serving
+        .serve_preferring(&route, &preferred, Brought::all())
+}
+
+fn load(file: &Path) -> Result<Plan, Failed> {
+    config::load(file, &variable).map_err(|error| match error {
+        LoadError::Problems { path, problems } => Failed {
+            exit: Exit::Usage,
+            problems: problems
+                .iter()
+                .map(|problem| {
+                    let place = format!("{path}:{}:{}", problem.line, problem.column);
+                    let shown = Problem::new(problem).about(&place);
+                    match &problem.hint {
+                        Some(hint) => shown.hint(hint),
+                        None => shown,
+                    }
+                })
+                .collect(),
+        },
+        error @ LoadError::Read { .. } => Problem::new(error.to_string()).usage(),
+    })
+}
+
+fn unusable(error: &StoreError) -> Failed {
+    Problem::caused_by(error).could_not_run()
+}
+
+/// The file of a configuration's store.
+fn file_of(config: &Path) -> Result<PathBuf, Failed> {
+    match load(config)?.store {
+        StorePlan::Sqlite(path) => Ok(path),
+        StorePlan::Memory => {
+            let problem = Problem::new(format!("{} keeps its data in memory", config.display()));
+            Err(problem.hint("give it a `store`").usage())
+        }
+    }
+}
+
+fn backup(config: &Path, to: &Path) -> Result<Exit, Failed> {
+    let path = file_of(config)?;
+    store::backup(&path, to).map_err(|error| unusable(&error))?;
+    done(&format!("wrote {}", to.display()))
+}
+
+fn restore(config: &Path, from: &Path, replace: bool) -> Result<Exit, Failed> {
+    let path = file_of(config)?;
+    store::restore(from, &path, replace).map_err(|error| unusable(&error))?;
+    done(&format!(
+        "restored {} from {}",
+        path.display(),
+        from.display()
+    ))
+}
+
+fn token(name: &str, may_write: bool) -> Result<Exit, Failed> {
+    let token = ApiToken::generate()
+        .map_err(|error| Problem::new(format!("no random numbers: {error}")).could_not_run())?;
+    let scopes = if may_write {
+        "[\"read\", \"write\"]"
+    } else {
+        "[\"read\"]"
+    };
+    done(&format!(
+        "{token}\n\n[[token]]\nname = {}\nsha256 = \"{}\"\nscopes = {scopes}",
+        quoted(name),
+        ApiToken::written(&ApiToken::hash_of(&token)),
+    ))
+}
+
+fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
+    let plan = load(config)?;
+    let chosen: Vec<_> = plan
+        .channels
+        .iter()
+        .filter(|plan| channel.is_none_or(|name| plan.name == name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = plan
+            .channels
+            .iter()
+            .map(|plan| plan.name.as_str())
+            .collect();
+        let problem = match channel {
+            Some(name) => Problem::new(format!("there is no channel `{name}`")),
+            None => Problem::new(format!("{} has no [[notify]]", config.display())),
+        };
+        let problem = if names.is_empty() {
+            problem
+        } else {
+            problem.hint(format!("channels are {}", names.join(", ")))
+        };
+        return Err(problem.usage());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let local = tokio::task::LocalSet::new();
+    let mut problems = Vec::new();
+    for plan in chosen {
+        match local.block_on(&runtime, send_test(plan)) {
+            Ok(()) => {
+                done(&format!("{}: sent", plan.name))?;
+            }
+            Err(reason) => problems.push(Problem::new(reason).about(&plan.name)),
+        }
+    }
+    if problems.is_empty() {
+        return Ok(Exit::Fine);
+    }
+    Err(Failed {
+        exit: Exit::Objective,
+        problems,
+    })
+}
+
+fn import(file: &Path) -> Result<Exit, Failed> {
+    let text = Problems::read(file).map_err(|message| Problem::new(message).usage())?;
+    let shown = file.display().to_string();
+    let imported = import::import(&String::from_utf8_lossy(&text));
+    let (_, imported) =
+        imported.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;
+    let remarks: Vec<_> = imported.remarks.iter().map(Problem::new).collect();
+    terminal::print_warnings(&remarks);
+    done(imported.text.trim_end())
+}
+
+fn done(line: &str) -> Result<Exit, Failed> {
+    terminal::print(line).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}

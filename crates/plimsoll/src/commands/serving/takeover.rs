@@ -1,0 +1,182 @@
+//! Takes the listening sockets of a running server over, and hands them on to the one that comes next.
+//!
+//! Both meet at a socket in the file system. The new process has checked its configuration before it connects; it gets
+//! every listening socket, starts its workers, and only then reports that it is ready. Until then the old one serves as
+//! before; without the report it goes on. After it the old one drains.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_server::{Engine, HandedOver, Transport};
+use plimsoll_wire::{receive_with_descriptors, send_with_descriptors};
+use serde_json::{Value, json};
+
+/// How long the other process may take for its next message: the new one starts its workers meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the new process begins with; the version of what follows.
+const REQUEST: &[u8] = b"plimsoll takeover 1";
+
+/// What it reports once it serves.
+const READY: &[u8] = b"ready";
+
+/// The running server, which still serves.
+#[derive(Debug)]
+pub(super) struct Predecessor(UnixStream);
+
+impl Predecessor {
+    /// Connects to the server at `path`; there need not be one.
+    pub(super) fn connect(path: &Path) -> io::Result<Option<Self>> {
+        match UnixStream::connect(path) {
+            Ok(stream) => {
+                bounded(&stream)?;
+                Ok(Some(Self(stream)))
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Its listening sockets.
+    pub(super) fn sockets(&self) -> io::Result<Vec<HandedOver>> {
+        send_with_descriptors(&self.0, REQUEST, &[])?;
+        let answer = receive_with_descriptors(&self.0)?;
+        let (text, descriptors) = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut descriptors = descriptors.into_iter();
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "unexpected answer");
+        let document: Value = serde_json::from_slice(&text).map_err(|_| invalid())?;
+        let listeners = document["listeners"].as_array().ok_or_else(invalid)?;
+        let listeners = listeners.iter().map(|listener| {
+            let text = |key: &str| listener[key].as_str();
+            let number = |key: &str| {
+                let number = listener[key].as_u64();
+                number.and_then(|number| usize::try_from(number).ok())
+            };
+            let transport = match text("transport")? {
+                "tcp" => Transport::Tcp,
+                "udp" => Transport::Udp,
+                "quic" => Transport::Quic,
+                _ => return None,
+            };
+            let sockets: Vec<_> = descriptors.by_ref().take(number("sockets")?).collect();
+            let handed_over = HandedOver {
+                transport,
+                address: text("address")?.parse().ok()?,
+                nth: number("nth")?,
+                bound: text("bound")?.parse().ok()?,
+                first: number("first")?,
+                active: number("active")?,
+                sockets,
+            };
+            (!handed_over.sockets.is_empty()).then_some(handed_over)
+        });
+        listeners.collect::<Option<_>>().ok_or_else(invalid)
+    }
+
+    /// Reports that this process serves; the other one drains then.
+    pub(super) fn end(self) -> io::Result<()> {
+        send_with_descriptors(&self.0, READY, &[])
+    }
+}
+
+/// Where the next process takes over from this one; its file goes with the value.
+#[derive(Debug)]
+pub(super) struct Successors {
+    listener: UnixListener,
+    path: PathBuf,
+    /// By what the file is known: device and number.
+    id: (u64, u64),
+}
+
+impl Successors {
+    /// Listens at `path`, in the place of a process that did before. No other user can connect.
+    pub(super) fn listen(path: &Path) -> io::Result<Self> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let beside = path.with_file_name(name);
+        fs::remove_file(&beside).ok();
+        let listener = UnixListener::bind(&beside)?;
+        let placed = fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))
+            .and_then(|()| fs::rename(&beside, path));
+        if let Err(error) = placed {
+            fs::remove_file(&beside).ok();
+            return Err(error);
+        }
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            id: id(path)?,
+        })
+    }
+
+    /// The socket to wait at.
+    pub(super) fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for Successors {
+    fn drop(&mut self) {
+        // The file may be that of the next process already.
+        if id(&self.path).is_ok_and(|id| id == self.id) {
+            fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+fn id(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// Hands the sockets of `engine` over; false if the other process did not come to serve.
+pub(super) fn hand_over(stream: &UnixStream, engine: &Engine) -> io::Result<bool> {
+    stream.set_nonblocking(false)?;
+    bounded(stream)?;
+    let request = receive_with_descriptors(stream)?;
+    if request.is_none_or(|(text, _)| text != REQUEST) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the other process is of another version",
+        ));
+    }
+    let mut descriptors = Vec::new();
+    let listeners = engine.hand_over()?.into_iter().map(|listener| {
+        let count = listener.sockets.len();
+        descriptors.extend(listener.sockets);
+        json!({
+            "transport": match listener.transport {
+                Transport::Tcp => "tcp",
+                Transport::Udp => "udp",
+                Transport::Quic => "quic",
+            },
+            "address": listener.address.to_string(),
+            "nth": listener.nth,
+            "bound": listener.bound.to_string(),
+            "first": listener.first,
+            "active": listener.active,
+            "sockets": count,
+        })
+    });
+    let document = json!({ "listeners": listeners.collect::<Vec<_>>() });
+    send_with_descriptors(stream, document.to_string().as_bytes(), &descriptors)?;
+    let answer = receive_with_descriptors(stream)?;
+    Ok(answer.is_some_and(|(text, _)| text == READY))
+}
+
+fn bounded(stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))
+}

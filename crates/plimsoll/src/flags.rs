@@ -1,0 +1,21 @@
+//! Flags that several subcommands share, and what they are compiled to.
+
+mod habits;
+
+pub(crate) mod number;
+
+mod plan_file;
+
+mod problems;
+
+mod request;
+
+mod connection;
+
+mod serving;
+
+pub(crate) use self::connection::{ConnectionArgs, connection_variables};
+pub(crate) use self::plan_file::plan_file;
+pub(crate) use self::problems::Problems;
+pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
+pub(crate) use self::serving::{Preferred, ServingArgs, listen_address, quoted, quoted_path};

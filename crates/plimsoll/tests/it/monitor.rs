@@ -1,0 +1,194 @@
+//! `plimsoll monitor` as a user runs it.
+
+use std::fs;
+
+use plimsoll_testkit::{Origin, eventually};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::plimsoll::plimsoll;
+use crate::served::Served;
+
+#[test]
+fn a_configuration_of_gatus_is_served_and_loaded_again_when_it_changes() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let file = folder.path().join("gatus.yaml");
+    let text = |name: &str| {
+        let url = origin.url("/");
+        format!(
+            "endpoints:\n- name: {name}\n  url: {url}\n  interval: 200ms\n  conditions: ['[STATUS] == 200']\n"
+        )
+    };
+    fs::write(&file, text("one")).unwrap();
+    let path = file.to_str().unwrap();
+    let mut served = Served::start(&["monitor", path, "--listen", "127.0.0.1:0"]);
+    let statuses = "/api/v1/endpoints/statuses";
+    eventually(|| served.answers(statuses, &["body.json($[0].results[0].success) == true"]));
+    fs::write(&file, text("two")).unwrap();
+    eventually(|| {
+        served.answers(
+            statuses,
+            &[
+                "body.json($[0].key) == _two",
+                "body.json($[0].results[0].success) == true",
+            ],
+        )
+    });
+    fs::write(&file, "endpoints: [").unwrap();
+    assert!(served.answers(statuses, &["body.json($[0].key) == _two"]));
+    served.signal(Signal::TERM);
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn errors_have_their_place_and_the_exit_code_of_usage() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    let path = file.to_str().unwrap();
+    fs::write(
+        &file,
+        "[[monitor]]\nname = \"a\"\nhtp = \"http://localhost\"\n",
+    )
+    .unwrap();
+    let shown = plimsoll(&["monitor", path]).exits(2);
+    assert!(
+        shown
+            .stderr
+            .contains("monitor.toml:3:1: monitor[1].htp: unknown key"),
+        "{shown}"
+    );
+    fs::write(
+        &file,
+        "store = \"memory\"\n[[monitor]]\nname = \"a\"\ntcp = \"localhost:1\"\n",
+    )
+    .unwrap();
+    let valid = plimsoll(&["monitor", path, "--check"]).exits(0);
+    assert!(valid.stdout.contains("1 monitors, no errors"), "{valid}");
+    plimsoll(&["monitor", folder.path().join("none.toml").to_str().unwrap()]).exits(2);
+}
+
+#[test]
+fn a_store_in_use_is_an_error_and_a_backup_of_it_is_restored() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "[[monitor]]\nname = \"a\"\nmanual = true\n").unwrap();
+    let copy = folder.path().join("copy.db");
+    let copy = copy.to_str().unwrap();
+    let mut served = Served::start(&["monitor", path, "--listen", "127.0.0.1:0"]);
+    let second = plimsoll(&["monitor", path, "--listen", "127.0.0.1:0"]).exits(3);
+    assert!(
+        second.stderr.contains("is in use by another process"),
+        "{second}"
+    );
+    plimsoll(&["monitor", "backup", path, copy]).exits(0);
+    plimsoll(&["monitor", "restore", path, copy, "--replace"]).exits(3);
+    served.signal(Signal::TERM);
+    served.child.wait().unwrap();
+    plimsoll(&["monitor", "restore", path, copy]).exits(3);
+    plimsoll(&["monitor", "restore", path, copy, "--replace"]).exits(0);
+}
+
+#[test]
+fn tokens_and_imports_are_printed() {
+    let token = plimsoll(&["monitor", "token", "ann", "--write"])
+        .exits(0)
+        .stdout;
+    assert!(
+        token.starts_with("pm_") && token.contains("scopes = [\"read\", \"write\"]"),
+        "{token}"
+    );
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("backup.json");
+    fs::write(&file, r#"{"monitorList": [{"name": "db", "type": "port", "hostname": "db", "port": 5432}, {"name": "q", "type": "mqtt"}]}"#).unwrap();
+    let shown = plimsoll(&["monitor", "import", file.to_str().unwrap()]).exits(0);
+    assert!(shown.stdout.contains("tcp = \"db:5432\""), "{shown}");
+    assert!(
+        shown
+            .stderr
+            .contains("q: is left out: the type `mqtt` is not supported"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn incidents_are_declared_and_resolved_from_the_command_line() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    // The token is `secret`.
+    fs::write(
+        &file,
+        "store = \"memory\"\n[[monitor]]\nname = \"a\"\nmanual = true\n[[page]]\nslug = \"p\"\ntitle = \"P\"\n\
+         [[token]]\nname = \"ann\"\nsha256 = \"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\"\nscopes = [\"write\"]\n",
+    )
+    .unwrap();
+    let served = Served::start(&["monitor", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let url = served.url.clone();
+    let incident = |arguments: &[&str]| {
+        let common = ["--url", url.as_str(), "--token", "secret"];
+        plimsoll(&[&["monitor", "incident"], arguments, &common].concat())
+    };
+    let opened = incident(&["open", "Search is slow", "--monitor", "_a"]).exits(0);
+    assert!(
+        opened.stdout.starts_with("1  investigating  minor  "),
+        "{opened}"
+    );
+    assert!(served.answers(
+        "/status/p/incidents/d1",
+        &["body contains 'Search is slow'"]
+    ));
+    let updated =
+        incident(&["update", "1", "--phase", "identified", "-m", "A full disk."]).exits(0);
+    assert!(updated.stdout.starts_with("1  identified"), "{updated}");
+    incident(&["resolve", "1"]).exits(0);
+    let listed = incident(&["list"]).exits(0);
+    assert!(listed.stdout.starts_with("1  resolved  minor"), "{listed}");
+    assert_eq!(incident(&["list", "--open"]).exits(0).stdout.trim(), "");
+    let wrong = incident(&["update", "1", "--phase", "done"]).exits(2);
+    assert!(
+        wrong
+            .stderr
+            .contains("`phase` must be one of investigating"),
+        "{wrong}"
+    );
+    incident(&["update", "1"]).exits(2);
+    let refused = plimsoll(&[
+        "monitor", "incident", "resolve", "1", "--url", &url, "--token", "x",
+    ])
+    .exits(3);
+    assert!(
+        refused.stderr.contains("PLIMSOLL_MONITOR_TOKEN"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn channels_are_tried() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let file = folder.path().join("monitor.toml");
+    let path = file.to_str().unwrap();
+    let text = format!(
+        "store = \"memory\"\n[[monitor]]\nname = \"a\"\nmanual = true\n\
+         [[notify]]\nname = \"good\"\nwebhook = {{ url = \"{}\" }}\n\
+         [[notify]]\nname = \"bad\"\nwebhook = {{ url = \"http://{}/\" }}\n",
+        origin.url("/hook"),
+        plimsoll_testkit::refused_address(),
+    );
+    fs::write(&file, text).unwrap();
+    let good = plimsoll(&["monitor", "notify-test", path, "good"]).exits(0);
+    assert_eq!(good.stdout.trim(), "good: sent");
+    assert!(
+        origin.heads().concat().starts_with("POST /hook"),
+        "{:?}",
+        origin.heads()
+    );
+    let all = plimsoll(&["monitor", "notify-test", path]).exits(1);
+    assert!(
+        all.stderr.contains("bad") && all.stderr.contains("refused"),
+        "{all}"
+    );
+    let none = plimsoll(&["monitor", "notify-test", path, "god"]).exits(2);
+    assert!(none.stderr.contains("channels are good, bad"), "{none}");
+}

@@ -1,0 +1,254 @@
+//! One process of the program takes over from another while requests are on their way.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_testkit::{MaterialFiles, eventually};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::plimsoll::{command, plimsoll};
+use crate::served::Served;
+
+/// A configuration in a temporary folder, with the socket by which processes take over.
+struct Service {
+    files: MaterialFiles,
+    file: PathBuf,
+    socket: PathBuf,
+}
+
+impl Service {
+    fn new() -> Self {
+        let files = MaterialFiles::new();
+        let (file, socket) = (files.path("plimsoll.toml"), files.path("takeover.sock"));
+        Self {
+            files,
+            file,
+            socket,
+        }
+    }
+
+    /// Starts a process that serves `text`.
+    fn start(&self, text: &str) -> Served {
+        self.files.write("plimsoll.toml", text);
+        Served::start(&self.arguments())
+    }
+
+    fn arguments(&self) -> [&str; 4] {
+        let (file, socket) = (shown(&self.file), shown(&self.socket));
+        ["up", file, "--takeover", socket]
+    }
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Waits for a process to end by itself, which it does once it has drained.
+fn ends(mut served: Served) {
+    eventually(|| served.child.try_wait().unwrap().is_some());
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+fn load(url: &str, more: &[&str]) -> Child {
+    let arguments = [&["load", "--json", "--insecure", "-z", "4s"], more, &[url]].concat();
+    command(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The counts of a load run; none of its requests has failed.
+fn without_failure(load: Child) {
+    let output = load.wait_with_output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = &summary["counts"];
+    assert_eq!(counts["errors"], 0, "{summary}");
+    assert_eq!(counts["failed"], 0, "{summary}");
+    assert!(counts["ok"].as_u64().unwrap() > 100, "{summary}");
+}
+
+fn text(threads: usize, body: &str) -> String {
+    format!(
+        "threads = {threads}\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ body = \"{body}\" }}\n"
+    )
+}
+
+#[test]
+fn processes_with_other_numbers_of_threads_take_over_under_load_without_a_failure() {
+    let service = Service::new();
+    let first = service.start(&text(3, "3"));
+    let url = first.url.clone();
+    let runs = [
+        load(&url, &["-c", "16"]),
+        // A connection for each request: none may be refused.
+        load(&url, &["-c", "8", "--disable-keepalive"]),
+    ];
+    let mut running = first;
+    for (threads, body) in [(1, "1"), (4, "4"), (2, "2")] {
+        assert!(running.answers("/", &["status == 200"]));
+        let next = service.start(&text(threads, body));
+        assert_eq!(next.url, url, "the same port");
+        ends(std::mem::replace(&mut running, next));
+        assert!(running.answers("/", &[&format!("body == '{body}'")]));
+    }
+    for run in runs {
+        without_failure(run);
+    }
+    running.signal(Signal::TERM);
+    ends(running);
+    assert!(!service.socket.exists());
+}
+
+#[test]
+fn http3_connections_go_on_in_the_old_process_and_new_ones_reach_the_new_one() {
+    let service = Service::new();
+    let secure = |threads: usize, body: &str| {
+        format!(
+            "threads = {threads}\ndrain = \"20s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\n\
+            tls = {{ self_signed = true }}\n[[route]]\nrespond = {{ body = \"{body}\" }}\n"
+        )
+    };
+    let mut running = service.start(&secure(2, "first"));
+    let url = running.url.clone();
+    let run = load(&url, &["-c", "4", "-p", "4", "--http3"]);
+    for (threads, body) in [(3, "second"), (1, "third"), (2, "fourth")] {
+        assert!(running.answers("/", &["status == 200"]));
+        let next = service.start(&secure(threads, body));
+        let old = std::mem::replace(&mut running, next);
+        let condition = format!("body == '{body}'");
+        // New connections reach the new process, whatever port they come from.
+        for _ in 0..6 {
+            let arguments = [
+                "check",
+                &url,
+                "--insecure",
+                "--http3",
+                "--expect",
+                &condition,
+            ];
+            plimsoll(&arguments).exits(0);
+        }
+        ends(old);
+    }
+    without_failure(run);
+}
+
+/// A server of bytes that sends back what it gets.
+fn echo() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut copy = stream.try_clone().unwrap();
+                std::io::copy(&mut copy, &mut stream).ok();
+            });
+        }
+    });
+    address
+}
+
+fn echoes(stream: &mut TcpStream, byte: u8) -> bool {
+    let mut echoed = [0];
+    stream.write_all(&[byte]).is_ok() && stream.read_exact(&mut echoed).is_ok() && echoed == [byte]
+}
+
+#[test]
+fn tunnels_live_on_in_the_old_process_until_its_deadline() {
+    let service = Service::new();
+    let text = |drain: &str| {
+        format!(
+            "drain = \"{drain}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\ntcp = \"tcp://{}\"\n",
+            echo()
+        )
+    };
+    let connect = |served: &Served| {
+        let address = served
+            .url
+            .trim_start_matches("tcp://")
+            .trim_end_matches('/');
+        let stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream
+    };
+    let mut old = service.start(&text("20s"));
+    let mut tunnel = connect(&old);
+    assert!(echoes(&mut tunnel, 1));
+    let new = service.start(&text("100ms"));
+    assert!(echoes(&mut connect(&new), 2));
+    for byte in 3..10 {
+        assert!(echoes(&mut tunnel, byte));
+    }
+    assert!(old.child.try_wait().unwrap().is_none());
+    drop(tunnel);
+    ends(old);
+    // The time of this one ends first.
+    let mut tunnel = connect(&new);
+    assert!(echoes(&mut tunnel, 1));
+    let last = service.start(&text("20s"));
+    ends(new);
+    assert!(!echoes(&mut tunnel, 2));
+    assert!(echoes(&mut connect(&last), 3));
+}
+
+#[test]
+fn a_process_that_cannot_serve_changes_nothing() {
+    let service = Service::new();
+    let running = service.start(&text(1, "one"));
+    service.files.write("plimsoll.toml", "nonsense = 1\n");
+    plimsoll(&service.arguments()).exits(2);
+    assert!(running.answers("/", &["body == one"]));
+    // It gets the sockets, and then cannot listen somewhere else.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let more = format!(
+        "[[listen]]\naddress = \"{}\"\n",
+        taken.local_addr().unwrap()
+    );
+    let both = text(2, "two").replace("[[route]]", &format!("{more}[[route]]"));
+    service.files.write("plimsoll.toml", &both);
+    let output = plimsoll(&service.arguments()).exits(3);
+    assert!(output.stderr.contains("cannot listen"), "{output}");
+    for _ in 0..8 {
+        assert!(running.answers("/", &["body == one"]));
+    }
+    // And the next one takes over.
+    let next = service.start(&text(1, "three"));
+    let mut running = running;
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let warning = errors.next().unwrap().unwrap();
+    assert!(warning.contains("did not start"), "{warning}");
+    ends(running);
+    assert!(next.answers("/", &["body == three"]));
+}
+
+#[test]
+fn every_command_that_serves_takes_over() {
+    let files = MaterialFiles::new();
+    let folder = files.path("site");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("index.html"), "hello").unwrap();
+    let origin = Served::start(&["serve", shown(&folder), "--listen", "127.0.0.1:0"]);
+    for (name, arguments) in [
+        ("serve", vec!["serve", shown(&folder)]),
+        ("gateway", vec!["gateway", "--to", &origin.url]),
+        ("mock", vec!["mock", shown(&folder)]),
+    ] {
+        let socket = files.path(name);
+        let tail = ["--listen", "127.0.0.1:0", "--takeover", shown(&socket)];
+        let arguments = [arguments.as_slice(), &tail].concat();
+        let old = Served::start(&arguments);
+        let new = Served::start(&arguments);
+        assert_eq!(new.url, old.url);
+        ends(old);
+        assert!(new.answers("/", &["body == hello"]), "{name}");
+    }
+}

@@ -1,0 +1,202 @@
+//! `cargo xtask conformance k6`: scripts of ours, run by k6 and by `plimsoll load` against one server.
+//!
+//! Compared are exit codes, lines of the console and the data of `handleSummary()`: counts have to be equal, durations only have
+//! to be there. A script says in its first lines what else holds: `// exit: 99`, `// flags: -u 2`, `// signal: 1500ms`, and
+//! `// about: iterations` for metrics whose counts depend on timing. Lines of the console that begin with `at` end with
+//! milliseconds, which may differ by a few.
+
+mod compare;
+
+mod run;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::{Args, Subcommand};
+
+use self::compare::differences;
+use self::run::Run;
+use crate::bench::{K6, target_directory};
+use crate::packages;
+use crate::server::Server;
+use crate::step::{self, cargo};
+use crate::{Failure, Outcome};
+
+/// Where the scripts are.
+const SCRIPTS: &str = "crates/plimsoll-k6/tests/conformance";
+
+/// What is compared
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    program: Program,
+}
+
+#[derive(Debug, Subcommand)]
+enum Program {
+    /// Run scripts by k6 and by plimsoll, and compare what they do
+    K6 {
+        /// Run only scripts whose names contain one of these
+        names: Vec<String>,
+
+        /// Run this k6 [default: the one on the path]
+        #[arg(long, value_name = "FILE")]
+        k6: Option<PathBuf>,
+
+        /// Test this program instead of building one
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+    },
+}
+
+/// A script with what its first lines say.
+#[derive(Debug, Clone, Default)]
+struct Case {
+    name: String,
+    text: String,
+    exit: i32,
+    flags: Vec<String>,
+    /// Milliseconds after which both programs get a SIGINT.
+    signal: Option<u64>,
+    /// Metrics whose counts may differ.
+    about: Vec<String>,
+}
+
+/// Runs the task.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    let Program::K6 { names, k6, program } = &arguments.program;
+    let target = target_directory(root)?;
+    let k6 = match k6 {
+        Some(k6) => k6.clone(),
+        None => packages::find("k6", &[target.join("peers/bin")]).ok_or_else(|| {
+            let folder = target.join("peers/bin");
+            format!(
+                "k6 is not installed; with Go: GOBIN={} go install go.k6.io/k6/v2@{K6}",
+                folder.display()
+            )
+        })?,
+    };
+    let program = if let Some(program) = program {
+        program.clone()
+    } else {
+        step::run(root, &mut cargo(&["build", "--locked"]))?;
+        target.join("debug/plimsoll")
+    };
+    // The programs are run in separate folders.
+    let absolute = |path: PathBuf| {
+        path.canonicalize()
+            .map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let (k6, program) = (absolute(k6)?, absolute(program)?);
+    let cases = cases(&root.join(SCRIPTS), names)?;
+    let directory = target.join(format!("conformance-{}", std::process::id()));
+    fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let outcome = compare_all(root, &program, &k6, &directory, &cases);
+    // A leftover lies in the target directory.
+    fs::remove_dir_all(&directory).ok();
+    outcome
+}
+
+fn compare_all(
+    root: &Path,
+    program: &Path,
+    k6: &Path,
+    directory: &Path,
+    cases: &[Case],
+) -> Outcome {
+    let (_server, base) = serve(root, program)?;
+    let mut failed = 0;
+    for case in cases {
+        let theirs = Run::of_k6(k6, case, &base, directory)?;
+        let ours = Run::of_plimsoll(program, case, &base, directory)?;
+        let found = differences(case, &theirs, &ours);
+        println!(
+            "{} {}",
+            if found.is_empty() { "ok    " } else { "FAILED" },
+            case.name
+        );
+        for difference in &found {
+            println!("       {difference}");
+        }
+        failed += usize::from(!found.is_empty());
+    }
+    println!("{} scripts, {failed} that differ", cases.len());
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(format!("{failed} scripts differ").into())
+    }
+}
+
+/// Starts the server that the scripts request; returns its URL.
+fn serve(root: &Path, program: &Path) -> Result<(Server, String), Failure> {
+    let mut command = Command::new(program);
+    command
+        .arg("mock")
+        .arg(root.join(SCRIPTS).join("server/rules.toml"))
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped());
+    let mut server = Server::start(&mut command)?;
+    let stdout = server.0.stdout.take().ok_or("the server has no output")?;
+    let line = BufReader::new(stdout).lines().map_while(Result::ok).next();
+    let url = line.and_then(|line| {
+        Some(
+            line.split_once("http://")?
+                .1
+                .trim_end_matches('/')
+                .to_owned(),
+        )
+    });
+    let url = url.ok_or("the server does not listen")?;
+    Ok((server, format!("http://{url}")))
+}
+
+/// The scripts of a folder by name.
+fn cases(folder: &Path, names: &[String]) -> Result<Vec<Case>, Failure> {
+    let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_none_or(|it| it != "js") {
+            continue;
+        }
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if !names.is_empty() && !names.iter().any(|wanted| name.contains(wanted.as_str())) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(unreadable)?;
+        cases.push(case(name, text)?);
+    }
+    cases.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(cases)
+}
+
+fn case(name: String, text: String) -> Result<Case, Failure> {
+    let mut case = Case {
+        name,
+        ..Case::default()
+    };
+    let directives = text.lines().map_while(|line| line.strip_prefix("// "));
+    for (key, value) in directives.filter_map(|line| line.split_once(": ")) {
+        let wrong = || format!("{}: `{value}` is no value of `{key}`", case.name);
+        let words = value.split(' ').map(str::to_owned);
+        match key {
+            "exit" => case.exit = value.parse().map_err(|_| wrong())?,
+            "flags" => case.flags = words.collect(),
+            "signal" => {
+                let millis = value.strip_suffix("ms").and_then(|it| it.parse().ok());
+                case.signal = Some(millis.ok_or_else(wrong)?);
+            }
+            "about" => case.about = words.collect(),
+            _ => return Err(format!("{}: no directive `{key}`", case.name).into()),
+        }
+    }
+    case.text = text;
+    Ok(case)
+}
