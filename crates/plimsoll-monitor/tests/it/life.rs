@@ -59,18 +59,23 @@ fn an_outage_opens_an_incident_at_the_right_check_and_its_end_resolves_it() {
     assert_eq!(kinds, ["opened", "announced", "resolved"]);
 
     // The incident began with the first of the failures in a row, and ended with the first success behind them.
-    let found = running.json("/api/v1/monitors/_web/results?limit=500");
-    let mut results: Vec<_> = found["results"].as_array().unwrap().clone();
-    results.reverse();
-    let first_down = results
-        .iter()
-        .position(|result| result["status"] == "down")
-        .unwrap();
-    let first_up = first_down
-        + results[first_down..]
-            .iter()
-            .position(|result| result["status"] == "up")
-            .unwrap();
+    let results = || {
+        let found = running.json("/api/v1/monitors/_web/results?limit=500");
+        let mut results: Vec<_> = found["results"].as_array().unwrap().clone();
+        results.reverse();
+        results
+    };
+    let outage = |results: &[serde_json::Value]| {
+        let down = |result: &serde_json::Value| result["status"] == "down";
+        let first_down = results.iter().position(down)?;
+        let up = |result: &serde_json::Value| result["status"] == "up";
+        let length = results[first_down..].iter().position(up)?;
+        Some((first_down, first_down + length))
+    };
+    // Results reach the store in batches, behind the incident they resolve.
+    eventually(|| outage(&results()).is_some());
+    let results = results();
+    let (first_down, first_up) = outage(&results).unwrap();
     assert_eq!(results[first_down]["at"], incident["opened_at"]);
     assert_eq!(results[first_up]["at"], incident["resolved_at"]);
     assert!(first_up - first_down >= 3, "three failures confirm");
