@@ -33,11 +33,11 @@ pub use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Scope, Session, SessionChoice,
     StoredToken, TotpSecret, User, UserEdit, UserId,
 };
-pub use crate::store::definitions::{
-    Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
-};
 pub use crate::store::declared::{
     Declared, DeclaredEdit, DeclaredId, DeclaredUpdate, Impact, NewDeclared, PublicPhase,
+};
+pub use crate::store::definitions::{
+    Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
 };
 pub use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
 pub use crate::store::sketch::Sketch;

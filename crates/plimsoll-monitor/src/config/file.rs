@@ -16,7 +16,6 @@ use crate::page::config as page;
 use crate::probe::Reach;
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
-use crate::window::Window;
 
 /// What compiling monitors needs besides their tables.
 pub(super) struct Context {
@@ -95,8 +94,9 @@ pub(super) fn compile(
     if monitors.is_empty() {
         warnings.push(Warning {
             place: "monitor".to_owned(),
-            message: "the file has no [[monitor]]; add one, or add monitors by the API or at /admin"
-                .to_owned(),
+            message:
+                "the file has no [[monitor]]; add one, or add monitors by the API or at /admin"
+                    .to_owned(),
         });
     }
     Ok(Plan {

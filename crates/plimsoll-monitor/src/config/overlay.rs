@@ -79,9 +79,8 @@ impl PlacedWindow {
     }
 
     fn is_for(&self, monitor: &MonitorPlan) -> bool {
-        let is_meant = |name: &String| {
-            *name == monitor.key || *name == monitor.name || *name == monitor.group
-        };
+        let is_meant =
+            |name: &String| *name == monitor.key || *name == monitor.name || *name == monitor.group;
         self.only.is_empty() || self.only.iter().any(is_meant)
     }
 }

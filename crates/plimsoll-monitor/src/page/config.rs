@@ -167,9 +167,9 @@ pub(crate) fn compile(
 ) -> Vec<Arc<PagePlan>> {
     let mut slugs = HashSet::new();
     let mut hosts = HashSet::new();
-    let pages = tables
-        .into_iter()
-        .filter_map(|table| one(table, monitors, Some(directory), &mut slugs, &mut hosts).map(Arc::new));
+    let pages = tables.into_iter().filter_map(|table| {
+        one(table, monitors, Some(directory), &mut slugs, &mut hosts).map(Arc::new)
+    });
     pages.collect()
 }
 

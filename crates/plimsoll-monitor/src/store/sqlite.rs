@@ -31,13 +31,13 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::store::accounts::{
-    Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice, StoredToken,
-    User, UserEdit, UserId,
+    Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice,
+    StoredToken, User, UserEdit, UserId,
 };
+use crate::store::declared::{Declared, DeclaredEdit, DeclaredId, NewDeclared};
 use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
 };
-use crate::store::declared::{Declared, DeclaredEdit, DeclaredId, NewDeclared};
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::types::{
@@ -118,6 +118,31 @@ impl SqliteStore {
             reader,
             writer,
             _lock: lock,
+        })))
+    }
+
+    /// Opens the store for a few changes, also while another process uses it, which must be of this version.
+    ///
+    /// Fails with [`StoreError::Open`] if there is no store that is up to date.
+    pub fn open_beside(path: &Path) -> Result<Self, StoreError> {
+        let options = SqliteOptions::default();
+        match Self::open(&SqlitePath::File(path.to_owned()), options) {
+            Err(StoreError::InUse(_)) => {}
+            outcome => return outcome,
+        }
+        let connection = connect(path)?;
+        schema::prepare(&connection, &SqlitePath::File(path.to_owned()))?;
+        if !schema::is_present(&connection, path)? {
+            return Err(StoreError::Open {
+                path: path.to_owned(),
+                reason: "an older version of plimsoll uses it; stop that first".to_owned(),
+            });
+        }
+        let writer = Writer::start(connection, options)?;
+        Ok(Self(Arc::new(Threads {
+            reader: None,
+            writer,
+            _lock: None,
         })))
     }
 
@@ -244,9 +269,7 @@ impl Accounts for SqliteStore {
     }
 
     fn open_session(&self, org: OrgId, session: NewSession, now: Timestamp) -> StoreFuture<'_, ()> {
-        self.write_durably(move |connection| {
-            accounts::open_session(connection, org, &session, now)
-        })
+        self.write_durably(move |connection| accounts::open_session(connection, org, &session, now))
     }
 
     fn session(

@@ -12,6 +12,8 @@ mod gatus;
 
 mod life;
 
+mod manage;
+
 mod notices;
 
 mod pages;

@@ -14,8 +14,7 @@ use crate::timestamp::Timestamp;
 /// The date of the last use of a session is written this often.
 const SEEN_EVERY: i64 = 60_000;
 
-const USER: &str =
-    "u.id, u.name, u.role, u.password, u.must_change, u.totp, u.created, u.seen";
+const USER: &str = "u.id, u.name, u.role, u.password, u.must_change, u.totp, u.created, u.seen";
 
 fn read_user(row: &Row<'_>, at: usize) -> rusqlite::Result<User> {
     let role: String = row.get(at + 2)?;

@@ -179,12 +179,7 @@ fn write(
 }
 
 /// The monitor keeps its number and so its history. A retired one that has the key steps aside.
-fn rename(
-    transaction: &Transaction<'_>,
-    org: OrgId,
-    from: &str,
-    to: &str,
-) -> rusqlite::Result<()> {
+fn rename(transaction: &Transaction<'_>, org: OrgId, from: &str, to: &str) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE monitors SET key = key || '~' || id WHERE org = ?1 AND key = ?2 AND retired IS NOT NULL",
         params![org.0, to],

@@ -56,6 +56,11 @@ pub(super) fn version(connection: &Connection, path: &Path) -> Result<usize, Sto
     }
 }
 
+/// Whether a file has the present schema.
+pub(super) fn is_present(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    Ok(version(connection, path)? == MIGRATIONS.len())
+}
+
 /// Brings the schema up to date, each step in its own transaction.
 pub(super) fn migrate(connection: &mut Connection, path: &SqlitePath) -> Result<(), StoreError> {
     let path = match path {
