@@ -6,13 +6,15 @@ use std::time::Duration;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
-use crate::admin::password::{self, HashFailure};
+use crate::admin::password;
 use crate::api::is_name;
 use crate::config::ApiToken;
 use crate::store::{
     Accounts, NewAudit, NewToken, OrgId, Role, Scope, SqliteStore, Store, StoreError, UserEdit,
 };
 use crate::timestamp::Timestamp;
+
+pub use crate::admin::password::HashFailure;
 
 /// Who makes these changes, in the audit log.
 const ACTOR: &str = "command line";
@@ -56,7 +58,9 @@ pub fn add_owner(
     let hash = password::hash(&password)?;
     run(store, async |store, org, now| {
         let secret = (hash, made.is_some());
-        let added = store.add_user(org, name, Role::Owner, secret, true, now).await;
+        let added = store
+            .add_user(org, name, Role::Owner, secret, true, now)
+            .await;
         match added {
             Ok(_) => {}
             Err(StoreError::Conflict) => return Err(SetupError::HasUsers),

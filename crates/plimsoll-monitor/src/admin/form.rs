@@ -31,13 +31,21 @@ impl Form {
     /// The lines of a field that are not empty.
     pub(crate) fn lines(&self, name: &str) -> Vec<String> {
         let lines = self.get(name).lines().map(str::trim);
-        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The words of a field, which commas or spaces separate.
     pub(crate) fn words(&self, name: &str) -> Vec<String> {
-        let words = self.get(name).split(|c: char| c == ',' || c.is_whitespace());
-        words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        let words = self
+            .get(name)
+            .split(|c: char| c == ',' || c.is_whitespace());
+        words
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// All values of a field, such as those of check boxes.

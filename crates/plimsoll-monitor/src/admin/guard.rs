@@ -140,7 +140,11 @@ pub(super) async fn guard(
         return message(
             StatusCode::FORBIDDEN,
             "Your role does not permit this",
-            &format!("It needs the role {}; yours is {}.", role.name(), user.role.name()),
+            &format!(
+                "It needs the role {}; yours is {}.",
+                role.name(),
+                user.role.name()
+            ),
         );
     }
     let is_own = path.starts_with("/admin/account") || path == "/admin/sign-out";

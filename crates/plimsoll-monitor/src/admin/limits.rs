@@ -90,22 +90,46 @@ mod tests {
     fn an_address_has_ten_attempts_a_minute() {
         let limits = SignInLimits::default();
         for number in 0..10 {
-            assert_eq!(limits.attempt("10.0.0.1", &format!("u{number}"), at(number)), Ok(()));
+            assert_eq!(
+                limits.attempt("10.0.0.1", &format!("u{number}"), at(number)),
+                Ok(())
+            );
         }
-        assert_eq!(limits.attempt("10.0.0.1", "x", at(20)), Err(Duration::from_secs(40)));
-        assert_eq!(limits.attempt("10.0.0.2", "x", at(20)), Ok(()), "another address");
-        assert_eq!(limits.attempt("10.0.0.1", "x", at(60)), Ok(()), "the next minute");
+        assert_eq!(
+            limits.attempt("10.0.0.1", "x", at(20)),
+            Err(Duration::from_secs(40))
+        );
+        assert_eq!(
+            limits.attempt("10.0.0.2", "x", at(20)),
+            Ok(()),
+            "another address"
+        );
+        assert_eq!(
+            limits.attempt("10.0.0.1", "x", at(60)),
+            Ok(()),
+            "the next minute"
+        );
     }
 
     #[test]
     fn an_account_has_eight_failures_in_a_quarter_of_an_hour_from_wherever() {
         let limits = SignInLimits::default();
         for number in 0..8 {
-            assert_eq!(limits.attempt(&format!("10.0.0.{number}"), "ann", at(number)), Ok(()));
+            assert_eq!(
+                limits.attempt(&format!("10.0.0.{number}"), "ann", at(number)),
+                Ok(())
+            );
         }
-        assert_eq!(limits.attempt("10.0.1.1", "ann", at(100)), Err(Duration::from_secs(800)));
+        assert_eq!(
+            limits.attempt("10.0.1.1", "ann", at(100)),
+            Err(Duration::from_secs(800))
+        );
         assert_eq!(limits.attempt("10.0.1.2", "bob", at(100)), Ok(()));
-        assert_eq!(limits.attempt("10.0.1.3", "ann", at(900)), Ok(()), "the window is over");
+        assert_eq!(
+            limits.attempt("10.0.1.3", "ann", at(900)),
+            Ok(()),
+            "the window is over"
+        );
     }
 
     #[test]
@@ -122,7 +146,9 @@ mod tests {
     fn what_is_counted_is_bounded() {
         let limits = SignInLimits::default();
         for number in 0..20_010 {
-            limits.attempt(&format!("a{number}"), &format!("u{number}"), at(0)).ok();
+            limits
+                .attempt(&format!("a{number}"), &format!("u{number}"), at(0))
+                .ok();
         }
         let counts = limits.counts.lock().unwrap();
         assert!(counts.addresses.len() <= MOST && counts.accounts.len() <= MOST);

@@ -40,7 +40,11 @@ pub(crate) fn hash(password: &str) -> Result<String, HashFailure> {
     ))
 }
 
-fn derive(password: &str, salt: &[u8], (memory, passes, lanes): (u32, u32, u32)) -> Option<[u8; 32]> {
+fn derive(
+    password: &str,
+    salt: &[u8],
+    (memory, passes, lanes): (u32, u32, u32),
+) -> Option<[u8; 32]> {
     let parameters = Params::new(memory, passes, lanes, Some(32)).ok()?;
     let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, parameters);
     let mut tag = [0; 32];
@@ -59,7 +63,10 @@ pub(crate) fn is_of(hash: &str, password: &str) -> bool {
         return false;
     };
     // In constant time.
-    let difference = tag.iter().zip(&expected).fold(0, |all, (a, b)| all | (a ^ b));
+    let difference = tag
+        .iter()
+        .zip(&expected)
+        .fold(0, |all, (a, b)| all | (a ^ b));
     expected.len() == tag.len() && difference == 0
 }
 
@@ -67,9 +74,10 @@ fn parse(hash: &str) -> Option<((u32, u32, u32), Vec<u8>, Vec<u8>)> {
     let rest = hash.strip_prefix("$argon2id$v=19$")?;
     let mut parts = rest.split('$');
     let (costs, salt, tag) = (parts.next()?, parts.next()?, parts.next()?);
-    let mut numbers = costs.split(',').zip(["m=", "t=", "p="]).map(|(cost, name)| {
-        cost.strip_prefix(name)?.parse().ok()
-    });
+    let mut numbers = costs
+        .split(',')
+        .zip(["m=", "t=", "p="])
+        .map(|(cost, name)| cost.strip_prefix(name)?.parse().ok());
     let costs = (numbers.next()??, numbers.next()??, numbers.next()??);
     let decoded = |text: &str| BASE64_STANDARD_NO_PAD.decode(text).ok();
     Some((costs, decoded(salt)?, decoded(tag)?))
@@ -121,7 +129,10 @@ pub(crate) fn generate() -> Result<String, HashFailure> {
         .iter()
         .map(|byte| char::from(LETTERS[usize::from(byte & 31)]))
         .collect();
-    let groups: Vec<String> = letters.chunks(5).map(|group| group.iter().collect()).collect();
+    let groups: Vec<String> = letters
+        .chunks(5)
+        .map(|group| group.iter().collect())
+        .collect();
     Ok(groups.join("-"))
 }
 
@@ -136,7 +147,12 @@ mod tests {
         assert!(is_of(&made, "correct horse"));
         assert!(!is_of(&made, "correct horsf") && !is_of(&made, ""));
         assert_ne!(made, hash("correct horse").unwrap(), "salted");
-        for broken in ["", "$argon2id$", "$2y$10$x", "$argon2id$v=19$m=1,t=0,p=9$AA$AA"] {
+        for broken in [
+            "",
+            "$argon2id$",
+            "$2y$10$x",
+            "$argon2id$v=19$m=1,t=0,p=9$AA$AA",
+        ] {
             assert!(!is_of(broken, "x"), "{broken}");
         }
     }

@@ -41,19 +41,31 @@ const DONE: [(&str, &str); 22] = [
     ("paused", "Checks are paused."),
     ("resumed", "Checks are resumed."),
     ("checked", "The check has run."),
-    ("busy", "The check could not start now; it runs at its next time."),
+    (
+        "busy",
+        "The check could not start now; it runs at its next time.",
+    ),
     ("acknowledged", "The incident is acknowledged."),
     ("resolved", "The incident is resolved."),
     ("declared", "The incident is declared."),
     ("updated", "The update is published."),
     ("tagged", "The tags are changed."),
     ("nothing", "Nothing was selected."),
-    ("read-only", "Monitors of the configuration file were left as they are."),
+    (
+        "read-only",
+        "Monitors of the configuration file were left as they are.",
+    ),
     ("sent", "The test message was accepted."),
     ("revoked", "The token is revoked."),
     ("ended", "The sessions are ended."),
-    ("password", "The password is changed, and all other sessions are ended."),
-    ("must-change", "Choose your own password first: another person has seen the present one."),
+    (
+        "password",
+        "The password is changed, and all other sessions are ended.",
+    ),
+    (
+        "must-change",
+        "Choose your own password first: another person has seen the present one.",
+    ),
     ("totp-on", "One-time codes are required from now on."),
     ("totp-off", "One-time codes are no longer required."),
     ("no-incident", "The monitor has no open incident."),
@@ -69,7 +81,6 @@ pub(super) struct Shell {
     pub(super) role: &'static str,
     pub(super) csrf: String,
     pub(super) edits: bool,
-    pub(super) manages: bool,
     /// What was done before.
     pub(super) notice: Option<&'static str>,
     /// What is wrong.
@@ -88,15 +99,15 @@ pub(super) struct Link {
 
 impl Shell {
     pub(super) fn new(me: &Me, section: &'static str, title: impl Into<String>) -> Self {
-        let menu = MENU
-            .iter()
-            .filter(|(.., role)| me.may(*role))
-            .map(|(path, text, shortcut, _)| Link {
-                path,
-                text,
-                shortcut: *shortcut,
-                is_here: *path == section,
-            });
+        let menu =
+            MENU.iter()
+                .filter(|(.., role)| me.may(*role))
+                .map(|(path, text, shortcut, _)| Link {
+                    path,
+                    text,
+                    shortcut: *shortcut,
+                    is_here: *path == section,
+                });
         Self {
             title: title.into(),
             section,
@@ -104,7 +115,6 @@ impl Shell {
             role: me.user.role.name(),
             csrf: me.csrf.clone(),
             edits: me.may(Role::Editor),
-            manages: me.may(Role::Admin),
             notice: None,
             error: None,
             menu: menu.collect(),
@@ -114,7 +124,9 @@ impl Shell {
     /// With the message of `?done=`.
     pub(super) fn done(mut self, query: Option<&str>) -> Self {
         let code = crate::page::parameter(query, "done");
-        let found = DONE.iter().find(|(known, _)| code.as_deref() == Some(*known));
+        let found = DONE
+            .iter()
+            .find(|(known, _)| code.as_deref() == Some(*known));
         self.notice = found.map(|(_, text)| *text);
         self
     }

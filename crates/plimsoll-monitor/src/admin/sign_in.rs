@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Extension, RawQuery, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
+use http::request::Parts;
 use plimsoll_model::Clock;
 
 use crate::admin::form::Form;
@@ -39,25 +40,38 @@ struct SignInPage {
     has_users: bool,
 }
 
-pub(super) async fn show(State(api): State<Api>, RawQuery(query): RawQuery, request: Request) -> Response {
+pub(super) async fn show(
+    State(api): State<Api>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let (request, _) = request.into_parts();
     let next = parameter(query.as_deref(), "next").unwrap_or_default();
     let page = fresh(&api, &request, next, String::new(), None).await;
     page.unwrap_or_else(failed)
 }
 
 fn failed(why: String) -> Response {
-    message(StatusCode::SERVICE_UNAVAILABLE, "Sign-in is not possible now", &why)
+    message(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Sign-in is not possible now",
+        &why,
+    )
 }
 
 /// The form with a cookie of its own.
 async fn fresh(
     api: &Api,
-    request: &Request,
+    request: &Parts,
     next: String,
     name: String,
     error: Option<(StatusCode, String)>,
 ) -> Result<Response, String> {
-    let access = api.handle.refresh_access().await.map_err(|error| error.to_string())?;
+    let access = api
+        .handle
+        .refresh_access()
+        .await
+        .map_err(|error| error.to_string())?;
     let value = random().ok_or("the system has no random numbers")?;
     let (status, error) = match error {
         None => (StatusCode::OK, None),
@@ -71,8 +85,15 @@ async fn fresh(
         has_users: access.has_users,
     };
     let mut response = html(&page, status);
-    let is_tls = is_tls(request.headers(), request.extensions());
-    set(&mut response, FORM, &value, "/admin/sign-in", Duration::from_hours(1), is_tls);
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    set(
+        &mut response,
+        FORM,
+        &value,
+        "/admin/sign-in",
+        Duration::from_hours(1),
+        is_tls,
+    );
     Ok(response)
 }
 
@@ -86,13 +107,13 @@ fn set(response: &mut Response, name: &str, value: &str, path: &str, age: Durati
     }
 }
 
-pub(super) async fn sign_in(State(api): State<Api>, mut request: Request) -> Response {
-    let body = std::mem::replace(request.body_mut(), Body::empty());
+pub(super) async fn sign_in(State(api): State<Api>, request: Request) -> Response {
+    let (request, body) = request.into_parts();
     let Ok(content) = to_bytes(body, MOST_FORM).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "The form is too long", "");
     };
     let form = Form::parse(&content);
-    let tied = cookie(request.headers(), FORM).map(|value| csrf_of("sign-in", value));
+    let tied = cookie(&request.headers, FORM).map(|value| csrf_of("sign-in", value));
     if !tied.is_some_and(|expected| is_same(form.get("csrf"), &expected)) {
         return message(
             StatusCode::FORBIDDEN,
@@ -143,9 +164,9 @@ impl From<crate::store::StoreError> for Refusal {
     }
 }
 
-async fn attempt(api: &Api, request: &Request, form: &Form) -> Result<Response, Refusal> {
+async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Refusal> {
     let now = Timestamp::of(api.clock.wall());
-    let address = address_of(request.extensions());
+    let address = address_of(&request.extensions);
     let name = form.get("name");
     let actor = Actor {
         name: name.chars().take(100).collect(),
@@ -164,12 +185,18 @@ async fn attempt(api: &Api, request: &Request, form: &Form) -> Result<Response, 
     let handle = &api.handle;
     let users = handle.store.users(handle.org).await?;
     let user = users.into_iter().find(|user| user.name == name);
-    let typed: String = form.raw("password").chars().take(password::MOST + 1).collect();
+    let typed: String = form
+        .raw("password")
+        .chars()
+        .take(password::MOST + 1)
+        .collect();
     let is_right = password::check(user.as_ref().map(|user| &user.password), typed).await;
     let user = match user.filter(|_| is_right) {
         Some(user) if has_code(api, &user, form.get("code"), now).await? => user,
         _ => {
-            handle.note(&actor, "session.refused", &actor.name, now).await?;
+            handle
+                .note(&actor, "session.refused", &actor.name, now)
+                .await?;
             return Err(Refusal::wrong());
         }
     };
@@ -182,8 +209,13 @@ async fn attempt(api: &Api, request: &Request, form: &Form) -> Result<Response, 
             wait: None,
         });
     };
-    let agent = request.headers().get("user-agent");
-    let agent = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()).chars().take(200).collect());
+    let agent = request.headers.get("user-agent");
+    let agent = agent.map(|agent| {
+        String::from_utf8_lossy(agent.as_bytes())
+            .chars()
+            .take(200)
+            .collect()
+    });
     let session = NewSession {
         user: user.id,
         hash: ApiToken::hash_of(&value),
@@ -199,7 +231,7 @@ async fn attempt(api: &Api, request: &Request, form: &Form) -> Result<Response, 
     handle.store.edit_user(handle.org, user.id, seen).await?;
     handle.note(&actor, "session.open", &user.name, now).await?;
     let mut response = redirect(within(form.get("next")));
-    let is_tls = is_tls(request.headers(), request.extensions());
+    let is_tls = is_tls(&request.headers, &request.extensions);
     set(&mut response, SESSION, &value, "/admin", LASTS, is_tls);
     Ok(response)
 }
@@ -225,14 +257,20 @@ async fn has_code(
 fn within(next: &str) -> &str {
     let is_plain = next.starts_with("/admin")
         && !next.starts_with("/admin/sign-in")
-        && next.bytes().all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
+        && next
+            .bytes()
+            .all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
     if is_plain { next } else { "/admin" }
 }
 
 pub(super) async fn sign_out(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
     let handle = &api.handle;
     let this = SessionChoice::One(me.session.id);
-    if let Err(error) = handle.store.end_sessions(handle.org, me.user.id, this).await {
+    if let Err(error) = handle
+        .store
+        .end_sessions(handle.org, me.user.id, this)
+        .await
+    {
         return failed(error.to_string());
     }
     let mut response = redirect("/admin/sign-in");
@@ -247,7 +285,15 @@ mod tests {
     #[test]
     fn the_way_on_stays_within_the_pages() {
         assert_eq!(within("/admin/monitors?q=a"), "/admin/monitors?q=a");
-        for other in ["", "//evil.example", "https://evil.example", "/admin\r\nx: y", "/admin/sign-in", "/admin\\..\\", "/status"] {
+        for other in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/admin\r\nx: y",
+            "/admin/sign-in",
+            "/admin\\..\\",
+            "/status",
+        ] {
             assert_eq!(within(other), "/admin", "{other}");
         }
     }

@@ -91,7 +91,11 @@ mod tests {
             (20_000_000_000, "353130"),
         ] {
             let now = Timestamp(seconds * 1000);
-            assert_eq!(step_of(&secret, expected, now), Some(seconds / 30), "{seconds}");
+            assert_eq!(
+                step_of(&secret, expected, now),
+                Some(seconds / 30),
+                "{seconds}"
+            );
             assert_eq!(step_of(&secret, expected, Timestamp(now.0 + 90_000)), None);
         }
         assert_eq!(written(&secret), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");

@@ -410,7 +410,9 @@ fn import(file: &Path, apply: Option<&server::Server>) -> Result<Exit, Failed> {
     let shown = file.display().to_string();
     let text = String::from_utf8_lossy(&text);
     if let Some(server) = apply
-        && file.extension().is_some_and(|extension| extension == "toml")
+        && file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
     {
         return kept::apply(&text, file, server);
     }

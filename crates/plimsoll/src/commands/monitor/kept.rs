@@ -64,7 +64,9 @@ pub(super) fn add(added: &Added) -> Result<Exit, Failed> {
     let Some((_, kind)) = SCHEMES.iter().find(|(known, _)| *known == scheme) else {
         let known = SCHEMES.map(|(known, _)| format!("{known}://")).join(", ");
         let problem = Problem::new(format!("`{}` has no known scheme", added.target));
-        return Err(problem.hint(format!("begin it with one of {known}")).usage());
+        return Err(problem
+            .hint(format!("begin it with one of {known}"))
+            .usage());
     };
     let target = if matches!(*kind, "http" | "websocket" | "grpc") {
         added.target.as_str()
@@ -86,7 +88,11 @@ pub(super) fn add(added: &Added) -> Result<Exit, Failed> {
     }
     for pair in &added.set {
         let table = pair.parse::<toml::Table>().map_err(|error| {
-            Problem::new(format!("`{pair}` is not KEY=VALUE in TOML: {}", error.message())).usage()
+            Problem::new(format!(
+                "`{pair}` is not KEY=VALUE in TOML: {}",
+                error.message()
+            ))
+            .usage()
         })?;
         let table = serde_json::to_value(table).unwrap_or_default();
         for (key, value) in table.as_object().into_iter().flatten() {
@@ -96,7 +102,10 @@ pub(super) fn add(added: &Added) -> Result<Exit, Failed> {
     let made = added
         .server
         .call("POST", "/api/v1/monitors", Some(&definition))?;
-    done(&format!("added {}", made["key"].as_str().unwrap_or_default()))
+    done(&format!(
+        "added {}",
+        made["key"].as_str().unwrap_or_default()
+    ))
 }
 
 pub(super) fn export(server: &Server) -> Result<Exit, Failed> {
@@ -109,10 +118,14 @@ pub(super) fn apply(text: &str, file: &Path, server: &Server) -> Result<Exit, Fa
     let about = file.display().to_string();
     let parsed = text.parse::<toml::Table>();
     let mut root = parsed.map_err(|error| Problem::new(error.message()).about(&about).usage())?;
-    let monitors = root.remove("monitor").unwrap_or(toml::Value::Array(Vec::new()));
+    let monitors = root
+        .remove("monitor")
+        .unwrap_or(toml::Value::Array(Vec::new()));
     let monitors = serde_json::to_value(monitors).unwrap_or_default();
     if monitors.as_array().is_none_or(Vec::is_empty) {
-        return Err(Problem::new("there is no [[monitor]]").about(&about).usage());
+        return Err(Problem::new("there is no [[monitor]]")
+            .about(&about)
+            .usage());
     }
     let body = json!({ "put": monitors });
     let answer: Value = server.call("POST", "/api/v1/monitors/bulk", Some(&body))?;

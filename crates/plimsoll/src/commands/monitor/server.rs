@@ -36,7 +36,12 @@ const LIMITS: FetchLimits = FetchLimits {
 
 impl Server {
     /// The JSON that the API responds with.
-    pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Failed> {
+    pub(super) fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Failed> {
         let could_not = |error: &dyn std::error::Error| {
             Problem::caused_by(error)
                 .about(self.url.as_str())
