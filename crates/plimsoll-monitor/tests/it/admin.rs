@@ -55,12 +55,20 @@ impl Admin {
 
     /// A member with a role, with a password of its own.
     fn member(&self, owner: &Browser, name: &str, role: &str) -> Browser {
-        let (status, text) = owner.post(self, "/admin/members/add", &[("name", name), ("role", role)]);
+        let (status, text) = owner.post(
+            self,
+            "/admin/members/add",
+            &[("name", name), ("role", role)],
+        );
         assert_eq!(status, StatusCode::OK, "{text}");
         let made = between(&text, "<code class=\"secret\">", "</code>").to_owned();
         let browser = self.signed_in(name, &made);
         let (status, _) = browser.get_as(self, "/admin");
-        assert_eq!(status, StatusCode::SEE_OTHER, "the password must be changed first");
+        assert_eq!(
+            status,
+            StatusCode::SEE_OTHER,
+            "the password must be changed first"
+        );
         let (status, text) = browser.post(
             self,
             "/admin/account/password",
@@ -72,7 +80,9 @@ impl Admin {
 }
 
 fn between<'t>(text: &'t str, before: &str, behind: &str) -> &'t str {
-    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before} is not in {text}"));
+    let (_, rest) = text
+        .split_once(before)
+        .unwrap_or_else(|| panic!("{before} is not in {text}"));
     rest.split(behind).next().unwrap()
 }
 
@@ -112,7 +122,9 @@ impl Browser {
                 other => panic!("{other}"),
             }
         }
-        let policy = response.headers()["content-security-policy"].to_str().unwrap();
+        let policy = response.headers()["content-security-policy"]
+            .to_str()
+            .unwrap();
         assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"));
         assert_eq!(response.headers()["x-frame-options"], "DENY");
         if response.body().contains("name=\"csrf\"") {
@@ -121,17 +133,33 @@ impl Browser {
         response
     }
 
-    fn sign_in(&mut self, admin: &Admin, name: &str, password: &str, code: &str) -> (StatusCode, String) {
+    fn sign_in(
+        &mut self,
+        admin: &Admin,
+        name: &str,
+        password: &str,
+        code: &str,
+    ) -> (StatusCode, String) {
         self.call(admin, Method::GET, "/admin/sign-in", "");
         let csrf = self.csrf.clone();
-        let body = encoded(&[("csrf", &csrf), ("name", name), ("password", password), ("code", code)]);
+        let body = encoded(&[
+            ("csrf", &csrf),
+            ("name", name),
+            ("password", password),
+            ("code", code),
+        ]);
         let response = self.call(admin, Method::POST, "/admin/sign-in", &body);
         (response.status(), response.body().clone())
     }
 
     fn get(&mut self, admin: &Admin, path: &str) -> String {
         let response = self.call(admin, Method::GET, path, "");
-        assert_eq!(response.status(), StatusCode::OK, "{path}: {}", response.body());
+        assert_eq!(
+            response.status(),
+            StatusCode::OK,
+            "{path}: {}",
+            response.body()
+        );
         response.body().clone()
     }
 
@@ -152,13 +180,23 @@ impl Browser {
 fn without_a_session_every_page_leads_to_the_sign_in() {
     let admin = Admin::new("");
     let mut browser = Browser::default();
-    for path in ["/admin", "/admin/monitors?q=a", "/admin/members", "/admin/new-monitor"] {
+    for path in [
+        "/admin",
+        "/admin/monitors?q=a",
+        "/admin/members",
+        "/admin/new-monitor",
+    ] {
         let response = browser.call(&admin, Method::GET, path, "");
         assert_eq!(response.status(), StatusCode::SEE_OTHER);
         let to = response.headers()["location"].to_str().unwrap();
         assert!(to.starts_with("/admin/sign-in?next=%2Fadmin"), "{to}");
     }
-    let response = browser.call(&admin, Method::POST, "/admin/monitors/bulk", "action=delete");
+    let response = browser.call(
+        &admin,
+        Method::POST,
+        "/admin/monitors/bulk",
+        "action=delete",
+    );
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }
 
@@ -184,19 +222,32 @@ fn a_sign_in_needs_the_password_and_opens_a_new_session() {
     assert_ne!(other.session.unwrap(), first);
     let (status, _) = browser.post(&admin, "/admin/sign-out", &[]);
     assert_eq!(status, StatusCode::SEE_OTHER);
-    assert_eq!(browser.get_as(&admin, "/admin").0, StatusCode::SEE_OTHER, "the cookie is of no use");
+    assert_eq!(
+        browser.get_as(&admin, "/admin").0,
+        StatusCode::SEE_OTHER,
+        "the cookie is of no use"
+    );
 }
 
 #[test]
 fn cookies_are_secure_and_hsts_is_set_behind_tls() {
     let admin = Admin::new("");
     let fields = [("x-forwarded-proto", "https")];
-    let response = admin.running.response(Method::GET, "/admin/sign-in", &fields, "");
+    let response = admin
+        .running
+        .response(Method::GET, "/admin/sign-in", &fields, "");
     let cookie = response.headers()["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
     assert!(response.headers().contains_key("strict-transport-security"));
-    let response = admin.running.response(Method::GET, "/admin/sign-in", &[], "");
-    assert!(!response.headers()["set-cookie"].to_str().unwrap().contains("Secure"));
+    let response = admin
+        .running
+        .response(Method::GET, "/admin/sign-in", &[], "");
+    assert!(
+        !response.headers()["set-cookie"]
+            .to_str()
+            .unwrap()
+            .contains("Secure")
+    );
     assert!(!response.headers().contains_key("strict-transport-security"));
 }
 
@@ -210,7 +261,11 @@ fn too_many_attempts_are_refused_for_a_while() {
     }
     assert_eq!(statuses, [401, 401, 401, 401, 401, 401, 401, 401, 429]);
     let (status, text) = browser.sign_in(&admin, "owner", PASSWORD, "");
-    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "the right one too: {text}");
+    assert_eq!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS,
+        "the right one too: {text}"
+    );
 }
 
 /// Every route that changes something, and the least role that may use it.
@@ -257,7 +312,11 @@ fn every_form_needs_its_token_and_its_role() {
             assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
             assert!(text.contains("not of this session"), "{path}: {text}");
             forged.csrf = owner.csrf.clone();
-            assert_eq!(forged.post(&admin, path, &[]).0, StatusCode::FORBIDDEN, "{path}: another session's token");
+            assert_eq!(
+                forged.post(&admin, path, &[]).0,
+                StatusCode::FORBIDDEN,
+                "{path}: another session's token"
+            );
             if index < needed {
                 let (status, text) = browser.post(&admin, path, &[("action", "none")]);
                 assert_eq!(status, StatusCode::FORBIDDEN, "{} at {path}", roles[index]);
@@ -272,10 +331,25 @@ fn every_form_needs_its_token_and_its_role() {
             }
         }
     }
-    for (path, least) in [("/admin/members", 2), ("/admin/tokens", 2), ("/admin/audit", 2), ("/admin/new-monitor", 1), ("/admin/reports", 0)] {
+    for (path, least) in [
+        ("/admin/members", 2),
+        ("/admin/tokens", 2),
+        ("/admin/audit", 2),
+        ("/admin/new-monitor", 1),
+        ("/admin/reports", 0),
+    ] {
         for (index, browser) in browsers.iter().enumerate() {
-            let expected = if index < least { StatusCode::FORBIDDEN } else { StatusCode::OK };
-            assert_eq!(browser.get_as(&admin, path).0, expected, "{} at {path}", roles[index]);
+            let expected = if index < least {
+                StatusCode::FORBIDDEN
+            } else {
+                StatusCode::OK
+            };
+            assert_eq!(
+                browser.get_as(&admin, path).0,
+                expected,
+                "{} at {path}",
+                roles[index]
+            );
         }
     }
 }
@@ -298,9 +372,15 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     test.push(("action", "test"));
     let (status, text) = owner.post(&admin, "/admin/new-monitor", &test);
     assert_eq!(status, StatusCode::OK);
-    assert!(text.contains("Test:") && text.contains("operational") && text.contains("connect"), "{text}");
+    assert!(
+        text.contains("Test:") && text.contains("operational") && text.contains("connect"),
+        "{text}"
+    );
     assert!(text.contains("Nothing is saved yet."));
-    assert_eq!(owner.get_as(&admin, "/admin/monitors/_shop").0, StatusCode::NOT_FOUND);
+    assert_eq!(
+        owner.get_as(&admin, "/admin/monitors/_shop").0,
+        StatusCode::NOT_FOUND
+    );
 
     let mut save = fields.to_vec();
     save.push(("action", "save"));
@@ -315,7 +395,10 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
 
     // The edit form has what was typed, and a second edit of the same version is refused.
     let (_, form) = owner.get_as(&admin, "/admin/monitors/_shop/edit");
-    assert!(form.contains("value=\"eu, shop\"") && form.contains("body contains &#39;hello&#39;"), "{form}");
+    assert!(
+        form.contains("value=\"eu, shop\"") && form.contains("body contains &#39;hello&#39;"),
+        "{form}"
+    );
     let mut edit = save.clone();
     edit[0].1 = "Shop 2";
     edit.push(("version", "1"));
@@ -325,10 +408,19 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("changed meanwhile"), "{text}");
 
-    let wrong = [("name", "x"), ("kind", "http"), ("target", "ftp://x"), ("interval", "soon"), ("action", "save")];
+    let wrong = [
+        ("name", "x"),
+        ("kind", "http"),
+        ("target", "ftp://x"),
+        ("interval", "soon"),
+        ("action", "save"),
+    ];
     let (status, text) = owner.post(&admin, "/admin/new-monitor", &wrong);
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(text.contains("interval:") && text.contains("http:") && text.contains("value=\"ftp://x\""), "{text}");
+    assert!(
+        text.contains("interval:") && text.contains("http:") && text.contains("value=\"ftp://x\""),
+        "{text}"
+    );
 }
 
 #[test]
@@ -336,7 +428,11 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
     let admin = Admin::new("[[monitor]]\nname = \"of the file\"\nmanual = true\n");
     let owner = admin.owner();
     for name in ["a", "b", "c"] {
-        let (status, text) = owner.post(&admin, "/admin/new-monitor", &[("name", name), ("kind", "manual"), ("action", "save")]);
+        let (status, text) = owner.post(
+            &admin,
+            "/admin/new-monitor",
+            &[("name", name), ("kind", "manual"), ("action", "save")],
+        );
         assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     }
     let selected = [("key", "_a"), ("key", "_b"), ("key", "_of-the-file")];
@@ -352,7 +448,11 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
     bulk("resume", "");
     assert_eq!(list("?health=paused").matches("<tr data-health").count(), 0);
     bulk("tag", "blue green");
-    assert_eq!(list("?tag=blue").matches("<tr data-health").count(), 2, "the file's has no tags");
+    assert_eq!(
+        list("?tag=blue").matches("<tr data-health").count(),
+        2,
+        "the file's has no tags"
+    );
     bulk("untag", "blue");
     assert_eq!(list("?tag=blue").matches("<tr data-health").count(), 0);
     assert_eq!(list("?q=GREEN").matches("<tr data-health").count(), 2);
@@ -361,7 +461,14 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
     assert_eq!(rest.matches("<tr data-health").count(), 2);
     assert!(rest.contains("of the file"));
     let (_, log) = owner.get_as(&admin, "/admin/audit");
-    for action in ["monitor.create", "monitor.pause", "monitor.resume", "monitor.update", "monitor.delete", "session.open"] {
+    for action in [
+        "monitor.create",
+        "monitor.pause",
+        "monitor.resume",
+        "monitor.update",
+        "monitor.delete",
+        "session.open",
+    ] {
         assert!(log.contains(action), "{action}");
     }
 }
@@ -372,20 +479,46 @@ fn an_outage_is_shown_acknowledged_and_reported() {
     let owner = admin.owner();
     let target = format!("http://{}/", refused_address());
     let fields = [
-        ("name", "Shop"), ("kind", "http"), ("target", target.as_str()), ("interval", "100ms"),
-        ("confirm", "2"), ("action", "save"),
+        ("name", "Shop"),
+        ("kind", "http"),
+        ("target", target.as_str()),
+        ("interval", "100ms"),
+        ("confirm", "2"),
+        ("action", "save"),
     ];
     let (status, text) = owner.post(&admin, "/admin/new-monitor", &fields);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
-    eventually(|| owner.get_as(&admin, "/admin").1.contains("/admin/outages/1"));
-    let (status, _) = owner.post(&admin, "/admin/monitors/_shop/act", &[("action", "acknowledge")]);
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin")
+            .1
+            .contains("/admin/outages/1")
+    });
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/monitors/_shop/act",
+        &[("action", "acknowledge")],
+    );
     assert_eq!(status, StatusCode::SEE_OTHER);
-    eventually(|| owner.get_as(&admin, "/admin/outages/1").1.contains("by owner"));
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin/outages/1")
+            .1
+            .contains("by owner")
+    });
     let (_, report) = owner.get_as(&admin, "/admin/reports?days=1");
-    assert!(report.contains("Shop: 1 outage<") || report.contains("Shop: 1 outage"), "{report}");
+    assert!(
+        report.contains("Shop: 1 outage<") || report.contains("Shop: 1 outage"),
+        "{report}"
+    );
     let (status, csv) = owner.get_as(&admin, "/admin/reports.csv?days=1");
     assert_eq!(status, StatusCode::OK);
-    assert!(csv.starts_with("key,name,group,uptime,down_s,incidents,mtta_s,mttr_s\r\n\"_shop\",\"Shop\",\"\","), "{csv}");
+    assert!(
+        csv.starts_with(
+            "key,name,group,uptime,down_s,incidents,mtta_s,mttr_s\r\n\"_shop\",\"Shop\",\"\","
+        ),
+        "{csv}"
+    );
 }
 
 #[test]
@@ -395,21 +528,41 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = owner.post(
         &admin,
         "/admin/new-incident",
-        &[("title", "Search is slow"), ("phase", "investigating"), ("impact", "major"), ("body", "We look."), ("monitor", "_m")],
+        &[
+            ("title", "Search is slow"),
+            ("phase", "investigating"),
+            ("impact", "major"),
+            ("body", "We look."),
+            ("monitor", "_m"),
+        ],
     );
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (status, text) = owner.post(
         &admin,
         "/admin/incidents/1/update",
-        &[("title", "Search is slow"), ("phase", "postmortem"), ("impact", "major"), ("body", "It was the disk."), ("version", "1")],
+        &[
+            ("title", "Search is slow"),
+            ("phase", "postmortem"),
+            ("impact", "major"),
+            ("body", "It was the disk."),
+            ("version", "1"),
+        ],
     );
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (_, shown) = owner.get_as(&admin, "/admin/incidents/1");
     assert!(shown.contains("It was the disk.") && shown.contains("We look."));
-    let (status, _) = owner.post(&admin, "/admin/incidents/1/update", &[("title", "x"), ("version", "1")]);
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/incidents/1/update",
+        &[("title", "x"), ("version", "1")],
+    );
     assert_eq!(status, StatusCode::CONFLICT, "a stale version");
 
-    let page = [("title", "Our services"), ("slug", "ours"), ("monitor", "_m")];
+    let page = [
+        ("title", "Our services"),
+        ("slug", "ours"),
+        ("monitor", "_m"),
+    ];
     let mut preview = page.to_vec();
     preview.push(("action", "preview"));
     let (status, text) = owner.post(&admin, "/admin/new-page", &preview);
@@ -420,7 +573,11 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = admin.running.get("/status/ours/");
     assert_eq!(status, StatusCode::OK);
     assert!(text.contains("Our services"));
-    let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &[("title", "New"), ("slug", "new"), ("version", "1")]);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/pages/ours/edit",
+        &[("title", "New"), ("slug", "new"), ("version", "1")],
+    );
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     assert_eq!(admin.running.get("/status/new/").0, StatusCode::OK);
     let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
@@ -428,24 +585,58 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (_, list) = owner.get_as(&admin, "/admin/pages");
     assert!(list.contains("There is no status page yet."), "{list}");
 
-    let window = [("name", "patches"), ("when", "once"), ("at", "2001-01-01T00:00"), ("duration", "2h")];
+    let window = [
+        ("name", "patches"),
+        ("when", "once"),
+        ("at", "2001-01-01T00:00"),
+        ("duration", "2h"),
+    ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &window);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
-    let weekly = [("name", "weekly"), ("when", "monday"), ("at", "02:30"), ("duration", "2h"), ("zone", "Europe/Berlin"), ("monitor", "_m")];
+    let weekly = [
+        ("name", "weekly"),
+        ("when", "monday"),
+        ("at", "02:30"),
+        ("duration", "2h"),
+        ("zone", "Europe/Berlin"),
+        ("monitor", "_m"),
+    ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &weekly);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
-    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &[("name", "bad"), ("when", "once"), ("at", "soon"), ("duration", "2h")]);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/maintenance/add",
+        &[
+            ("name", "bad"),
+            ("when", "once"),
+            ("at", "soon"),
+            ("duration", "2h"),
+        ],
+    );
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("is not a date"), "{text}");
     let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
-    assert!(calendar.contains("patches") && calendar.contains("<b>weekly</b>"), "{calendar}");
+    assert!(
+        calendar.contains("patches") && calendar.contains("<b>weekly</b>"),
+        "{calendar}"
+    );
     let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &[("name", "patches")]);
     assert_eq!(status, StatusCode::SEE_OTHER);
     // A window that is under way holds its monitor.
-    let now = [("name", "now"), ("when", "cron"), ("at", "* * * * *"), ("duration", "1h")];
+    let now = [
+        ("name", "now"),
+        ("when", "cron"),
+        ("at", "* * * * *"),
+        ("duration", "1h"),
+    ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &now);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
-    eventually(|| owner.get_as(&admin, "/admin/monitors/_m").1.contains("Maintenance"));
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin/monitors/_m")
+            .1
+            .contains("Maintenance")
+    });
 }
 
 /// What scripts are smuggled in with.
@@ -466,54 +657,200 @@ fn what_is_typed_is_shown_and_never_run() {
     let owner = admin.owner();
     for (number, text) in SMUGGLED.into_iter().enumerate() {
         let name = format!("{number}{text}");
-        let heartbeat = [("name", name.as_str()), ("group", text), ("kind", "manual"), ("tags", "t"), ("more", "[labels]\nteam = \"x\""), ("action", "save")];
+        let heartbeat = [
+            ("name", name.as_str()),
+            ("group", text),
+            ("kind", "manual"),
+            ("tags", "t"),
+            ("more", "[labels]\nteam = \"x\""),
+            ("action", "save"),
+        ];
         let (status, answer) = owner.post(&admin, "/admin/new-monitor", &heartbeat);
         assert_eq!(status, StatusCode::SEE_OTHER, "{answer}");
         // Forms with errors show what was typed again.
         let all = [
-            ("name", text), ("group", text), ("kind", text), ("target", text), ("interval", text), ("tags", text), ("expect", text),
-            ("warn_unless", text), ("depends_on", text), ("timeout", text), ("confirm", text), ("more", text), ("action", "save"),
+            ("name", text),
+            ("group", text),
+            ("kind", text),
+            ("target", text),
+            ("interval", text),
+            ("tags", text),
+            ("expect", text),
+            ("warn_unless", text),
+            ("depends_on", text),
+            ("timeout", text),
+            ("confirm", text),
+            ("more", text),
+            ("action", "save"),
         ];
         let mut pages = vec![owner.post(&admin, "/admin/new-monitor", &all).1];
         let mut test = all.to_vec();
         test[12].1 = "test";
         pages.push(owner.post(&admin, "/admin/new-monitor", &test).1);
-        owner.post(&admin, "/admin/new-incident", &[("title", name.as_str()), ("body", text), ("phase", text), ("impact", text)]);
-        pages.push(owner.post(&admin, "/admin/new-incident", &[("title", ""), ("body", text)]).1);
-        let page = [("title", text), ("slug", text), ("about", text), ("host", text), ("url", text), ("zone", text), ("color", text), ("more", text)];
+        owner.post(
+            &admin,
+            "/admin/new-incident",
+            &[
+                ("title", name.as_str()),
+                ("body", text),
+                ("phase", text),
+                ("impact", text),
+            ],
+        );
+        pages.push(
+            owner
+                .post(
+                    &admin,
+                    "/admin/new-incident",
+                    &[("title", ""), ("body", text)],
+                )
+                .1,
+        );
+        let page = [
+            ("title", text),
+            ("slug", text),
+            ("about", text),
+            ("host", text),
+            ("url", text),
+            ("zone", text),
+            ("color", text),
+            ("more", text),
+        ];
         pages.push(owner.post(&admin, "/admin/new-page", &page).1);
         let slug = format!("p{number}");
-        owner.post(&admin, "/admin/new-page", &[("title", text), ("slug", &slug), ("about", text)]);
-        pages.push(owner.post(&admin, "/admin/maintenance/add", &[("name", text), ("when", text), ("at", text), ("duration", text), ("zone", text), ("monitor", text)]).1);
-        owner.post(&admin, "/admin/maintenance/add", &[("name", name.as_str()), ("when", "monday"), ("at", "02:30"), ("duration", "1h")]);
-        pages.push(owner.post(&admin, "/admin/members/add", &[("name", name.as_str()), ("role", "viewer")]).1);
-        pages.push(owner.post(&admin, "/admin/tokens/add", &[("name", name.as_str()), ("scope", "read"), ("days", text)]).1);
-        owner.post(&admin, "/admin/tokens/add", &[("name", name.as_str()), ("scope", "read")]);
-        pages.push(owner.post(&admin, "/admin/notices/test", &[("channel", text)]).1);
-        pages.push(owner.post(&admin, "/admin/account/totp", &[("secret", text), ("code", text), ("present", PASSWORD)]).1);
-        let query = encoded(&[("q", text), ("tag", text), ("health", text), ("done", text), ("next", text)]);
-        for path in ["/admin", "/admin/monitors", "/admin/incidents", "/admin/pages", "/admin/maintenance", "/admin/members", "/admin/tokens", "/admin/audit", "/admin/account", "/admin/reports", "/admin/notices"] {
+        owner.post(
+            &admin,
+            "/admin/new-page",
+            &[("title", text), ("slug", &slug), ("about", text)],
+        );
+        pages.push(
+            owner
+                .post(
+                    &admin,
+                    "/admin/maintenance/add",
+                    &[
+                        ("name", text),
+                        ("when", text),
+                        ("at", text),
+                        ("duration", text),
+                        ("zone", text),
+                        ("monitor", text),
+                    ],
+                )
+                .1,
+        );
+        owner.post(
+            &admin,
+            "/admin/maintenance/add",
+            &[
+                ("name", name.as_str()),
+                ("when", "monday"),
+                ("at", "02:30"),
+                ("duration", "1h"),
+            ],
+        );
+        pages.push(
+            owner
+                .post(
+                    &admin,
+                    "/admin/members/add",
+                    &[("name", name.as_str()), ("role", "viewer")],
+                )
+                .1,
+        );
+        pages.push(
+            owner
+                .post(
+                    &admin,
+                    "/admin/tokens/add",
+                    &[("name", name.as_str()), ("scope", "read"), ("days", text)],
+                )
+                .1,
+        );
+        owner.post(
+            &admin,
+            "/admin/tokens/add",
+            &[("name", name.as_str()), ("scope", "read")],
+        );
+        pages.push(
+            owner
+                .post(&admin, "/admin/notices/test", &[("channel", text)])
+                .1,
+        );
+        pages.push(
+            owner
+                .post(
+                    &admin,
+                    "/admin/account/totp",
+                    &[("secret", text), ("code", text), ("present", PASSWORD)],
+                )
+                .1,
+        );
+        let query = encoded(&[
+            ("q", text),
+            ("tag", text),
+            ("health", text),
+            ("done", text),
+            ("next", text),
+        ]);
+        for path in [
+            "/admin",
+            "/admin/monitors",
+            "/admin/incidents",
+            "/admin/pages",
+            "/admin/maintenance",
+            "/admin/members",
+            "/admin/tokens",
+            "/admin/audit",
+            "/admin/account",
+            "/admin/reports",
+            "/admin/notices",
+        ] {
             let (status, page) = owner.get_as(&admin, &format!("{path}?{query}"));
             assert_eq!(status, StatusCode::OK, "{path}");
             pages.push(page);
         }
         let mut fresh = Browser::default();
         pages.push(fresh.sign_in(&admin, text, text, text).1);
-        pages.push(fresh.call(&admin, Method::GET, &format!("/admin/sign-in?{query}"), "").body().clone());
+        pages.push(
+            fresh
+                .call(&admin, Method::GET, &format!("/admin/sign-in?{query}"), "")
+                .body()
+                .clone(),
+        );
         let key = plimsoll_monitor::config::key_of(text, &name);
         let key = percent_encoding::utf8_percent_encode(&key, percent_encoding::NON_ALPHANUMERIC);
-        for path in [format!("/admin/monitors/{key}"), format!("/admin/monitors/{key}/edit"), format!("/admin/incidents/{}", number + 1), format!("/admin/pages/{slug}/edit")] {
+        for path in [
+            format!("/admin/monitors/{key}"),
+            format!("/admin/monitors/{key}/edit"),
+            format!("/admin/incidents/{}", number + 1),
+            format!("/admin/pages/{slug}/edit"),
+        ] {
             let (status, page) = owner.get_as(&admin, &path);
             assert_eq!(status, StatusCode::OK, "{path}: {page}");
             pages.push(page);
         }
         for page in pages {
-            for raw in ["<script>alert", "<img src=x", "<svg/onload", "<b onmouseover", "href=\"javascript:", "action=\"javascript:"] {
+            for raw in [
+                "<script>alert",
+                "<img src=x",
+                "<svg/onload",
+                "<b onmouseover",
+                "href=\"javascript:",
+                "action=\"javascript:",
+            ] {
                 assert!(!page.contains(raw), "{raw} of {text} is in {page}");
             }
             // The only script is the file of the pages.
-            assert_eq!(page.matches("<script").count(), page.matches("<script src=\"/admin/assets/admin.js\" defer></script>").count());
-            assert!(!page.contains(" style=\"") && !page.contains("<style"), "nothing inline");
+            assert_eq!(
+                page.matches("<script").count(),
+                page.matches("<script src=\"/admin/assets/admin.js\" defer></script>")
+                    .count()
+            );
+            assert!(
+                !page.contains(" style=\"") && !page.contains("<style"),
+                "nothing inline"
+            );
         }
     }
 }
@@ -524,25 +861,55 @@ fn one_time_codes_are_needed_once_they_are_on() {
     let owner = admin.owner();
     let (_, account) = owner.get_as(&admin, "/admin/account");
     let secret = between(&account, "name=\"secret\" value=\"", "\"").to_owned();
-    let (status, text) = owner.post(&admin, "/admin/account/totp", &[("secret", &secret), ("code", "000000"), ("present", PASSWORD), ("action", "on")]);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/account/totp",
+        &[
+            ("secret", &secret),
+            ("code", "000000"),
+            ("present", PASSWORD),
+            ("action", "on"),
+        ],
+    );
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains(&secret), "the same secret again");
-    let (status, text) = owner.post(&admin, "/admin/account/totp", &[("secret", &secret), ("code", &code(&secret, 0)), ("present", PASSWORD), ("action", "on")]);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/account/totp",
+        &[
+            ("secret", &secret),
+            ("code", &code(&secret, 0)),
+            ("present", PASSWORD),
+            ("action", "on"),
+        ],
+    );
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let mut browser = Browser::default();
-    assert_eq!(browser.sign_in(&admin, "owner", PASSWORD, "").0, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        browser.sign_in(&admin, "owner", PASSWORD, "").0,
+        StatusCode::UNAUTHORIZED
+    );
     let now = code(&secret, 0);
     let (status, text) = browser.sign_in(&admin, "owner", PASSWORD, &now);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let mut second = Browser::default();
-    assert_eq!(second.sign_in(&admin, "owner", PASSWORD, &now).0, StatusCode::UNAUTHORIZED, "a code is valid once");
+    assert_eq!(
+        second.sign_in(&admin, "owner", PASSWORD, &now).0,
+        StatusCode::UNAUTHORIZED,
+        "a code is valid once"
+    );
 }
 
 /// The code of the present step, or of one later, by another way than the program's: RFC 6238 with the ring of this test.
 fn code(secret: &str, later: i64) -> String {
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let bits: String = secret.chars().map(|c| format!("{:05b}", alphabet.find(c).unwrap())).collect();
-    let bytes: Vec<u8> = (0..bits.len() / 8).map(|at| u8::from_str_radix(&bits[at * 8..at * 8 + 8], 2).unwrap()).collect();
+    let bits: String = secret
+        .chars()
+        .map(|c| format!("{:05b}", alphabet.find(c).unwrap()))
+        .collect();
+    let bytes: Vec<u8> = (0..bits.len() / 8)
+        .map(|at| u8::from_str_radix(&bits[at * 8..at * 8 + 8], 2).unwrap())
+        .collect();
     let seconds = jiff::Timestamp::now().as_second();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
     let tag = ring::hmac::sign(&key, &(seconds / 30 + later).to_be_bytes());
@@ -561,39 +928,101 @@ fn sessions_and_members_can_be_ended() {
     assert_eq!(other.get_as(&admin, "/admin").0, StatusCode::OK);
     let (status, _) = viewer.post(&admin, "/admin/account/sessions", &[]);
     assert_eq!(status, StatusCode::SEE_OTHER);
-    assert_eq!(other.get_as(&admin, "/admin").0, StatusCode::SEE_OTHER, "ended from elsewhere");
-    assert_eq!(viewer.get_as(&admin, "/admin").0, StatusCode::OK, "this one goes on");
+    assert_eq!(
+        other.get_as(&admin, "/admin").0,
+        StatusCode::SEE_OTHER,
+        "ended from elsewhere"
+    );
+    assert_eq!(
+        viewer.get_as(&admin, "/admin").0,
+        StatusCode::OK,
+        "this one goes on"
+    );
     other.sign_in(&admin, "val", PASSWORD, "");
     // The owner is number 1 and the last one; the viewer is 2.
-    let (status, text) = owner.post(&admin, "/admin/members/change", &[("id", "1"), ("action", "remove")]);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/members/change",
+        &[("id", "1"), ("action", "remove")],
+    );
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(text.contains("last owner"), "{text}");
-    let (status, _) = owner.post(&admin, "/admin/members/change", &[("id", "1"), ("action", "role"), ("role", "viewer")]);
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/members/change",
+        &[("id", "1"), ("action", "role"), ("role", "viewer")],
+    );
     assert_eq!(status, StatusCode::CONFLICT);
-    let (status, _) = owner.post(&admin, "/admin/members/change", &[("id", "2"), ("action", "role"), ("role", "admin")]);
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/members/change",
+        &[("id", "2"), ("action", "role"), ("role", "admin")],
+    );
     assert_eq!(status, StatusCode::SEE_OTHER);
-    assert_eq!(viewer.get_as(&admin, "/admin/tokens").0, StatusCode::OK, "the new role holds at once");
+    assert_eq!(
+        viewer.get_as(&admin, "/admin/tokens").0,
+        StatusCode::OK,
+        "the new role holds at once"
+    );
     other.get(&admin, "/admin/members");
-    let (status, text) = other.post(&admin, "/admin/members/change", &[("id", "1"), ("action", "reset")]);
-    assert_eq!(status, StatusCode::CONFLICT, "an admin cannot change an owner: {text}");
-    let (status, text) = other.post(&admin, "/admin/members/add", &[("name", "x"), ("role", "owner")]);
+    let (status, text) = other.post(
+        &admin,
+        "/admin/members/change",
+        &[("id", "1"), ("action", "reset")],
+    );
+    assert_eq!(
+        status,
+        StatusCode::CONFLICT,
+        "an admin cannot change an owner: {text}"
+    );
+    let (status, text) = other.post(
+        &admin,
+        "/admin/members/add",
+        &[("name", "x"), ("role", "owner")],
+    );
     assert_eq!(status, StatusCode::CONFLICT, "nor make one: {text}");
-    let (status, _) = owner.post(&admin, "/admin/members/change", &[("id", "2"), ("action", "remove")]);
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/members/change",
+        &[("id", "2"), ("action", "remove")],
+    );
     assert_eq!(status, StatusCode::SEE_OTHER);
-    assert_eq!(viewer.get_as(&admin, "/admin").0, StatusCode::SEE_OTHER, "removed with all sessions");
+    assert_eq!(
+        viewer.get_as(&admin, "/admin").0,
+        StatusCode::SEE_OTHER,
+        "removed with all sessions"
+    );
 }
 
 #[test]
 fn a_token_of_the_pages_is_shown_once_and_works_until_it_is_revoked() {
     let admin = Admin::new("");
     let owner = admin.owner();
-    assert_eq!(admin.running.get("/api/v1/monitors").0, StatusCode::UNAUTHORIZED, "there are users");
-    let (status, text) = owner.post(&admin, "/admin/tokens/add", &[("name", "ci"), ("scope", "write"), ("days", "30")]);
+    assert_eq!(
+        admin.running.get("/api/v1/monitors").0,
+        StatusCode::UNAUTHORIZED,
+        "there are users"
+    );
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/tokens/add",
+        &[("name", "ci"), ("scope", "write"), ("days", "30")],
+    );
     assert_eq!(status, StatusCode::OK);
     let token = between(&text, "<code class=\"secret\">", "</code>").to_owned();
     assert_eq!(ApiToken::hash_of(&token).len(), 32);
     let bearer = format!("Bearer {token}");
-    let call = || admin.running.call(Method::GET, "/api/v1/monitors", &[("authorization", &bearer)], "").0;
+    let call = || {
+        admin
+            .running
+            .call(
+                Method::GET,
+                "/api/v1/monitors",
+                &[("authorization", &bearer)],
+                "",
+            )
+            .0
+    };
     assert_eq!(call(), StatusCode::OK);
     assert!(!owner.get_as(&admin, "/admin/tokens").1.contains(&token));
     let (status, _) = owner.post(&admin, "/admin/tokens/revoke", &[("id", "1")]);
@@ -605,16 +1034,31 @@ fn a_token_of_the_pages_is_shown_once_and_works_until_it_is_revoked() {
 fn a_thousand_monitors_are_listed_and_filtered() {
     let admin = Admin::new("");
     let owner = admin.owner();
-    let (_, text) = owner.post(&admin, "/admin/tokens/add", &[("name", "ci"), ("scope", "write")]);
+    let (_, text) = owner.post(
+        &admin,
+        "/admin/tokens/add",
+        &[("name", "ci"), ("scope", "write")],
+    );
     let token = between(&text, "<code class=\"secret\">", "</code>");
     let all: Vec<_> = (0..1_000)
         .map(|number| serde_json::json!({ "name": format!("m{number}"), "manual": true, "tags": [format!("t{}", number % 10)] }))
         .collect();
     let body = serde_json::json!({ "put": all }).to_string();
     let bearer = format!("Bearer {token}");
-    let (status, text) = admin.running.call(Method::POST, "/api/v1/monitors/bulk", &[("authorization", &bearer)], &body);
+    let (status, text) = admin.running.call(
+        Method::POST,
+        "/api/v1/monitors/bulk",
+        &[("authorization", &bearer)],
+        &body,
+    );
     assert_eq!(status, StatusCode::OK, "{text}");
-    let count = |query: &str| owner.get_as(&admin, &format!("/admin/monitors{query}")).1.matches("<tr data-health").count();
+    let count = |query: &str| {
+        owner
+            .get_as(&admin, &format!("/admin/monitors{query}"))
+            .1
+            .matches("<tr data-health")
+            .count()
+    };
     assert_eq!(count(""), 1_000);
     assert_eq!(count("?tag=t3"), 100);
     assert_eq!(count("?q=m99"), 11);
