@@ -64,6 +64,13 @@ impl<'i> Problems<'i> {
         self.found.push((span.start, problem));
     }
 
+    /// Takes back what was noted, where it was.
+    pub(super) fn remove(&mut self, span: &Range<usize>, key: &str, message: &str) {
+        self.found.retain(|(at, problem)| {
+            *at != span.start || problem.key != key || problem.message != message
+        });
+    }
+
     /// In the order of the file.
     pub(super) fn into_found(mut self) -> Vec<ConfigProblem> {
         self.found.sort_by_key(|(at, _)| *at);
