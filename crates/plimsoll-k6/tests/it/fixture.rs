@@ -13,6 +13,8 @@ pub(crate) struct Ran {
     pub(crate) message: String,
     /// Lines of `console`, then messages, each with its level.
     pub(crate) log: Vec<String>,
+    /// The lines of `console` alone.
+    pub(crate) console: Vec<String>,
     pub(crate) stdout: String,
     pub(crate) outputs: Vec<Output>,
     pub(crate) export: Value,
@@ -56,7 +58,7 @@ pub(crate) fn run_with(
             .replace('\0', "URL"),
         directory: directory.path().canonicalize().unwrap(),
     };
-    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
     let lines = Arc::clone(&log);
     let script = match Script::load(&text) {
         Ok(script) => script,
@@ -65,6 +67,7 @@ pub(crate) fn run_with(
                 code: 107,
                 message: error.to_string(),
                 log: Vec::new(),
+                console: Vec::new(),
                 stdout: String::new(),
                 outputs: Vec::new(),
                 export: Value::Null,
@@ -80,8 +83,9 @@ pub(crate) fn run_with(
         terminals: (false, false),
         workers: 2,
         proxies: ProxyRules::none(),
-        log: Arc::new(move |level, text, _| {
-            lines.lock().unwrap().push(format!("{level:?}: {text}"));
+        log: Arc::new(move |level, text, source| {
+            let line = (format!("{level:?}: {text}"), source == "console");
+            lines.lock().unwrap().push(line);
         }),
         samples: Vec::new().into(),
         is_interrupted,
@@ -91,10 +95,12 @@ pub(crate) fn run_with(
         _ => String::new(),
     });
     let log = log.lock().unwrap().clone();
+    let console = log.iter().filter(|(_, is_console)| *is_console);
     Ran {
+        console: console.map(|(line, _)| line.clone()).collect(),
         code: outcome.exit.number(),
         message: outcome.message,
-        log,
+        log: log.into_iter().map(|(line, _)| line).collect(),
         stdout: stdout.collect(),
         outputs: outcome.outputs,
         export: outcome
