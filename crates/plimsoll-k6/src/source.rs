@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use plimsoll_script::{Program, Sources};
+use plimsoll_script::{Program, Sources, strip_types};
 
 use crate::commonjs::as_module;
 use crate::script::LIMITS;
@@ -155,17 +155,15 @@ impl Sources for ScriptSources {
                 self.resolve(name, specifier)
             }));
         }
-        if Path::new(name).extension().is_some_and(|it| it == "ts") {
-            return Err(format!(
-                "{name}: TypeScript is not supported yet; compile it to JavaScript first, for example with `esbuild --bundle --format=esm --external:k6`"
-            ));
-        }
         let unreadable = |error| format!("cannot read {name}: {error}");
         let length = std::fs::metadata(name).map_err(unreadable)?.len();
         if length > LONGEST {
             return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
         }
-        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        let mut text = std::fs::read_to_string(name).map_err(unreadable)?;
+        if Path::new(name).extension().is_some_and(|it| it == "ts") {
+            text = strip_types(&text).map_err(|error| format!("{name}:{error}"))?;
+        }
         Ok(as_module(name, &text, |specifier| {
             self.resolve(name, specifier)
         }))
@@ -229,4 +227,20 @@ fn file(path: &Path) -> Result<String, String> {
     let name = found.to_str();
     name.map(str::to_owned)
         .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_javascript_are_typescript_too() {
+        for (name, text) in MODULES.iter().chain(&LIBRARIES) {
+            let stripped = strip_types(text).unwrap_or_else(|error| panic!("{name}:{error}"));
+            for (is, was) in stripped.lines().zip(text.lines()) {
+                // Imports for their effect alone have no names.
+                assert_eq!(is, was, "{name}");
+            }
+        }
+    }
 }

@@ -6,6 +6,20 @@ use plimsoll_client::ProxyRules;
 use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, SummaryMode, run};
 use serde_json::Value;
 
+/// A module of TypeScript beside each script.
+const TYPED: &str = "import { Options } from 'k6/options';
+import type { Response } from 'k6/http';
+import exec from 'k6/execution';
+
+export interface User { name: string; age?: number }
+export const options: Options = {};
+export class Greeter<T extends User> {
+  private readonly prefix: string = 'hi';
+  greet(user: T, response?: Response): string { return `${this.prefix} ${user!.name as string} ${exec.scenario.name}`; }
+}
+export const fails = (at: number): never => { const position: number = at; throw new Error(`typed ${position}`); };
+";
+
 /// What a run came to.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -50,6 +64,7 @@ pub(crate) fn run_with(
     let table = "name,text\nann,plain\nbob,\"say \"\"hi\"\", twice\"\n";
     std::fs::write(directory.path().join("table.csv"), table).unwrap();
     std::fs::write(directory.path().join("lib.js"), "export const seven = 7;").unwrap();
+    std::fs::write(directory.path().join("typed.ts"), TYPED).unwrap();
     let text = ScriptText::Given {
         // The name of a method ends in the same letters.
         text: text

@@ -24,8 +24,13 @@ fn compile(text: &str) -> Result<(), String> {
     let context = Context::full(&runtime).unwrap();
     context.with(|ctx| {
         let made = Module::declare(ctx.clone(), "test", text);
-        made.map(drop)
-            .map_err(|_| format!("{:?}", ctx.catch().into_exception()))
+        let Err(_) = made else { return Ok(()) };
+        let error = format!("{:?}", ctx.catch().into_exception());
+        // Modules are looked for once the text is parsed.
+        if error.contains("could not load module") {
+            return Ok(());
+        }
+        Err(error)
     })
 }
 
@@ -57,7 +62,7 @@ fn run(text: &str) -> String {
 fn annotations_become_spaces() {
     assert_eq!(
         stripped("const a: number = 1, b: string[] = [];\nlet c!: Map<string, number>;"),
-        "const a         = 1, b           = [];\nlet c                       ;"
+        "const a         = 1, b           = [];\nlet c                      ;"
     );
     check(
         "function f(this: Window, a?: number, ...b: T[]): void {}",
@@ -343,7 +348,7 @@ fn javascript_stays_as_it_is() {
         "var { a = 1, b: { c }, ...d } = e, [f, , g = 2, ...h] = i;",
         "({ a = 1 } = b); [c, d.e] = f; ({ g, h: i.j } = k);",
         "a = { get b() { return 1 }, set b(c) {}, async d() {}, *e() {}, async *f() {}, get: 1, set() {}, async: 2, [g]: 3, 'h': 4, 5: 6, ...i };",
-        "a ??= b ?? (c || d); a **= -(2 ** 3) ** 2; a = b?.[c]?.(d)?.e ?? f; a = b ? .5 : 1;",
+        "a ??= b ?? (c || d); a **= (-(2 ** 3)) ** 2; a = b?.[c]?.(d)?.e ?? f; a = b ? .5 : 1;",
         "for (const a in b) {} for (var c = 1 in d ? 1 : 2; ;) break; for await (const e of f) {}"
             .split(" for (var")
             .next()

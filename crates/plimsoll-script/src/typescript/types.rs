@@ -4,6 +4,22 @@ use super::expressions::Level;
 use super::tokens::Kind;
 use super::{Parsed, Stripper};
 
+/// Types without parameters.
+const PREDEFINED: [&str; 12] = [
+    "any",
+    "bigint",
+    "boolean",
+    "never",
+    "null",
+    "number",
+    "object",
+    "string",
+    "symbol",
+    "undefined",
+    "unknown",
+    "void",
+];
+
 impl Stripper<'_> {
     /// Any type.
     pub(super) fn type_(&mut self) -> Parsed {
@@ -144,6 +160,7 @@ impl Stripper<'_> {
         }
         let Ok(second) = (match word {
             "{" | "[" => after_brackets(text, first.start),
+            "void" | "null" | "true" | "false" | "typeof" | "new" | "import" => return false,
             _ if first.kind == Kind::Name => next(text, first.end),
             _ => return false,
         }) else {
@@ -266,7 +283,12 @@ impl Stripper<'_> {
             }
             self.expect(")")?;
         } else if self.token.kind == Kind::Name {
+            let takes_none = PREDEFINED.contains(&self.word()) && !self.peek_is(".");
             self.advance()?;
+            if takes_none {
+                // `1 as number < 2` compares.
+                return Ok(());
+            }
         } else {
             return Err(self.unexpected("a name"));
         }
