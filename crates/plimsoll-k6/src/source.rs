@@ -13,7 +13,7 @@ use crate::script::LIMITS;
 const LONGEST: u64 = 16 << 20;
 
 /// The modules of k6, with their sources.
-const MODULES: [(&str, &str); 21] = [
+const MODULES: [(&str, &str); 22] = [
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
     ("k6/metrics", include_str!("js/metrics.js")),
@@ -27,6 +27,7 @@ const MODULES: [(&str, &str); 21] = [
         "k6/experimental/websockets",
         include_str!("js/websockets.js"),
     ),
+    ("k6/html", include_str!("js/html.js")),
     ("k6/crypto", include_str!("js/crypto.js")),
     ("k6/experimental/csv", include_str!("js/csv.js")),
     ("k6/experimental/fs", include_str!("js/fs.js")),
@@ -53,9 +54,10 @@ const MODULES: [(&str, &str); 21] = [
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 5] = [
+const LIBRARIES: [(&str, &str); 6] = [
     ("expectations", include_str!("js/expectations.js")),
     ("globals", include_str!("js/globals.js")),
+    ("dom", include_str!("js/dom.js")),
     ("shown", include_str!("js/shown.js")),
     ("web", include_str!("js/web.js")),
     ("json_path", include_str!("js/json_path.js")),
