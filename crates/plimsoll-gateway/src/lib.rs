@@ -23,6 +23,8 @@ mod import;
 
 mod layer4;
 
+mod sampler;
+
 mod traces;
 
 mod upstream;

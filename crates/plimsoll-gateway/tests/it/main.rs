@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod admin_page;
+
 mod allocations;
 
 mod balancing;

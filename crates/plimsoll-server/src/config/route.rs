@@ -95,7 +95,7 @@ pub(super) fn compile(
     let called = name.clone().unwrap_or_else(shown_path);
     let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
-    let action = action(&mut table, context, path.as_ref(), &identity);
+    let action = action(&mut table, context, path.as_ref(), &called, &identity);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -204,6 +204,7 @@ fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
     path: Option<&PathCondition>,
+    name: &str,
     identity: &str,
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
@@ -226,6 +227,7 @@ fn action(
             Some(PathCondition::Prefix(prefix)) => prefix,
             _ => "/",
         },
+        name,
         identity,
         states: &context.compiler.states,
         counters: &context.compiler.counters,
