@@ -95,6 +95,7 @@ impl ProxyPlan {
         let of_worker = |plan| Upstream::of_worker(plan, context);
         let others = self.others.iter();
         forward::Upstreams {
+            drain: context.drain().clone(),
             main: of_worker(&self.main),
             others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
             split_cookie: self.split_cookie.clone(),
