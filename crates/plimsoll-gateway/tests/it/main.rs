@@ -22,6 +22,10 @@ mod grpc;
 
 mod hostile;
 
+mod hostile_http2;
+
+mod hostile_http3;
+
 mod life;
 
 mod log;
