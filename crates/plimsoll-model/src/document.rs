@@ -82,6 +82,12 @@ impl<'i> Document<'i> {
         let text = Problems::new("");
         self.problems.replace(text).into_found()
     }
+
+    /// What was found wrong, and what was noted, each in the order of the file.
+    pub fn into_findings(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
+        let text = Problems::new("");
+        self.problems.replace(text).into_findings()
+    }
 }
 
 impl<'i> Table<'i> {
@@ -243,6 +249,12 @@ impl<'i> Table<'i> {
             .collect()
     }
 
+    /// Remarks on the table as a whole, which is no problem.
+    pub fn note(&self, message: impl ToString) {
+        let path = self.path.trim_end_matches('.');
+        self.problems.borrow_mut().note(&self.span, path, message);
+    }
+
     /// Notes that something is wrong with the table as a whole.
     pub fn wrong(&mut self, message: impl ToString, hint: Option<String>) {
         let path = self.path.trim_end_matches('.').to_owned();
@@ -381,6 +393,26 @@ impl<'i> Value<'i> {
             }),
             _ => self.expected("a table"),
         }
+    }
+
+    /// Remarks on the value, which is no problem.
+    pub fn note(&self, message: impl ToString) {
+        let mut problems = self.problems.borrow_mut();
+        problems.note(&self.span, &self.key, message);
+    }
+
+    /// A whole number within `range`.
+    pub fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = match &self.content {
+            DeValue::Integer(integer) => {
+                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
+            _ => None,
+        };
+        number.filter(|it| range.contains(it)).or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            self.expected(&format!("a whole number from {least} to {most}"))
+        })
     }
 
     /// What `result` holds, or its error noted at this place.

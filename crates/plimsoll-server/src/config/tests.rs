@@ -438,3 +438,21 @@ fn where_to_listen_is_a_port_a_file_or_a_socket_that_is_there() {
     let both = [listen(udp), quic].concat();
     assert!(check(&both).unwrap_err().contains("is listened on already"));
 }
+
+#[test]
+fn routes_are_served_by_the_listeners_that_they_name() {
+    let listens = "[[listen]]\naddress = \"127.0.0.1:0\"\nname = \"a\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n";
+    let route = |listen: &str| format!("[[route]]\nlisten = {listen}\nrespond = {{}}\n");
+    assert!(check(&format!("{listens}{}", route("\"a\""))).is_ok());
+    let problems = check(&format!("{listens}{}", route("[\"a\", \"c\"]"))).unwrap_err();
+    assert_eq!(
+        problems,
+        "7:16: route[1].listen: there is no listener `c`; there are a\n"
+    );
+    let twice = "[[listen]]\naddress = \"127.0.0.1:0\"\nname = \"a\"\n".repeat(2);
+    let problems = check(&twice).unwrap_err();
+    assert_eq!(
+        problems,
+        "6:8: listen[2].name: another listener is called `a`\n"
+    );
+}
