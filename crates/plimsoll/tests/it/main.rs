@@ -20,6 +20,8 @@ mod mock_grpc;
 
 mod mock_page;
 
+mod gateway_page;
+
 mod browser;
 mod mock_record;
 
