@@ -320,9 +320,6 @@ impl Supervisor {
         }
         result.at = live.unique_date(result.at);
         let key = live.plan.key.clone();
-        for waiting in self.waiting_for.remove(&id).into_iter().flatten() {
-            waiting.send(Ok(result.clone())).ok();
-        }
         self.rows.push(ResultRow::of(id, region, &result));
         self.rows_since.get_or_insert(self.clock.now());
         let input = Input::Observed {
@@ -331,8 +328,14 @@ impl Supervisor {
             reason: result.reason.clone(),
             at: result.at,
         };
+        let waiting = self.waiting_for.remove(&id).unwrap_or_default();
+        let shared: Vec<_> = waiting.iter().map(|_| result.clone()).collect();
         self.board.change(&key, |view| view.count(result));
         self.feed(id, input);
+        // A caller that looks at the board next finds the result there.
+        for (waiting, result) in waiting.into_iter().zip(shared) {
+            waiting.send(Ok(result)).ok();
+        }
     }
 
     /// Gives results to the store, once they have waited or are many.
