@@ -16,6 +16,7 @@ use crate::timestamp::Timestamp;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");
+const ICON: &str = include_str!("assets/icon.svg");
 
 /// Links of the menu: path, text, key of the shortcut behind `g`, least role.
 const MENU: [(&str, &str, char, Role); 12] = [
@@ -209,6 +210,7 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
             format!("{}{STYLE}", plimsoll_model::look::STYLE),
             "text/css; charset=utf-8",
         ),
+        "icon.svg" => (ICON.to_owned(), "image/svg+xml"),
         _ => return missing().await,
     };
     let mut response = Response::new(Body::from(content));
