@@ -128,7 +128,7 @@ impl Browser {
         assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"));
         assert_eq!(response.headers()["x-frame-options"], "DENY");
         if response.body().contains("name=\"csrf\"") {
-            self.csrf = between(response.body(), "name=\"csrf\" value=\"", "\"").to_owned();
+            between(response.body(), "name=\"csrf\" value=\"", "\"").clone_into(&mut self.csrf);
         }
         response
     }
@@ -203,9 +203,11 @@ fn without_a_session_every_page_leads_to_the_sign_in() {
 #[test]
 fn a_sign_in_needs_the_password_and_opens_a_new_session() {
     let admin = Admin::new("");
-    let mut browser = Browser::default();
     // A session that another person chose is not taken over.
-    browser.session = Some("chosen-by-another-person".to_owned());
+    let mut browser = Browser {
+        session: Some("chosen-by-another-person".to_owned()),
+        ..Browser::default()
+    };
     for (name, password) in [("owner", "wrong"), ("nobody", PASSWORD), ("", "")] {
         let (status, text) = browser.sign_in(&admin, name, password, "");
         assert_eq!(status, StatusCode::UNAUTHORIZED);
@@ -368,9 +370,9 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
         ("tags", "eu, shop"),
         ("expect", "status == 200\r\nbody contains 'hello'"),
     ];
-    let mut test = fields.to_vec();
-    test.push(("action", "test"));
-    let (status, text) = owner.post(&admin, "/admin/new-monitor", &test);
+    let mut trial = fields.to_vec();
+    trial.push(("action", "test"));
+    let (status, text) = owner.post(&admin, "/admin/new-monitor", &trial);
     assert_eq!(status, StatusCode::OK);
     assert!(
         text.contains("Test:") && text.contains("operational") && text.contains("connect"),
@@ -903,13 +905,15 @@ fn one_time_codes_are_needed_once_they_are_on() {
 /// The code of the present step, or of one later, by another way than the program's: RFC 6238 with the ring of this test.
 fn code(secret: &str, later: i64) -> String {
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let bits: String = secret
-        .chars()
-        .map(|c| format!("{:05b}", alphabet.find(c).unwrap()))
-        .collect();
-    let bytes: Vec<u8> = (0..bits.len() / 8)
-        .map(|at| u8::from_str_radix(&bits[at * 8..at * 8 + 8], 2).unwrap())
-        .collect();
+    let (mut bytes, mut buffer, mut bits) = (Vec::new(), 0_usize, 0);
+    for letter in secret.chars() {
+        buffer = (buffer << 5 | alphabet.find(letter).unwrap()) & 0xfff;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(buffer >> bits & 255).unwrap());
+        }
+    }
     let seconds = jiff::Timestamp::now().as_second();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
     let tag = ring::hmac::sign(&key, &(seconds / 30 + later).to_be_bytes());

@@ -79,19 +79,19 @@ fn a_monitor_is_added_checked_changed_and_removed() {
     assert_eq!(made["definition"], definition);
     assert_eq!(tag.as_deref(), Some("\"1\""));
     wait_for(&running, "core_web", "up");
-    let tagged = get(&running, "/api/v1/monitors?tag=eu");
-    assert_eq!(tagged["monitors"].as_array().unwrap().len(), 1);
+    let eu = get(&running, "/api/v1/monitors?tag=eu");
+    assert_eq!(eu["monitors"].as_array().unwrap().len(), 1);
 
     // A change of the target is in force, and the history stays.
     let one = "/api/v1/monitors/core_web";
-    let patch =
+    let changes =
         json!({ "http": format!("http://{}/", refused_address()), "confirm": 1, "tags": null });
     let (status, changed, tag) = call(
         &running,
         Method::PATCH,
         one,
         &[("if-match", "\"1\"")],
-        &patch,
+        &changes,
     );
     assert_eq!(status, StatusCode::OK, "{changed}");
     assert_eq!(tag.as_deref(), Some("\"2\""));
@@ -474,7 +474,7 @@ fn an_export_is_a_file_that_gives_the_same_monitors() {
 fn tokens_have_scopes_end_and_are_revoked() {
     let folder = TempDir::new().unwrap();
     let running = managed(&folder, "");
-    let make = |scope: &str, more: Value| {
+    let token_with = |scope: &str, more: Value| {
         let mut body = json!({ "name": "ci", "scope": scope });
         for (key, value) in more.as_object().unwrap() {
             body[key] = value.clone();
@@ -488,7 +488,7 @@ fn tokens_have_scopes_end_and_are_revoked() {
             .0
             .as_u16()
     };
-    let (made, reader, _) = make("read", json!({}));
+    let (made, reader, _) = token_with("read", json!({}));
     assert_eq!(made, StatusCode::CREATED, "{reader}");
     let token = reader["token"].as_str().unwrap();
     assert_eq!(status(token, Method::GET, "/api/v1/monitors"), 200);
@@ -497,7 +497,7 @@ fn tokens_have_scopes_end_and_are_revoked() {
         403
     );
     assert_eq!(status(token, Method::GET, "/api/v1/tokens"), 403);
-    let (_, writer, _) = make("write", json!({}));
+    let (_, writer, _) = token_with("write", json!({}));
     let writer = writer["token"].as_str().unwrap();
     assert_eq!(
         status(writer, Method::POST, "/api/v1/monitors/_of-the-file/pause"),
@@ -508,7 +508,7 @@ fn tokens_have_scopes_end_and_are_revoked() {
     let (gone, _, _) = call(&running, Method::DELETE, &path, &[], &Value::Null);
     assert_eq!(gone, StatusCode::NO_CONTENT);
     assert_eq!(status(token, Method::GET, "/api/v1/monitors"), 401);
-    let (past, _, _) = make("read", json!({ "expires_at": "2001-01-01T00:00:00Z" }));
+    let (past, _, _) = token_with("read", json!({ "expires_at": "2001-01-01T00:00:00Z" }));
     assert_eq!(past, StatusCode::BAD_REQUEST);
     let listed = get(&running, "/api/v1/tokens").to_string();
     assert!(
