@@ -12,6 +12,8 @@ mod failure;
 
 mod request;
 
+mod transport;
+
 use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,7 +23,6 @@ use std::time::Instant;
 use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::Code;
-use h3_quinn::{BidiStream, OpenStreams};
 use http::HeaderMap;
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Retry, TlsSession};
 use plimsoll_wire::h1::Limits;
@@ -33,8 +34,10 @@ pub use self::connect::{Http3Connection, QuicConfig, QuicError, QuicOptions};
 pub(crate) use self::connect::{certificate_name, connect_failure, open, speak};
 pub(crate) use self::early_data::{EarlyData, WithoutEarlyData};
 pub use self::request::Http3Request;
+pub(crate) use self::transport::Receiver;
 
 use self::failure::stream_failure;
+use self::transport::{Bidirectional, Opener};
 use crate::timing::Timing;
 use crate::{Completed, Incomplete, Opening};
 
@@ -43,7 +46,7 @@ use crate::{Completed, Incomplete, Opening};
 /// It is closed when the last clone is gone.
 #[derive(Clone)]
 pub struct Http3 {
-    sender: SendRequest<OpenStreams, Bytes>,
+    sender: SendRequest<Opener, Bytes>,
     shared: Rc<Shared>,
 }
 
@@ -79,11 +82,11 @@ impl Http3Parts for () {
     fn content(&mut self, _piece: &[u8]) {}
 }
 
-type Exchanging = RequestStream<BidiStream<Bytes>, Bytes>;
+type Exchanging = RequestStream<Bidirectional, Bytes>;
 
 impl Http3 {
     fn new(
-        sender: SendRequest<OpenStreams, Bytes>,
+        sender: SendRequest<Opener, Bytes>,
         quic: quinn::Connection,
         early: Option<EarlyData>,
         limits: Limits,
@@ -112,7 +115,7 @@ impl Http3 {
     }
 
     /// Begins requests; for exchanges that are forwarded.
-    pub(crate) fn sender(&self) -> SendRequest<OpenStreams, Bytes> {
+    pub(crate) fn sender(&self) -> SendRequest<Opener, Bytes> {
         self.sender.clone()
     }
 

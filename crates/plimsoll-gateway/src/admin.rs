@@ -1,4 +1,6 @@
-//! Upstreams on the admin port: their state as JSON, and weights that are set at run time.
+//! Upstreams on the admin port: their state as JSON and as a page, and weights that are set at run time.
+
+mod page;
 
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use plimsoll_model::Clock as _;
 use plimsoll_server::{Answer, AnswerApi, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use serde::Serialize;
+
+pub(crate) use self::page::answer as page;
 
 use crate::figures::GatewayFigures;
 use crate::upstream::{Event, ServerStatus};

@@ -53,7 +53,10 @@ fn compile_upstreams(
 ) -> Arc<dyn Any + Send + Sync> {
     let figures = context.counters.figures::<GatewayFigures>();
     if let Some(apis) = context.apis {
-        apis.add("/upstreams", &[], admin::answer(figures));
+        figures.watch();
+        apis.add("/upstreams", &[], admin::answer(Arc::clone(&figures)));
+        let counters = Arc::clone(context.counters);
+        apis.add("/gateway", &[], admin::page(figures, counters));
     }
     let Some(mut table) = value.and_then(Value::table) else {
         return Arc::new(Upstreams::default());

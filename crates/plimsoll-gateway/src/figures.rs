@@ -1,7 +1,8 @@
 //! What the gateway counts, for `/metrics` and the admin port.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -10,9 +11,12 @@ use plimsoll_server::{Figures, MetricsText};
 use plimsoll_wire::SystemClock;
 
 use crate::cache::Store;
+use crate::forward::ForwardPlan;
 use crate::layer4::Layer4Figures;
 use crate::traces::SpanCounts;
-use crate::upstream::{BOUNDS, Event, ServerStatus, UpstreamPlan, UpstreamStatus};
+use crate::upstream::{
+    BOUNDS, Event, History, Recent, Sample, ServerStatus, UpstreamPlan, UpstreamStatus,
+};
 
 /// The upstreams of an engine by their configuration; outlives reloads.
 #[derive(Debug, Default)]
@@ -22,6 +26,30 @@ pub(crate) struct GatewayFigures {
     stores: Mutex<BTreeMap<String, Weak<Store>>>,
     spans: Arc<SpanCounts>,
     layer4: Layer4Figures,
+    /// There is an admin port, where rates can be read.
+    is_watched: AtomicBool,
+    routes: Mutex<BTreeMap<String, WatchedRoute>>,
+}
+
+/// A route with `proxy`, for the admin page.
+#[derive(Debug)]
+struct WatchedRoute {
+    /// As long as a worker uses it.
+    plan: Weak<ForwardPlan>,
+    /// Where its requests go.
+    targets: Vec<String>,
+    history: History,
+    /// Responses by class: 1xx to 5xx, and others.
+    responses: [u64; 6],
+}
+
+/// A route as it is now.
+#[derive(Debug)]
+pub(crate) struct RouteStatus {
+    pub(crate) name: String,
+    pub(crate) targets: Vec<String>,
+    pub(crate) responses: [u64; 6],
+    pub(crate) recent: Recent,
 }
 
 impl GatewayFigures {
@@ -64,6 +92,69 @@ impl GatewayFigures {
         let stores = stores.iter();
         stores
             .filter_map(|(route, store)| Some((route.clone(), store.upgrade()?)))
+            .collect()
+    }
+
+    /// Rates can be read from now on.
+    pub(crate) fn watch(&self) {
+        self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
+    }
+
+    /// Shows a route as long as its plan is in use.
+    ///
+    /// - `targets`: where its requests go, for people.
+    pub(crate) fn add_route(&self, name: &str, plan: &Arc<ForwardPlan>, targets: Vec<String>) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.retain(|_, route| route.plan.strong_count() > 0);
+        let plan = Arc::downgrade(plan);
+        match routes.entry(name.to_owned()) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                (known.plan, known.targets) = (plan, targets);
+            }
+            Entry::Vacant(free) => {
+                free.insert(WatchedRoute {
+                    plan,
+                    targets,
+                    history: History::default(),
+                    responses: [0; 6],
+                });
+            }
+        }
+    }
+
+    /// Keeps what routes have responded, for their rates.
+    pub(crate) fn sample_routes(&self, counted: &[(String, [u64; 6])], now: Instant) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, responses) in counted {
+            let Some(route) = routes.get_mut(name) else {
+                continue;
+            };
+            route.responses = *responses;
+            route.history.push(Sample {
+                at: now,
+                requests: responses.iter().sum(),
+                failed: responses[4],
+                latencies: [0; BOUNDS.len() + 1],
+            });
+        }
+    }
+
+    /// Every route in use with `proxy`, by name.
+    pub(crate) fn routes(&self) -> Vec<RouteStatus> {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = routes.iter().filter(|(_, it)| it.plan.strong_count() > 0);
+        in_use
+            .map(|(name, route)| RouteStatus {
+                name: name.clone(),
+                targets: route.targets.clone(),
+                responses: route.responses,
+                recent: route.history.recent(),
+            })
             .collect()
     }
 

@@ -26,6 +26,8 @@ mod target;
 
 mod fields;
 
+mod frames;
+
 mod body;
 
 mod mirror;
@@ -50,8 +52,8 @@ use http::header::{HeaderName, HeaderValue, SET_COOKIE};
 use plimsoll_client::forward::FieldSource as _;
 use plimsoll_model::{Clock as _, Phase, Protocol, Side};
 use plimsoll_server::{
-    Action, Answer, LocalFuture, Outcome, OwnedRequest, Request, Response, ResponseBody,
-    UpstreamNote,
+    Action, Answer, DrainSignal, LocalFuture, Outcome, OwnedRequest, Request, Response,
+    ResponseBody, UpstreamNote,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
@@ -59,8 +61,10 @@ use plimsoll_wire::http::FieldList;
 pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages, ErrorStatus};
 pub(crate) use self::fault::Fault;
-pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy};
+pub(crate) use self::frames::FrameLimits;
+pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, WebSockets};
 pub(crate) use self::target::Rewrite;
+pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
@@ -83,6 +87,7 @@ struct Forwarder {
     authorizer: Option<Authorizer>,
     mirror: Option<Mirror>,
     exporter: Option<Rc<Exporter>>,
+    drain: DrainSignal,
     /// Memory for the fields that are added to a request while its head is written.
     text: RefCell<String>,
 }
@@ -100,6 +105,8 @@ pub(crate) struct Upstreams {
     pub(crate) exporter: Option<Rc<Exporter>>,
     /// Where a percentage of requests is copied to.
     pub(crate) mirror: Option<(u32, Rc<Upstream>)>,
+    /// Ends streams that the gateway itself sends.
+    pub(crate) drain: DrainSignal,
 }
 
 impl Forward {
@@ -111,6 +118,7 @@ impl Forward {
             authorizer: authorizer.map(|(plan, upstream)| Authorizer { plan, upstream }),
             mirror: mirror.map(|(share, upstream)| Mirror::new(upstream, share)),
             exporter: upstreams.exporter,
+            drain: upstreams.drain,
             plan,
             text: RefCell::default(),
         }))
@@ -120,10 +128,12 @@ impl Forward {
 impl Action for Forward {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let Choice { upstream, cookie } = self.0.split.choose(request);
-        let call = Call::of(request);
-        if self.0.plan.grpc_health && call.is_some() && grpc::is_health_check(request) {
-            let is_serving = upstream.is_available(SystemClock.now());
-            return Answer::now(grpc::health(is_serving));
+        let call = Call::of(request, self.0.plan.grpc_timeout);
+        if self.0.plan.grpc_health
+            && let Some(call) = &call
+            && let Some(response) = grpc::health(request, &upstream, call, &self.0.drain)
+        {
+            return Answer::now(response);
         }
         let options = &upstream.plan.options;
         let name = options.sticky.as_deref();
@@ -236,7 +246,10 @@ impl Forwarding {
         let upstream = &self.upstream;
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
-        let handshake = Handshake::of(&request);
+        let handshake = match &forwarder.plan.websocket {
+            WebSockets::Forwarded(_) => Handshake::of(&request),
+            WebSockets::Rejected => None,
+        };
         let is_idempotent = is_idempotent(request.method) && handshake.is_none();
         let Some(target) = target::target(&forwarder.plan, &self.request) else {
             return self.failed(failure::bad_request());
@@ -401,6 +414,7 @@ impl Forwarding {
             span.responded(status.as_u16());
         }
         if let Some(handshake) = handshake
+            && let WebSockets::Forwarded(plan) = forwarder.plan.websocket
             && handshake.is_agreed(&head, protocol)
         {
             let mut fields = head.fields.into_forwarded().into_map();
@@ -411,7 +425,7 @@ impl Forwarding {
             };
             return Outcome::Upgrade(
                 response,
-                tunnel::tunnel(upgraded, (server, permit, self.span.take())),
+                tunnel::tunnel(upgraded, (server, permit, self.span.take()), plan),
             );
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {

@@ -1,5 +1,7 @@
 //! Configurations of other servers, translated to that of `plimsoll up`, with a report of everything that is left out.
 
+mod expressgateway;
+
 mod nginx;
 
 mod locations;
@@ -13,6 +15,8 @@ mod upstreams;
 mod toml;
 
 use std::fmt;
+
+pub use self::expressgateway::{import_expressgateway, is_expressgateway};
 
 use self::nginx::Directive;
 

@@ -23,6 +23,8 @@ mod import;
 
 mod layer4;
 
+mod sampler;
+
 mod traces;
 
 mod upstream;
@@ -33,4 +35,7 @@ mod upstream;
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
 
 pub use crate::config::{LISTENS, PROXY, TRACES, UPSTREAMS};
-pub use crate::import::{ImportError, ImportNote, Imported, Include, import_nginx};
+pub use crate::import::{
+    ImportError, ImportNote, Imported, Include, import_expressgateway, import_nginx,
+    is_expressgateway,
+};

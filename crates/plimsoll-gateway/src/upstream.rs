@@ -12,6 +12,8 @@ mod gradient;
 
 mod health;
 
+mod history;
+
 mod key;
 
 mod plan;
@@ -38,6 +40,7 @@ pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
 pub(crate) use self::ejection::Ejection;
 pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
+pub(crate) use self::history::{History, Recent, Sample};
 pub(crate) use self::key::{KeySource, cookie};
 pub(crate) use self::plan::{
     Discovery, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
@@ -49,6 +52,7 @@ pub(crate) use self::status::{BOUNDS, Event, ServerStatus, UpstreamStatus};
 use crate::balance::{Balancer, Servers};
 use crate::deadline::Deadlines;
 use crate::figures::GatewayFigures;
+use crate::sampler::Sampler;
 
 /// An upstream as one worker uses it.
 pub(crate) struct Upstream {
@@ -72,6 +76,7 @@ pub(crate) struct Upstream {
     /// After which a second attempt is made.
     pub(crate) hedge_deadlines: Option<Rc<Deadlines>>,
     pub(crate) concurrency: Option<Rc<Concurrency>>,
+    _sampler: Option<Rc<Sampler>>,
 }
 
 /// The servers of one version of the roster, with what chooses between them.
@@ -85,9 +90,10 @@ impl Upstream {
     /// The upstream of this worker, shared by every route to it and by every configuration in which it is the same.
     pub(crate) fn of_worker(plan: &Arc<UpstreamPlan>, context: &WorkerContext) -> Rc<Self> {
         let mut is_new = false;
+        let sampler = Sampler::of_worker(context);
         let upstream = context.state(plan.identity(), || {
             is_new = true;
-            Self::new(plan, context)
+            Self::new(plan, context, sampler)
         });
         if is_new {
             upstream.renew();
@@ -104,7 +110,11 @@ impl Upstream {
         upstream
     }
 
-    fn new(plan: &Arc<UpstreamPlan>, context: &WorkerContext) -> Self {
+    fn new(
+        plan: &Arc<UpstreamPlan>,
+        context: &WorkerContext,
+        sampler: Option<Rc<Sampler>>,
+    ) -> Self {
         let figures = context.metrics().figures::<GatewayFigures>();
         let status = figures.upstream(plan, context.clock().now());
         let timeouts = &plan.options.timeouts;
@@ -126,6 +136,7 @@ impl Upstream {
             name: Arc::from(plan.name.as_str()),
             plan: Arc::clone(plan),
             status,
+            _sampler: sampler,
         }
     }
 

@@ -82,6 +82,12 @@ impl<'i> Document<'i> {
         let text = Problems::new("");
         self.problems.replace(text).into_found()
     }
+
+    /// What was found wrong, and what was noted, each in the order of the file.
+    pub fn into_findings(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
+        let text = Problems::new("");
+        self.problems.replace(text).into_findings()
+    }
 }
 
 impl<'i> Table<'i> {
@@ -243,6 +249,12 @@ impl<'i> Table<'i> {
             .collect()
     }
 
+    /// Remarks on the table as a whole, which is no problem.
+    pub fn note(&self, message: impl ToString) {
+        let path = self.path.trim_end_matches('.');
+        self.problems.borrow_mut().note(&self.span, path, message);
+    }
+
     /// Notes that something is wrong with the table as a whole.
     pub fn wrong(&mut self, message: impl ToString, hint: Option<String>) {
         let path = self.path.trim_end_matches('.').to_owned();
@@ -251,9 +263,9 @@ impl<'i> Table<'i> {
             .add(&self.span, &path, message, hint);
     }
 
-    /// Notes that `key` is not there.
+    /// Notes that `key` is not there; [`Table::finish`] drops the note again where the key is misspelled.
     pub fn missing(&mut self, key: &str, hint: &str) {
-        self.wrong(format!("`{key}` is missing"), Some(hint.to_owned()));
+        self.wrong(is_missing(key), Some(hint.to_owned()));
     }
 
     /// Notes every key that was not taken.
@@ -269,7 +281,13 @@ impl<'i> Table<'i> {
                 .filter(|(similarity, _)| *similarity > 0.75)
                 .max_by(|one, other| one.0.total_cmp(&other.0));
             let hint = match near {
-                Some((_, near)) => format!("did you mean `{near}`?"),
+                Some((_, near)) => {
+                    let table = self.path.trim_end_matches('.');
+                    self.problems
+                        .borrow_mut()
+                        .remove(&self.span, table, &is_missing(near));
+                    format!("did you mean `{near}`?")
+                }
                 None => format!("known here: {}", self.known.join(", ")),
             };
             let path = format!("{}{name}", self.path);
@@ -278,6 +296,10 @@ impl<'i> Table<'i> {
                 .add(&span, &path, "unknown key", Some(hint));
         }
     }
+}
+
+fn is_missing(key: &str) -> String {
+    format!("`{key}` is missing")
 }
 
 impl<'i> Value<'i> {
@@ -373,6 +395,26 @@ impl<'i> Value<'i> {
         }
     }
 
+    /// Remarks on the value, which is no problem.
+    pub fn note(&self, message: impl ToString) {
+        let mut problems = self.problems.borrow_mut();
+        problems.note(&self.span, &self.key, message);
+    }
+
+    /// A whole number within `range`.
+    pub fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = match &self.content {
+            DeValue::Integer(integer) => {
+                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            }
+            _ => None,
+        };
+        number.filter(|it| range.contains(it)).or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            self.expected(&format!("a whole number from {least} to {most}"))
+        })
+    }
+
     /// What `result` holds, or its error noted at this place.
     pub fn check<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
         match result {
@@ -445,5 +487,30 @@ pub fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match &value.content {
         DeValue::String(text) => Some(text),
         _ => value.expected_text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelled_key_is_not_missing_too() {
+        for (text, expected) in [
+            ("adress = \"a\"", vec!["adress: unknown key"]),
+            (
+                "other = \"a\"",
+                vec!["`address` is missing", "other: unknown key"],
+            ),
+        ] {
+            let mut document = Document::parse(text);
+            let mut root = document.root();
+            assert!(root.text("address").is_none());
+            root.missing("address", "such as address = \"127.0.0.1:8080\"");
+            root.finish();
+            let problems = document.into_problems();
+            let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -28,7 +28,7 @@ mod route;
 mod udp;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -174,22 +174,28 @@ impl Compiler {
         let pin = root.boolean("pin");
         let drain = root.duration("drain");
         let limits = limits::compile(root.table("limits"));
-        let mut names = HashSet::new();
+        let mut tables = root.tables("listen");
+        let names = listen::names(&mut tables);
+        let mut routes = route::RouteNames::new(&names);
         let routes: Vec<_> = root
             .tables("route")
             .into_iter()
-            .filter_map(|table| route::compile(table, &context, &mut names))
+            .filter_map(|table| route::compile(table, &context, &mut routes))
             .collect();
         let log = root
             .table("log")
             .and_then(|table| log::compile(table, &context, counters));
-        let action = routing(routes, counters);
-        let tables = root.tables("listen");
+        let routing = Routing::new(routes, counters);
         if tables.is_empty() {
             root.missing("listen", "at least one [[listen]] says where to listen");
         }
-        let mut listeners =
-            listen::compile(tables, &context, &action, log.as_ref().map(|log| &log.log));
+        let mut listeners = listen::compile(
+            tables,
+            &names,
+            &context,
+            &routing,
+            log.as_ref().map(|log| &log.log),
+        );
         if let Some(table) = root.table("admin") {
             let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
             let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
@@ -271,17 +277,36 @@ impl Context<'_> {
     }
 }
 
-/// The routes as what each worker makes of them.
-fn routing(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Arc<MakeAction> {
-    let counters = Arc::clone(counters);
-    Arc::new(move |context: &WorkerContext| {
-        let routes = plans.iter().map(|plan| {
-            let tag = counters.route(&plan.name);
-            let action = plan.middleware.over(plan.action.make(context));
-            (plan.conditions.clone(), tag, action)
-        });
-        Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
-    })
+/// The routes of the file, of which each listener serves its own and those of all listeners.
+struct Routing {
+    plans: Vec<RoutePlan>,
+    counters: Arc<Counters>,
+}
+
+impl Routing {
+    fn new(plans: Vec<RoutePlan>, counters: &Arc<Counters>) -> Self {
+        Self {
+            plans,
+            counters: Arc::clone(counters),
+        }
+    }
+
+    /// What each worker makes of the routes of a listener.
+    ///
+    /// - `listener`: its name, if it has one.
+    fn of_listener(&self, listener: Option<&str>) -> Arc<MakeAction> {
+        let plans = self.plans.iter().filter(|plan| plan.is_served_by(listener));
+        let plans: Vec<_> = plans.cloned().collect();
+        let counters = Arc::clone(&self.counters);
+        Arc::new(move |context: &WorkerContext| {
+            let routes = plans.iter().map(|plan| {
+                let tag = counters.route(&plan.name);
+                let action = plan.middleware.over(plan.action.make(context));
+                (plan.conditions.clone(), tag, action)
+            });
+            Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
+        })
+    }
 }
 
 #[cfg(test)]

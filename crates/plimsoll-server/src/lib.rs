@@ -72,7 +72,7 @@ pub use crate::middleware::{
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
-    Admin, AdminApi, AdminApis, AdminMethod, AdminPath, AnswerAdmin, AnswerApi,
+    Admin, AdminApi, AdminApis, AdminMethod, AdminPage, AdminPath, AnswerAdmin, AnswerApi,
 };
 pub use crate::observe::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::observe::metrics::{Figures, MetricsText};

@@ -32,6 +32,8 @@ pub mod h1;
 
 pub mod h2;
 
+pub mod h3;
+
 pub mod ws;
 
 pub mod sse;

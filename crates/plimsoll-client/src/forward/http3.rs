@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
-use h3_quinn::{RecvStream, SendStream};
+use h3_quinn::SendStream;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame};
@@ -23,7 +23,7 @@ use plimsoll_wire::h1::BodyLength;
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::Destination;
 use super::upload::{Piece, Upload};
-use crate::http3::{Http3, Length};
+use crate::http3::{Http3, Length, Receiver};
 use crate::timing::Timing;
 use crate::{Completed, Incomplete};
 
@@ -92,7 +92,7 @@ impl Drop for QuicPlace {
     }
 }
 
-type Receiving = RequestStream<RecvStream, Bytes>;
+type Receiving = RequestStream<Receiver, Bytes>;
 type Job<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// The half that sends. Dropped before its end it resets the stream, which would otherwise end as if it were complete.

@@ -19,6 +19,7 @@ use url::Host;
 use super::Http3;
 use super::early_data::EarlyData;
 use super::failure::connection_failure;
+use super::transport::Transport;
 
 /// How QUIC is spoken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -219,7 +220,8 @@ pub(crate) async fn speak(
     builder
         .max_field_section_size(limits.head_bytes as u64)
         .send_grease(false);
-    let built = builder.build(h3_quinn::Connection::new(quic.clone())).await;
+    let transport = Transport::new(quic.clone(), limits.head_bytes as u64);
+    let built = builder.build(transport).await;
     let (mut connection, sender) = built.map_err(|error| match quic.close_reason() {
         Some(reason) => connection_failure(Phase::Connect, &reason),
         None => Failure::new(Phase::Connect, FailureKind::Protocol).because(error.to_string()),

@@ -12,6 +12,7 @@ use plimsoll_server::{Action, MakeAction, WorkerContext};
 use super::traces::Traces;
 use super::{Upstreams, cache, rules, upstream};
 use crate::cache::{CachePlan, Cached};
+use crate::figures::GatewayFigures;
 use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{Discovery, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan};
@@ -35,7 +36,10 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
         traces: traces.and_then(|it| it.0.clone()),
         ..proxy
     });
+    let name = mounted.name.to_owned();
     Some(Arc::new(move |context: &WorkerContext| {
+        let figures = context.metrics().figures::<GatewayFigures>();
+        figures.add_route(&name, &proxy.forward, proxy.targets());
         let upstreams = proxy.upstreams(context);
         let forward = Rc::new(Forward::new(Arc::clone(&proxy.forward), upstreams));
         match &proxy.cache {
@@ -72,10 +76,26 @@ impl ProxyPlan {
         }
     }
 
+    /// Where requests go, for people.
+    fn targets(&self) -> Vec<String> {
+        let others = self.others.iter();
+        let others = others.map(|(share, it)| format!("{} ({share} %)", it.name));
+        let mirror = self.mirror.iter();
+        let mirror = mirror.map(|(share, it)| format!("copies to {} ({share} %)", it.name));
+        let authorize = self.authorize.iter();
+        let authorize = authorize.map(|it| format!("authorized by {}", it.name));
+        std::iter::once(self.main.name.clone())
+            .chain(others)
+            .chain(mirror)
+            .chain(authorize)
+            .collect()
+    }
+
     fn upstreams(&self, context: &WorkerContext) -> forward::Upstreams {
         let of_worker = |plan| Upstream::of_worker(plan, context);
         let others = self.others.iter();
         forward::Upstreams {
+            drain: context.drain().clone(),
             main: of_worker(&self.main),
             others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
             split_cookie: self.split_cookie.clone(),

@@ -11,7 +11,8 @@ use regex::Regex;
 
 use super::proxy::{base_of, upstream_of};
 use crate::forward::{
-    AuthorizePlan, ErrorPage, ErrorPages, ErrorStatus, Fault, ForwardPlan, Rewrite,
+    AuthorizePlan, ErrorPage, ErrorPages, ErrorStatus, Fault, ForwardPlan, FrameLimits, Rewrite,
+    WebSocketPlan, WebSockets,
 };
 use crate::upstream::UpstreamPlan;
 
@@ -44,6 +45,12 @@ pub(super) fn compile(
     }
     plan.error_pages.intercepts = intercepts;
     plan.grpc_health = table.boolean("grpc_health").unwrap_or(false);
+    plan.grpc_timeout = table.duration("grpc_timeout");
+    if let Some(value) = table.take("websocket") {
+        let websocket = websocket(value);
+        is_whole &= websocket.is_some();
+        plan.websocket = websocket.unwrap_or_default();
+    }
     if let Some(value) = table.take("fault") {
         let fault = value.table().and_then(fault);
         is_whole &= fault.is_some();
@@ -101,6 +108,33 @@ fn rewrite(value: Value<'_>) -> Option<Rewrite> {
     table.finish();
     let (from, to) = (from?, to?);
     Some(Rewrite { from, to })
+}
+
+/// `false`, `true`, or a table with limits.
+fn websocket(value: Value<'_>) -> Option<WebSockets> {
+    if value.is_false() {
+        return Some(WebSockets::Rejected);
+    }
+    let mut table = value.table_or_true()?;
+    let default = WebSocketPlan::default();
+    let plan = WebSocketPlan {
+        idle_timeout: table
+            .duration("idle_timeout")
+            .unwrap_or(default.idle_timeout),
+        limits: FrameLimits {
+            message: table.bytes("max_message"),
+            pings: table
+                .count("pings", 1..=1_000_000)
+                .and_then(|pings| u32::try_from(pings).ok()),
+        },
+        is_followed: true,
+    };
+    if plan.idle_timeout.is_zero() {
+        table.wrong("`idle_timeout` must be above zero", None);
+        return None;
+    }
+    table.finish();
+    Some(WebSockets::Forwarded(plan))
 }
 
 /// Pages by status: `{ 502 = { file = "502.html" }, 5xx = { body = "…", type = "text/plain" } }`.

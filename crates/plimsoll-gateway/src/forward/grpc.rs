@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,8 +14,12 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_client::grpc;
-use plimsoll_model::GrpcStatus;
-use plimsoll_server::{Request, Response, ResponseBody, StreamError};
+use plimsoll_model::{Clock as _, GrpcStatus};
+use plimsoll_server::{DrainSignal, Request, Response, ResponseBody, StreamError};
+use plimsoll_wire::SystemClock;
+use tokio::time::{Interval, Sleep};
+
+use crate::upstream::Upstream;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -26,15 +31,22 @@ pub(super) struct Call {
     pub(super) timeout: Option<Duration>,
 }
 
-/// The method of the health service that is answered by the gateway.
+/// The methods of the health service that are answered by the gateway.
 const CHECK: &str = "/grpc.health.v1.Health/Check";
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// The code of `DEADLINE_EXCEEDED`.
+/// How often a watched health is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Codes of statuses.
 const DEADLINE_EXCEEDED: u64 = 4;
+const UNAVAILABLE: u64 = 14;
 
 impl Call {
     /// That of a request; nothing if it is none.
-    pub(super) fn of(request: &Request<'_>) -> Option<Self> {
+    ///
+    /// - `most`: the longest deadline, also of calls without one.
+    pub(super) fn of(request: &Request<'_>, most: Option<Duration>) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }
@@ -44,14 +56,13 @@ impl Call {
         if !matches!(suffix.first(), None | Some(b'+' | b';')) {
             return None;
         }
-        let timeout = request.header("grpc-timeout").and_then(timeout);
+        let wanted = request.header("grpc-timeout").and_then(timeout);
+        let timeout = match (wanted, most) {
+            (Some(wanted), Some(most)) => Some(wanted.min(most)),
+            (wanted, most) => wanted.or(most),
+        };
         Some(Self { timeout })
     }
-}
-
-/// Whether a call is for the health service.
-pub(super) fn is_health_check(request: &Request<'_>) -> bool {
-    request.path == CHECK
 }
 
 /// The value of `grpc-timeout`: up to eight digits and a unit.
@@ -130,17 +141,96 @@ fn status_fields(status: GrpcStatus, message: &str) -> HeaderMap {
     fields
 }
 
-/// The response of the health service: whether any server is available.
-pub(super) fn health(is_serving: bool) -> Response {
-    // Field 1 of HealthCheckResponse: SERVING or NOT_SERVING.
+/// The response of the health service, if a call is for it: whether any server is available.
+pub(super) fn health(
+    request: &Request<'_>,
+    upstream: &Rc<Upstream>,
+    call: &Call,
+    drain: &DrainSignal,
+) -> Option<Response> {
+    let body: ResponseBody = match request.path {
+        CHECK => {
+            let is_serving = upstream.is_available(SystemClock.now());
+            let mut trailers = HeaderMap::new();
+            trailers.insert(STATUS, HeaderValue::from_static("0"));
+            let frames = [
+                Frame::data(health_message(is_serving)),
+                Frame::trailers(trailers),
+            ];
+            ResponseBody::Stream(Box::pin(Frames(frames.into())))
+        }
+        WATCH => ResponseBody::Stream(Box::pin(Watching {
+            upstream: Rc::downgrade(upstream),
+            looks: tokio::time::interval(LOOK),
+            sent: None,
+            ends: call
+                .timeout
+                .map(|timeout| Box::pin(tokio::time::sleep(timeout))),
+            drain: drain.clone(),
+            is_over: false,
+        })),
+        _ => return None,
+    };
+    Some(
+        Response::new(StatusCode::OK)
+            .with_field(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
+            .with_body(body),
+    )
+}
+
+/// A framed HealthCheckResponse.
+fn health_message(is_serving: bool) -> Bytes {
+    // Field 1: SERVING or NOT_SERVING.
     let message = [0x08, if is_serving { 1 } else { 2 }];
-    let content = grpc::frame(&[message]).unwrap_or_default();
-    let mut trailers = HeaderMap::new();
-    trailers.insert(STATUS, HeaderValue::from_static("0"));
-    let frames = [Frame::data(Bytes::from(content)), Frame::trailers(trailers)];
-    Response::new(StatusCode::OK)
-        .with_field(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
-        .with_body(ResponseBody::Stream(Box::pin(Frames(frames.into()))))
+    Bytes::from(grpc::frame(&[message]).unwrap_or_default())
+}
+
+/// The health of an upstream at once, and again whenever it changes.
+struct Watching {
+    upstream: Weak<Upstream>,
+    looks: Interval,
+    sent: Option<bool>,
+    /// The deadline of the call.
+    ends: Option<Pin<Box<Sleep>>>,
+    drain: DrainSignal,
+    is_over: bool,
+}
+
+impl Body for Watching {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        if let Some(ends) = &mut self.ends
+            && ends.as_mut().poll(context).is_ready()
+        {
+            self.is_over = true;
+            return Poll::Ready(Some(Ok(Frame::trailers(late_trailers()))));
+        }
+        loop {
+            ready!(self.looks.poll_tick(context));
+            let upstream = self.upstream.upgrade();
+            let Some(upstream) = upstream.filter(|_| self.drain.since().is_none()) else {
+                // It drains or is configured differently: the client calls again.
+                self.is_over = true;
+                let status = GrpcStatus::from_code(UNAVAILABLE);
+                let trailers = status_fields(status, "the gateway was configured anew");
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            };
+            let is_serving = upstream.is_available(SystemClock.now());
+            if self.sent != Some(is_serving) {
+                self.sent = Some(is_serving);
+                let message = health_message(is_serving);
+                return Poll::Ready(Some(Ok(Frame::data(message))));
+            }
+        }
+    }
 }
 
 /// Content and trailers that are there already.

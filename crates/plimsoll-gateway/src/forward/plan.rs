@@ -1,5 +1,7 @@
 //! How requests of a route are forwarded, as configured.
 
+use std::time::Duration;
+
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use plimsoll_server::Request;
@@ -8,6 +10,7 @@ use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
 use super::fault::Fault;
 use super::target::Rewrite;
+use super::tunnel::WebSocketPlan;
 
 /// How requests of a route are forwarded, immutable.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +38,22 @@ pub(crate) struct ForwardPlan {
     pub(crate) authorize: Option<AuthorizePlan>,
     /// Calls of the health service of gRPC are answered here.
     pub(crate) grpc_health: bool,
+    /// The longest deadline of a call of gRPC; those that wish for more, or for none, get this one.
+    pub(crate) grpc_timeout: Option<Duration>,
+    pub(crate) websocket: WebSockets,
+}
+
+/// Whether WebSockets are forwarded, and within which limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WebSockets {
+    Rejected,
+    Forwarded(WebSocketPlan),
+}
+
+impl Default for WebSockets {
+    fn default() -> Self {
+        Self::Forwarded(WebSocketPlan::default())
+    }
 }
 
 /// The host that a server sees.

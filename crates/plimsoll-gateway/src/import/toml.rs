@@ -20,6 +20,10 @@ impl Keys {
         self.set(key, quoted(value));
     }
 
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.retain(|(known, _)| known != key);
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str())

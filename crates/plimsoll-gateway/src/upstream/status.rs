@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::breaker::Breaker;
 use super::ejection::{Ejection, Record};
+use super::history::{History, Recent, Sample};
 use super::plan::{ServerPlan, UpstreamPlan};
 
 /// The upper bounds of latency buckets, in microseconds.
@@ -106,6 +107,8 @@ pub(crate) struct ServerState {
     record: Mutex<Record>,
     /// Those of each worker.
     counts: Mutex<Vec<Arc<Counts>>>,
+    /// Empty unless the upstream is sampled.
+    history: Mutex<History>,
 }
 
 /// What one worker counts of one server; it alone writes them, so that workers share no cache line.
@@ -252,6 +255,7 @@ impl UpstreamStatus {
             is_removed: AtomicBool::new(false),
             record: Mutex::default(),
             counts: Mutex::default(),
+            history: Mutex::default(),
         }
     }
 
@@ -294,6 +298,25 @@ impl UpstreamStatus {
     /// The state of the circuit breaker, if there is one.
     pub(crate) fn breaker(&self, now: Instant) -> Option<&'static str> {
         self.breaker.as_ref().map(|it| lock(it).name(now))
+    }
+
+    /// Keeps the counters of every server, for their rates.
+    pub(crate) fn sample(&self, now: Instant) {
+        for (_, state) in &self.roster().servers {
+            state.sample(now);
+        }
+    }
+
+    /// Every server as it is now, with its weight in the configuration and its last seconds.
+    pub(crate) fn watched_servers(&self, now: Instant) -> Vec<(ServerStatus, u32, Recent)> {
+        let roster = self.roster();
+        let servers = roster.servers.iter();
+        servers
+            .map(|(plan, state)| {
+                let recent = lock(&state.history).recent();
+                (state.status(now), plan.weight, recent)
+            })
+            .collect()
     }
 
     /// Every server as it is now.
@@ -398,6 +421,19 @@ impl ServerState {
         let counts = Arc::<Counts>::default();
         lock(&self.counts).push(Arc::clone(&counts));
         counts
+    }
+
+    fn sample(&self, now: Instant) {
+        let status = self.status(now);
+        let mut latencies = [0; BOUNDS.len() + 1];
+        latencies.copy_from_slice(&status.latencies);
+        let responses: u64 = status.responses.iter().sum();
+        lock(&self.history).push(Sample {
+            at: now,
+            requests: responses + status.failures,
+            failed: status.responses[4] + status.failures,
+            latencies,
+        });
     }
 
     fn status(&self, now: Instant) -> ServerStatus {

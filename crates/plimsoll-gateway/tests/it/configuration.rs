@@ -1,6 +1,7 @@
 //! Errors in the configuration: all of them, each with its key and what to do.
 
-use crate::server::compiled;
+use crate::client::get;
+use crate::server::{Served, compiled, named};
 
 #[test]
 fn every_error_is_reported_with_a_hint() {
@@ -178,4 +179,23 @@ health = {{ kind = "grpc", service = "a.B" }}
     let document = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
     let schema: serde_json::Value = serde_json::from_str(plimsoll_server::config::SCHEMA).unwrap();
     jsonschema::validate(&schema, &document).unwrap();
+}
+
+#[test]
+fn a_configuration_of_expressgateway_serves_once_it_is_translated() {
+    let server = named("behind");
+    let text = format!(
+        "[[listeners]]\naddress = \"127.0.0.1:0\"\nprotocol = \"h1\"\n\
+         backends = [{{ address = \"{0}\" }}, {{ address = \"{0}\", protocol = \"h2\" }}]\n\
+         [listeners.websocket]\nidle_timeout_seconds = 5\nmax_message_size_bytes = 100\n\
+         [listeners.http]\ntotal_timeout_ms = 9000\nheader_timeout_ms = 4000\n\
+         [runtime]\nconnect_timeout_ms = 2000\nper_ip_connection_cap = 100\n\
+         [passthrough]\nbind_addr = \"127.0.0.1:0\"\nbackends = [\"127.0.0.1:9\"]\n",
+        server.address()
+    );
+    let imported = plimsoll_gateway::import_expressgateway("gateway.toml", &text).unwrap();
+    let gateway = Served::new(&imported.toml);
+    for _ in 0..8 {
+        assert_eq!(get(gateway.address(), "/").text(), "behind");
+    }
 }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, grpc};
-use plimsoll_testkit::{Http2Answer, Http2Origin, Logic, Reply, eventually, refused_address};
+use plimsoll_testkit::{
+    Http2Answer, Http2Origin, Logic, Origin, Reply, eventually, refused_address,
+};
 
 use crate::client::run_local;
 use crate::server::Served;
@@ -142,4 +144,65 @@ fn the_health_service_is_answered_from_the_health_of_the_servers() {
         ", grpc_health = true, health = { kind = \"tcp\", interval = \"20ms\", unhealthy = 1 }",
     );
     eventually(|| call(&down, check, "20S").content == [0, 0, 0, 0, 2, 8, 2]);
+}
+
+#[test]
+fn a_watched_health_is_sent_again_when_it_changes() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let server = url.trim_end_matches('/');
+    let text = |weight: u32| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nproxy = {{ to = \"all\", grpc_health = true }}\n\
+             [upstream.all]\nservers = \"{server}\"\n[admin]\naddress = \"127.0.0.1:0\"\n# {weight}\n"
+        )
+    };
+    let gateway = Served::new(&text(1));
+    let admin = gateway.addresses[1];
+    let drain = move || {
+        let put = format!(
+            "PUT /upstreams/all?server={server}&weight=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        assert_eq!(crate::client::exchange(admin, put.as_bytes()).status, 204);
+    };
+    let frames = watch(&gateway.url(), drain);
+    assert_eq!(frames, [[0, 0, 0, 0, 2, 8, 1], [0, 0, 0, 0, 2, 8, 2]]);
+}
+
+/// Watches the health, and calls `change` between the first message and the second.
+fn watch(url: &str, change: impl FnOnce()) -> Vec<Vec<u8>> {
+    run_local(async {
+        let plan = ConnectPlan::new(ConnectOptions::default()).unwrap();
+        let options = PoolOptions {
+            speaks: Speaks::Http2,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(Connector::new(plan.into()), options);
+        let endpoint = Endpoint::parse(url).unwrap();
+        let lease = pool.acquire(&endpoint).await.unwrap();
+        let fields = [("content-type", "application/grpc"), ("te", "trailers")];
+        let content = Bytes::from(grpc::frame(&[b""]).unwrap());
+        let head = Head::new("POST", "/grpc.health.v1.Health/Watch", &fields);
+        let mut exchange = lease.begin(&head, Full::new(content)).unwrap();
+        assert_eq!(exchange.final_head().await.unwrap().status, 200);
+        let mut body = exchange.into_response_body();
+        let mut frames = Vec::new();
+        let mut change = Some(change);
+        while frames.len() < 2 {
+            let frame = body.frame().await.unwrap().unwrap();
+            frames.push(frame.into_data().unwrap().to_vec());
+            if let Some(change) = change.take() {
+                change();
+            }
+        }
+        frames
+    })
+}
+
+#[test]
+fn the_longest_deadline_is_that_of_the_route() {
+    let silent = origin(Http2Answer::Hold);
+    let gateway = gateway(&silent.url(""), ", grpc_timeout = \"50ms\"");
+    let answer = call(&gateway, "/shop.Cart/Get", "9H");
+    assert_eq!((answer.http_status, answer.status.as_str()), (200, "4"));
 }

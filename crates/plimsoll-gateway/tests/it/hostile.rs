@@ -13,7 +13,7 @@ use crate::client::{connect, exchange, get};
 use crate::server::Served;
 
 /// Serves each connection by a function on a thread of its own, until the process ends.
-fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -40,12 +40,17 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A gateway with the hostile server at `/bad` and a good one elsewhere.
-fn gateway(hostile: SocketAddr, keys: &str) -> (Served, Origin) {
+pub(crate) fn gateway(hostile: SocketAddr, keys: &str) -> (Served, Origin) {
+    gateway_to(&format!("http://{hostile}"), keys)
+}
+
+/// The same for a server by its URL.
+pub(crate) fn gateway_to(hostile: &str, keys: &str) -> (Served, Origin) {
     let good = Origin::hello();
     let url = good.url("");
     let gateway = Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-        [[route]]\nprefix = \"/bad\"\nproxy = {{ to = \"http://{hostile}\"{keys} }}\n\
+        [[route]]\nprefix = \"/bad\"\nproxy = {{ to = \"{hostile}\"{keys} }}\n\
         [[route]]\nproxy = \"{}\"\n",
         url.trim_end_matches('/')
     ));
@@ -53,7 +58,7 @@ fn gateway(hostile: SocketAddr, keys: &str) -> (Served, Origin) {
 }
 
 /// The failures that are counted of the hostile server.
-fn failures(gateway: &Served) -> u64 {
+pub(crate) fn failures(gateway: &Served) -> u64 {
     let metrics = get(gateway.addresses[1], "/metrics").text();
     let lines = metrics
         .lines()
@@ -79,7 +84,7 @@ fn endless(first: &'static [u8], then: &'static [u8]) -> (SocketAddr, Arc<Atomic
 }
 
 /// What the gateway may read of a response that never becomes one, with what lies in the buffers of sockets.
-const MOST_READ: u64 = 16 << 20;
+pub(crate) const MOST_READ: u64 = 16 << 20;
 
 #[test]
 fn headers_without_end_are_cut_off() {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod admin_page;
+
 mod allocations;
 
 mod balancing;
@@ -19,6 +21,10 @@ mod forwarding;
 mod grpc;
 
 mod hostile;
+
+mod hostile_http2;
+
+mod hostile_http3;
 
 mod life;
 

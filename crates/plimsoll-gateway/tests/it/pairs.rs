@@ -6,16 +6,23 @@ use plimsoll_client::forward::Speaks;
 use crate::client::post;
 use crate::server::Served;
 
-/// More than every window and buffer on the way.
-const BYTES: usize = 8 * 1024 * 1024;
+/// Far more than every window and buffer on the way.
+const BYTES: usize = 64 * 1024 * 1024;
 
 const LISTEN_TLS: &str =
     "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n";
 
 fn content() -> Bytes {
-    (0..BYTES)
-        .map(|at| u8::try_from(at * 31 % 251).unwrap())
-        .collect()
+    // No piece of it is like another one at the same place, so that a repeated or lost piece shows.
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        // Knuth, "The Art of Computer Programming", volume 2, section 3.3.4.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state.to_le_bytes()
+    });
+    words.take(BYTES / 8).flatten().collect()
 }
 
 #[test]

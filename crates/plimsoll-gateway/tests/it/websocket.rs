@@ -6,7 +6,7 @@ use tungstenite::Message;
 use plimsoll_client::forward::Speaks;
 
 use crate::client::{connect, exchange, open_websocket};
-use crate::server::gateway;
+use crate::server::{Served, gateway};
 
 #[test]
 fn messages_pass_both_ways_and_the_end_is_passed_on() {
@@ -79,4 +79,70 @@ fn websockets_pass_between_versions_of_http() {
         assert_eq!(status, expected, "{speaks:?}");
         assert_eq!(echoed, ECHO, "{speaks:?}");
     }
+}
+
+/// A gateway to a server that echoes, with this `websocket`.
+fn limited(origin: &WebSocketOrigin, websocket: &str) -> Served {
+    Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"http://{}\", websocket = {websocket} }}\n",
+        origin.address()
+    ))
+}
+
+fn open(gateway: &Served) -> tungstenite::WebSocket<std::net::TcpStream> {
+    let stream = connect(gateway.address());
+    let url = format!("ws://{}/chat", gateway.address());
+    tungstenite::client(url, stream).unwrap().0
+}
+
+/// The code of the Close frame that ends it.
+fn closed_with(socket: &mut tungstenite::WebSocket<std::net::TcpStream>) -> u16 {
+    loop {
+        match socket.read().unwrap() {
+            Message::Close(frame) => return frame.unwrap().code.into(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn messages_and_pings_beyond_the_limits_close_the_websocket() {
+    let origin = WebSocketOrigin::echo();
+    let gateway = limited(&origin, "{ max_message = \"1000B\", pings = 3 }");
+    let mut socket = open(&gateway);
+    let fits = "a".repeat(1000);
+    socket.send(Message::text(&fits)).unwrap();
+    assert_eq!(socket.read().unwrap(), Message::text(&fits));
+    socket.send(Message::text("a".repeat(1001))).unwrap();
+    assert_eq!(closed_with(&mut socket), 1009);
+    let mut socket = open(&gateway);
+    for _ in 0..4 {
+        socket.send(Message::Ping(b"x".to_vec().into())).unwrap();
+    }
+    assert_eq!(closed_with(&mut socket), 1008);
+    eventually(|| origin.open_connections() == 0);
+}
+
+#[test]
+fn silence_closes_a_websocket_in_order() {
+    let origin = WebSocketOrigin::echo();
+    let gateway = limited(&origin, "{ idle_timeout = \"300ms\" }");
+    let mut socket = open(&gateway);
+    assert_eq!(closed_with(&mut socket), 1001);
+    eventually(|| origin.open_connections() == 0);
+}
+
+#[test]
+fn websockets_can_be_turned_off() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", websocket = false }}\n",
+        url.trim_end_matches('/')
+    ));
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
+    let head = origin.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(!head.contains("upgrade"), "{head}");
 }

@@ -33,6 +33,8 @@ pub(super) struct Problems<'i> {
     text: &'i str,
     /// With the byte each is at; line and column are filled in at the end.
     found: Vec<(usize, ConfigProblem)>,
+    /// Remarks, in the same form.
+    notes: Vec<(usize, ConfigProblem)>,
 }
 
 impl<'i> Problems<'i> {
@@ -40,7 +42,14 @@ impl<'i> Problems<'i> {
         Self {
             text,
             found: Vec::new(),
+            notes: Vec::new(),
         }
+    }
+
+    pub(super) fn note(&mut self, span: &Range<usize>, key: &str, message: impl ToString) {
+        let problems = self.found.len();
+        self.add(span, key, message, None);
+        self.notes.extend(self.found.drain(problems..));
     }
 
     #[expect(
@@ -64,6 +73,27 @@ impl<'i> Problems<'i> {
         self.found.push((span.start, problem));
     }
 
+    /// Takes back what was noted, where it was.
+    pub(super) fn remove(&mut self, span: &Range<usize>, key: &str, message: &str) {
+        self.found.retain(|(at, problem)| {
+            *at != span.start || problem.key != key || problem.message != message
+        });
+    }
+
+    /// Problems and notes, each in the order of the file.
+    pub(super) fn into_findings(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
+        let notes = Self {
+            text: self.text,
+            found: self.notes,
+            notes: Vec::new(),
+        };
+        let problems = Self {
+            notes: Vec::new(),
+            ..self
+        };
+        (problems.into_found(), notes.into_found())
+    }
+
     /// In the order of the file.
     pub(super) fn into_found(mut self) -> Vec<ConfigProblem> {
         self.found.sort_by_key(|(at, _)| *at);
@@ -71,7 +101,7 @@ impl<'i> Problems<'i> {
         let mut characters = self.text.char_indices().peekable();
         let (mut line, mut column) = (1, 1);
         let mut found = Vec::with_capacity(self.found.len());
-        for (at, problem) in self.found {
+        for (at, problem) in std::mem::take(&mut self.found) {
             while let Some((_, passed)) = characters.next_if(|(index, _)| *index < at) {
                 if passed == '\n' {
                     (line, column) = (line + 1, 1);

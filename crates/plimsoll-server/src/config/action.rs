@@ -100,7 +100,9 @@ pub struct Mounted<'a> {
     pub directory: &'a Path,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
-    /// What the route is called, or else its path: the same in every compilation, and no other route has it. State that
+    /// What the route is called, or else its path: the name in metrics and logs.
+    pub name: &'a str,
+    /// The same with what makes it unique: the same in every compilation, and no other route has it. State that
     /// is to survive a reload is found by it.
     pub identity: &'a str,
     /// State that survives a reload.

@@ -15,8 +15,8 @@ use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode};
-use crate::config::document::{Table, Value, with_causes};
-use crate::config::{Context, acme, middleware, ocsp, udp};
+use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
 use crate::observe::access_log::AccessLog;
@@ -26,11 +26,30 @@ use crate::worker::context::WorkerContext;
 /// Names of a certificate that is made for none in particular.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Listeners that all serve `action`.
+/// The names of listeners, by which routes are theirs alone; each is taken once.
+pub(super) fn names(tables: &mut [Table<'_>]) -> Vec<Option<String>> {
+    let mut names: Vec<Option<String>> = Vec::new();
+    for table in tables {
+        let name = table.take("name").and_then(|value| {
+            let name = as_text(&value)?.to_owned();
+            if names.iter().flatten().any(|known| *known == name) {
+                return value.wrong(format!("another listener is called `{name}`"));
+            }
+            Some(name)
+        });
+        names.push(name);
+    }
+    names
+}
+
+/// The listeners of the file.
+///
+/// - `names`: their names, in the same order.
 pub(super) fn compile(
     tables: Vec<Table<'_>>,
+    names: &[Option<String>],
     context: &Context<'_>,
-    action: &Arc<MakeAction>,
+    routing: &Routing,
     log: Option<&AccessLog>,
 ) -> Vec<ListenerPlan> {
     let mut tables = tables;
@@ -41,7 +60,7 @@ pub(super) fn compile(
     let asks_in_clear = secured.iter().any(|secured| secured.asks_in_clear);
     let has_clear = secured.iter().any(|secured| secured.is_clear);
     let mut listeners: Vec<ListenerPlan> = Vec::new();
-    for (mut table, secured) in tables.into_iter().zip(secured) {
+    for ((mut table, secured), name) in tables.into_iter().zip(secured).zip(names) {
         let address = address(&mut table);
         let mode = mode(&mut table, address.as_ref());
         let shares_port = table.boolean("share_port").unwrap_or(false);
@@ -112,7 +131,7 @@ pub(super) fn compile(
                 is_last: false,
                 serves: Serves::Http {
                     action: layered(
-                        to_tls.as_ref().unwrap_or(action),
+                        to_tls.unwrap_or_else(|| routing.of_listener(name.as_deref())),
                         middleware,
                         challenges
                             .map(|it| (it.http.clone(), Arc::clone(&context.compiler.counters))),
@@ -221,12 +240,11 @@ const HTTPS: usize = 443;
 
 /// What a listener makes of the routes; the log sees everything.
 fn layered(
-    routes: &Arc<MakeAction>,
+    routes: Arc<MakeAction>,
     middleware: Middleware,
     challenges: Option<(HttpChallenges, Arc<Counters>)>,
     log: Option<AccessLog>,
 ) -> Arc<MakeAction> {
-    let routes = Arc::clone(routes);
     Arc::new(move |context: &WorkerContext| {
         let mut action = middleware.over(routes(context));
         if let Some((challenges, counters)) = &challenges {

@@ -22,9 +22,51 @@ use crate::worker::context::WorkerContext;
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlan {
     pub(super) name: String,
+    /// The listeners that serve it; empty for all.
+    pub(super) listeners: Vec<String>,
     pub(super) conditions: RouteConditions,
     pub(super) middleware: Middleware,
     pub(super) action: ActionPlan,
+}
+
+impl RoutePlan {
+    /// - `listener`: the name of a listener, if it has one.
+    pub(super) fn is_served_by(&self, listener: Option<&str>) -> bool {
+        let mut listeners = self.listeners.iter();
+        self.listeners.is_empty() || listeners.any(|it| Some(it.as_str()) == listener)
+    }
+}
+
+/// The names that routes have, and those that they may refer to.
+pub(super) struct RouteNames<'n> {
+    /// Those of listeners.
+    listeners: Vec<&'n str>,
+    /// Those of the routes so far, which must differ, since counters are labelled by them.
+    taken: HashSet<String>,
+}
+
+impl<'n> RouteNames<'n> {
+    pub(super) fn new(listeners: &'n [Option<String>]) -> Self {
+        Self {
+            listeners: listeners.iter().flatten().map(String::as_str).collect(),
+            taken: HashSet::new(),
+        }
+    }
+
+    /// The listeners of a route, one or several.
+    fn listeners(&self, value: Value<'_>) -> Option<Vec<String>> {
+        value.texts_with(|name| {
+            if self.listeners.contains(&name) {
+                return None;
+            }
+            Some(if self.listeners.is_empty() {
+                format!("there is no listener `{name}`; give a [[listen]] `name = \"{name}\"`")
+            } else {
+                let known = self.listeners.join(", ");
+                format!("there is no listener `{name}`; there are {known}")
+            })
+        })
+    }
 }
 
 /// An action that any worker can make.
@@ -68,20 +110,22 @@ impl ActionPlan {
 }
 
 /// One route; `None` if something of it is wrong.
-///
-/// - `names`: of the routes before it, which must differ from its own, since counters are labelled by them.
 pub(super) fn compile(
     mut table: Table<'_>,
     context: &Context<'_>,
-    names: &mut HashSet<String>,
+    names: &mut RouteNames<'_>,
 ) -> Option<RoutePlan> {
     let name = table.take("name").and_then(|value| {
         let name = as_text(&value)?.to_owned();
-        if names.insert(name.clone()) {
+        if names.taken.insert(name.clone()) {
             return Some(name);
         }
         value.wrong(format!("another route is called `{name}`"))
     });
+    let listeners = match table.take("listen") {
+        None => Some(Vec::new()),
+        Some(value) => names.listeners(value),
+    };
     let host = table.take("host").and_then(host);
     let methods = match table.take("method") {
         None => Some(Vec::new()),
@@ -95,7 +139,7 @@ pub(super) fn compile(
     let called = name.clone().unwrap_or_else(shown_path);
     let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
-    let action = action(&mut table, context, path.as_ref(), &identity);
+    let action = action(&mut table, context, path.as_ref(), &called, &identity);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -110,6 +154,7 @@ pub(super) fn compile(
     };
     Some(RoutePlan {
         name: name.unwrap_or_else(|| shown(&conditions.path)),
+        listeners: listeners?,
         conditions,
         middleware,
         action,
@@ -204,6 +249,7 @@ fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
     path: Option<&PathCondition>,
+    name: &str,
     identity: &str,
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
@@ -226,6 +272,7 @@ fn action(
             Some(PathCondition::Prefix(prefix)) => prefix,
             _ => "/",
         },
+        name,
         identity,
         states: &context.compiler.states,
         counters: &context.compiler.counters,

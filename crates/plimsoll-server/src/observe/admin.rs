@@ -6,11 +6,15 @@
 
 mod api;
 
+mod page;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, StatusCode};
@@ -23,6 +27,7 @@ use crate::observe::counters::{Counters, RouteTag};
 use crate::observe::metrics::metrics;
 
 pub use self::api::{AdminApi, AdminApis, AnswerApi};
+pub use self::page::AdminPage;
 
 /// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.
 #[derive(Debug)]
@@ -148,12 +153,43 @@ impl Admin {
         let Some(token) = &self.token else {
             return true;
         };
-        let given = request
-            .header("authorization")
-            .and_then(|value| value.strip_prefix(b"Bearer "))
-            .unwrap_or_default();
-        is_equal(given, token.expose().as_bytes())
+        let token = token.expose().as_bytes();
+        let given = request.header("authorization").unwrap_or_default();
+        if let Some(given) = given.strip_prefix(b"Basic ") {
+            // Browsers send these by themselves, whichever page a request comes from.
+            return is_own_page(request) && is_equal(&password(given), token);
+        }
+        is_equal(given.strip_prefix(b"Bearer ").unwrap_or_default(), token)
     }
+}
+
+/// The password of Basic authentication (RFC 7617); empty if there is none.
+fn password(given: &[u8]) -> Vec<u8> {
+    let decoded = BASE64_STANDARD.decode(given).unwrap_or_default();
+    let colon = decoded.iter().position(|byte| *byte == b':');
+    colon.map_or_else(Vec::new, |colon| decoded[colon + 1..].to_vec())
+}
+
+/// Whether a request comes from a page of the admin port itself, or from none.
+fn is_own_page(request: &Request<'_>) -> bool {
+    let site = request.header("sec-fetch-site");
+    request
+        .header("origin")
+        .is_none_or(|it| is_own_origin(request, it))
+        && site.is_none_or(|it| [&b"same-origin"[..], b"none"].contains(&it))
+}
+
+/// Asks for the token: programs get a challenge for `Bearer`, browsers that open a page one that they can respond to.
+fn challenge(request: &Request<'_>) -> Response {
+    let accept = request.header("accept").unwrap_or_default();
+    let is_page = accept.windows(9).any(|it| it == b"text/html");
+    let scheme = if is_page {
+        "Basic realm=\"plimsoll: any user, the token as password\""
+    } else {
+        "Bearer"
+    };
+    Response::text(StatusCode::UNAUTHORIZED, "a token is needed\n")
+        .with_field(WWW_AUTHENTICATE, HeaderValue::from_static(scheme))
 }
 
 /// Takes as long wherever the first difference is.
@@ -175,10 +211,7 @@ impl Action for Admin {
             .find_map(|api| Some((api, api.rest(request.path)?)));
         let is_open = api.is_some_and(|(api, rest)| api.is_open(request.method, rest));
         if !is_open && !self.is_allowed(request) {
-            return Answer::now(
-                Response::text(StatusCode::UNAUTHORIZED, "a token is needed\n")
-                    .with_field(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            );
+            return Answer::now(challenge(request));
         }
         if self.is_guarded
             && let Some(reason) = foreign(request)
@@ -242,15 +275,19 @@ fn foreign(request: &Request<'_>) -> Option<&'static str> {
     if !is_address && !host.eq_ignore_ascii_case("localhost") {
         return Some("only an address or localhost is answered");
     }
-    let is_own = |origin: &[u8]| {
-        let origin = std::str::from_utf8(origin).unwrap_or_default();
-        let authority = origin.split_once("://").map(|(_, authority)| authority);
-        authority.is_some_and(|it| it.eq_ignore_ascii_case(request.authority))
-    };
     match request.header("origin") {
-        Some(origin) if !is_own(origin) => Some("pages of other origins are not answered"),
+        Some(origin) if !is_own_origin(request, origin) => {
+            Some("pages of other origins are not answered")
+        }
         _ => None,
     }
+}
+
+/// Whether an origin is that of the request's own host.
+fn is_own_origin(request: &Request<'_>, origin: &[u8]) -> bool {
+    let origin = std::str::from_utf8(origin).unwrap_or_default();
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    authority.is_some_and(|it| it.eq_ignore_ascii_case(request.authority))
 }
 
 const JSON: &str = "application/json";
@@ -258,6 +295,14 @@ const JSON: &str = "application/json";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_password_of_basic_authentication_is_what_follows_the_colon() {
+        let encoded = |text: &str| password(BASE64_STANDARD.encode(text).as_bytes());
+        assert_eq!(encoded("me:a:b"), b"a:b");
+        assert_eq!(encoded("me"), b"");
+        assert_eq!(password(b"no base64!"), b"");
+    }
 
     #[test]
     fn tokens_are_equal_only_as_a_whole() {

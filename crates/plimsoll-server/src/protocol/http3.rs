@@ -5,8 +5,6 @@
 
 mod exchange;
 
-pub(crate) mod frames;
-
 pub(crate) mod listener;
 
 mod reading;

@@ -1,6 +1,6 @@
 //! `plimsoll gateway`: forwards requests to servers.
 
-mod import;
+pub(crate) mod import;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

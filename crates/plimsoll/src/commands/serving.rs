@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, SectionKind, ServerPlan,
 };
@@ -26,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::commands::gateway::import;
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
 use crate::commands::serving::takeover::{Predecessor, Successors};
 use crate::exit::Exit;
@@ -239,8 +241,27 @@ impl Configuration {
         })?;
         let text = String::from_utf8(bytes)
             .map_err(|_| Problem::new(format!("{} is not UTF-8", file.display())).usage())?;
+        if is_expressgateway(&text) {
+            return self.load_expressgateway(file, &text);
+        }
         let plan = self.compile(&text)?;
         Ok((text, plan))
+    }
+
+    /// Translates the file on the way. What is wrong with the translation has no place in the file itself.
+    fn load_expressgateway(&self, file: &Path, text: &str) -> Result<(String, ServerPlan), Failed> {
+        let imported = import::of_expressgateway(&file.display().to_string(), text)?;
+        terminal::print_notes(&import::shown_notes(&imported.notes));
+        let compiled = self.compiler.compile(&imported.toml);
+        let plan = compiled.map_err(|problems| {
+            let about = format!("{}, translated", file.display());
+            let problems = problems.iter().map(|it| Problem::new(it).about(&about));
+            Failed {
+                exit: Exit::Usage,
+                problems: problems.collect(),
+            }
+        })?;
+        Ok((imported.toml, plan))
     }
 
     fn compile(&self, text: &str) -> Result<ServerPlan, Failed> {

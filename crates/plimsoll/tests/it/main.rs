@@ -20,6 +20,8 @@ mod mock_grpc;
 
 mod mock_page;
 
+mod gateway_page;
+
 mod browser;
 mod mock_record;
 
@@ -27,6 +29,9 @@ mod mock_websocket;
 
 #[cfg(feature = "monitor")]
 mod monitor;
+
+#[cfg(feature = "monitor")]
+mod monitor_admin;
 
 mod lab;
 

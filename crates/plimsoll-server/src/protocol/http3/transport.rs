@@ -12,9 +12,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
+use plimsoll_wire::h3::Frames;
 use quinn::{ReadError, VarInt, WriteError};
 
-use super::frames::Frames;
 use super::tap::Tap;
 use crate::observe::counters::Cut;
 

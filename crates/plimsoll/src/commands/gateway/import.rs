@@ -1,20 +1,22 @@
-//! `plimsoll gateway import`: configurations of nginx as those of `plimsoll up`.
+//! `plimsoll gateway import`: configurations of nginx and ExpressGateway as those of `plimsoll up`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
-use plimsoll_gateway::import_nginx;
+use plimsoll_gateway::{
+    ImportNote, Imported, import_expressgateway, import_nginx, is_expressgateway,
+};
 use plimsoll_model::counted;
 
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Translate a configuration of nginx to one for `plimsoll up` and report what is left out
+/// Translate a configuration of nginx or ExpressGateway to one for `plimsoll up` and report what is left out
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration of nginx; `include` is relative to its folder
+    /// Configuration of nginx, whose `include` is relative to its folder, or of ExpressGateway (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -27,34 +29,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let shown = args.file.display().to_string();
     let text = fs::read_to_string(&args.file)
         .map_err(|error| Problem::new(format!("cannot read {shown}: {error}")).could_not_run())?;
-    let directory = args.file.parent().unwrap_or(Path::new(""));
-    let mut include = |pattern: &str| {
-        let files = matching(&directory.join(pattern));
-        let is_pattern = pattern.contains(['*', '?']);
-        if files.is_empty() && !is_pattern {
-            return Err(format!("cannot read {pattern}: no such file"));
-        }
-        let read = |file: PathBuf| {
-            let name = file.display().to_string();
-            match fs::read_to_string(&file) {
-                Ok(text) => Ok((name, text)),
-                Err(error) => Err(format!("cannot read {name}: {error}")),
-            }
-        };
-        files.into_iter().map(read).collect()
+    let imported = if is_expressgateway(&text) {
+        of_expressgateway(&shown, &text)?
+    } else {
+        of_nginx(&args.file, &shown, &text)?
     };
-    let imported = import_nginx(&shown, &text, &mut include).map_err(|error| {
-        let place = format!("{}:{}", error.file, error.line);
-        Failed {
-            exit: Exit::Usage,
-            problems: vec![Problem::new(&error.reason).about(&place)],
-        }
-    })?;
-    let notes = imported.notes.iter().map(|note| {
-        let place = format!("{}:{}", note.file, note.line);
-        Problem::new(&note.message).about(&place)
-    });
-    terminal::print_notes(&notes.collect::<Vec<_>>());
+    terminal::print_notes(&shown_notes(&imported.notes));
     let Some(out) = &args.out else {
         print(imported.toml.trim_end())?;
         return Ok(Exit::Fine);
@@ -76,6 +56,59 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         "wrote {out} with {notes}; check it with `plimsoll up {out} --check`"
     ))?;
     Ok(Exit::Fine)
+}
+
+/// Notes of a translation as they are printed.
+pub(crate) fn shown_notes(notes: &[ImportNote]) -> Vec<Problem> {
+    let shown = notes.iter().map(|note| {
+        let place = format!("{}:{}", note.file, note.line);
+        Problem::new(&note.message).about(&place)
+    });
+    shown.collect()
+}
+
+/// - `file`: its name, for messages.
+pub(crate) fn of_expressgateway(file: &str, text: &str) -> Result<Imported, Failed> {
+    import_expressgateway(file, text).map_err(|problems| {
+        let problems = problems.iter().map(|problem| {
+            let place = format!("{file}:{}:{}", problem.line, problem.column);
+            let shown = Problem::new(problem).about(&place);
+            match &problem.hint {
+                Some(hint) => shown.hint(hint),
+                None => shown,
+            }
+        });
+        Failed {
+            exit: Exit::Usage,
+            problems: problems.collect(),
+        }
+    })
+}
+
+fn of_nginx(path: &Path, file: &str, text: &str) -> Result<Imported, Failed> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let mut include = |pattern: &str| {
+        let files = matching(&directory.join(pattern));
+        let is_pattern = pattern.contains(['*', '?']);
+        if files.is_empty() && !is_pattern {
+            return Err(format!("cannot read {pattern}: no such file"));
+        }
+        let read = |file: PathBuf| {
+            let name = file.display().to_string();
+            match fs::read_to_string(&file) {
+                Ok(text) => Ok((name, text)),
+                Err(error) => Err(format!("cannot read {name}: {error}")),
+            }
+        };
+        files.into_iter().map(read).collect()
+    };
+    import_nginx(file, text, &mut include).map_err(|error| {
+        let place = format!("{}:{}", error.file, error.line);
+        Failed {
+            exit: Exit::Usage,
+            problems: vec![Problem::new(&error.reason).about(&place)],
+        }
+    })
 }
 
 fn print(text: &str) -> Result<(), Failed> {

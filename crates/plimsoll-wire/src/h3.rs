@@ -14,7 +14,7 @@ const HEADER_BYTES: usize = 16;
 
 /// Where in the stream it stands.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub struct Frames {
     /// The part of a header that came without its end.
     header: [u8; HEADER_BYTES],
     have: usize,
@@ -35,14 +35,15 @@ enum Begins {
 }
 
 /// A frame other than DATA is longer than it may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame is too long")]
+pub struct TooLong;
 
 impl Frames {
-    /// Those of a request.
+    /// Those of a request, or of the response on its stream.
     ///
     /// - `most`: octets that a frame other than DATA may have.
-    pub(super) fn of_request(most: u64) -> Self {
+    pub fn of_request(most: u64) -> Self {
         Self {
             header: [0; HEADER_BYTES],
             have: 0,
@@ -53,7 +54,7 @@ impl Frames {
     }
 
     /// Those of a stream in one direction, if it is the control stream.
-    pub(super) fn of_unidirectional(most: u64) -> Self {
+    pub fn of_unidirectional(most: u64) -> Self {
         Self {
             begins_with: Begins::Type,
             ..Self::of_request(most)
@@ -61,12 +62,12 @@ impl Frames {
     }
 
     /// Whether the stream may end here.
-    pub(super) fn is_between(&self) -> bool {
+    pub fn is_between(&self) -> bool {
         self.have == 0 && self.skip == 0
     }
 
     /// Looks at what came; says how many frames began that bring nothing.
-    pub(super) fn scan(&mut self, mut bytes: &[u8]) -> Result<u32, TooLong> {
+    pub fn scan(&mut self, mut bytes: &[u8]) -> Result<u32, TooLong> {
         let mut empty = 0;
         while self.begins_with != Begins::Nothing {
             let skipped = usize::try_from(self.skip)
@@ -131,8 +132,7 @@ fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// What comes of `pieces` of a request, or of a stream in one direction: how many frames bring nothing, and whether the
 /// stream may end there.
-#[cfg(any(test, feature = "contract"))]
-pub(crate) fn found_in(pieces: &[&[u8]], is_request: bool) -> Result<(u32, bool), TooLong> {
+pub fn found_in(pieces: &[&[u8]], is_request: bool) -> Result<(u32, bool), TooLong> {
     let mut frames = if is_request {
         Frames::of_request(1000)
     } else {

@@ -1,0 +1,69 @@
+"use strict";
+// The server renders the page; the script keeps it current and sends weights.
+
+document.documentElement.classList.add("js");
+const main = document.getElementById("main");
+const live = document.getElementById("live");
+const message = document.getElementById("message");
+
+function show(text) {
+  message.textContent = text;
+  message.hidden = !text;
+}
+
+// Changes only what differs, so that focus, selection and text that is being entered stay.
+function update(from, to) {
+  if (from.isEqualNode(to)) return;
+  if (from.nodeName !== to.nodeName) {
+    from.replaceWith(to.cloneNode(true));
+    return;
+  }
+  if (from.nodeType === Node.TEXT_NODE) {
+    from.data = to.data;
+    return;
+  }
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
+  for (const { name, value } of to.attributes) {
+    if (from.getAttribute(name) === value) continue;
+    from.setAttribute(name, value);
+    if (name === "value" && from !== document.activeElement) from.value = value;
+  }
+  const old = [...from.childNodes];
+  const fresh = [...to.childNodes];
+  fresh.forEach((child, index) => {
+    if (index < old.length) update(old[index], child);
+    else from.append(child.cloneNode(true));
+  });
+  old.slice(fresh.length).forEach((child) => child.remove());
+}
+
+const events = new EventSource("events");
+events.onopen = () => { live.textContent = "live"; };
+events.onerror = () => { live.textContent = "not live: waiting for the server"; };
+events.onmessage = (event) => {
+  const fresh = new DOMParser().parseFromString(event.data, "text/html");
+  const wanted = main.cloneNode(false);
+  wanted.append(...fresh.body.childNodes);
+  update(main, wanted);
+};
+addEventListener("pagehide", () => events.close());
+
+async function setWeight(control, weight) {
+  const { upstream, server } = control.dataset;
+  const query = new URLSearchParams({ server, weight });
+  try {
+    const answer = await fetch(`../upstreams/${encodeURIComponent(upstream)}?${query}`, { method: "PUT" });
+    show(answer.ok ? "" : (await answer.text()).trim() || `The server responded with ${answer.status}.`);
+  } catch {
+    show("The server does not respond.");
+  }
+}
+
+main.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-weight]");
+  if (button) setWeight(button.closest(".control"), button.dataset.weight);
+});
+main.addEventListener("change", (event) => {
+  const input = event.target.closest("input");
+  if (input && input.reportValidity()) setWeight(input.closest(".control"), input.value);
+});

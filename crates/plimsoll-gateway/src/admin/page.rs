@@ -1,0 +1,381 @@
+//! The admin page: upstreams, their servers and routes, rendered here and kept current by events.
+//!
+//! It can be read without JavaScript. The script replaces the figures once a second and sets weights.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use askama::Template;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http_body::{Body, Frame};
+use plimsoll_model::Clock as _;
+use plimsoll_model::look::STYLE as LOOK;
+use plimsoll_server::{
+    AdminPage, Answer, AnswerApi, Counters, Response, ResponseBody, StreamError,
+};
+use plimsoll_wire::SystemClock;
+use plimsoll_wire::sse::MEDIA_TYPE;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::figures::{GatewayFigures, RouteStatus};
+use crate::upstream::{Event, Recent, ServerStatus, UpstreamStatus};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// How often the figures are sent.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Pages that are kept current at a time.
+const MOST_READERS: usize = 64;
+
+/// Ticks after which a comment is sent although nothing has changed, which ends connections of readers that have left.
+const SILENT: u32 = 20;
+
+static READERS: AtomicUsize = AtomicUsize::new(0);
+
+static PAGE: LazyLock<AdminPage> =
+    LazyLock::new(|| AdminPage::new(format!("{LOOK}{STYLE}"), SCRIPT));
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Document<'a> {
+    style: &'a str,
+    script: &'a str,
+    content: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "content.html")]
+struct Content {
+    connections: usize,
+    rate: String,
+    available: usize,
+    servers: usize,
+    is_draining: bool,
+    upstreams: Vec<UpstreamView>,
+    routes: Vec<RouteView>,
+}
+
+struct UpstreamView {
+    name: String,
+    rate: String,
+    breaker: Option<BreakerView>,
+    events: Vec<(&'static str, u64)>,
+    servers: Vec<ServerView>,
+}
+
+struct BreakerView {
+    name: &'static str,
+    class: &'static str,
+}
+
+struct ServerView {
+    name: String,
+    state: &'static str,
+    class: &'static str,
+    weight: u32,
+    /// The weight that a drained server gets back.
+    restored: u32,
+    active: u64,
+    connections: u64,
+    fine: u64,
+    refused: u64,
+    broken: u64,
+    failures: u64,
+    recent: RecentView,
+}
+
+struct RouteView {
+    name: String,
+    targets: String,
+    fine: u64,
+    refused: u64,
+    broken: u64,
+    recent: RecentView,
+}
+
+struct RecentView {
+    rate: String,
+    failed: String,
+    p50: String,
+    p99: String,
+    /// Points of a line, in a box of 60 by 20.
+    line: String,
+}
+
+/// Answers GET of the page at the root, and of its events.
+pub(crate) fn answer(figures: Arc<GatewayFigures>, counters: Arc<Counters>) -> Arc<AnswerApi> {
+    Arc::new(move |request, rest| {
+        let response = match (request.method, rest) {
+            ("GET" | "HEAD", "") => AdminPage::redirect(request),
+            ("GET" | "HEAD", "/") => Some(document(&figures, &counters)),
+            ("GET", "/events") => Some(events(&figures, &counters)),
+            _ => None,
+        };
+        Answer::now(response.unwrap_or_else(|| {
+            let text = "there are GET /gateway/ and GET /gateway/events\n";
+            Response::text(StatusCode::NOT_FOUND, text)
+        }))
+    })
+}
+
+fn document(figures: &GatewayFigures, counters: &Counters) -> Response {
+    let document = Document {
+        style: PAGE.style(),
+        script: PAGE.script(),
+        content: &content(figures, counters),
+    };
+    PAGE.response(Bytes::from(document.render().unwrap_or_default()))
+}
+
+fn events(figures: &Arc<GatewayFigures>, counters: &Arc<Counters>) -> Response {
+    let Some(reader) = Reader::new() else {
+        let later = HeaderValue::from_static("30");
+        return Response::text(StatusCode::SERVICE_UNAVAILABLE, "too many readers\n")
+            .with_field(RETRY_AFTER, later);
+    };
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let events = Events {
+        figures: Arc::clone(figures),
+        counters: Arc::clone(counters),
+        ticks,
+        last: String::new(),
+        silent: 0,
+        _reader: reader,
+    };
+    let kind = HeaderValue::from_static(MEDIA_TYPE);
+    // Proxies such as nginx must not hold events back.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    Response::new(StatusCode::OK)
+        .with_field(CONTENT_TYPE, kind)
+        .with_field(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+        .with_field(unbuffered, HeaderValue::from_static("no"))
+        .with_body(ResponseBody::Stream(Box::pin(events)))
+}
+
+/// One page that is kept current.
+struct Reader;
+
+impl Reader {
+    /// `None` if there are too many.
+    fn new() -> Option<Self> {
+        let reader = Self;
+        (READERS.fetch_add(1, Ordering::Relaxed) < MOST_READERS).then_some(reader)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        READERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The content of the page, whenever it has changed.
+struct Events {
+    figures: Arc<GatewayFigures>,
+    counters: Arc<Counters>,
+    ticks: Interval,
+    last: String,
+    silent: u32,
+    _reader: Reader,
+}
+
+impl Events {
+    fn next(&mut self) -> Option<String> {
+        let content = content(&self.figures, &self.counters);
+        if content != self.last {
+            self.silent = 0;
+            let event = format!("data: {}\n\n", content.replace('\n', "\ndata: "));
+            self.last = content;
+            return Some(event);
+        }
+        self.silent += 1;
+        if self.silent < SILENT {
+            return None;
+        }
+        self.silent = 0;
+        Some(":\n\n".to_owned())
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        loop {
+            ready!(self.ticks.poll_tick(cx));
+            if self.counters.is_draining() {
+                return Poll::Ready(None);
+            }
+            if let Some(text) = self.next() {
+                return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
+            }
+        }
+    }
+}
+
+/// The part of the page that changes.
+fn content(figures: &GatewayFigures, counters: &Counters) -> String {
+    let upstreams: Vec<_> = figures.all().iter().map(|it| upstream(it)).collect();
+    let routes = figures.routes();
+    let servers = || upstreams.iter().flat_map(|it| &it.servers);
+    let content = Content {
+        connections: counters.open(),
+        rate: shown_rate(routes.iter().map(|it| it.recent.rate).sum()),
+        available: servers().filter(|it| it.state == "healthy").count(),
+        servers: servers().count(),
+        is_draining: counters.is_draining(),
+        upstreams,
+        routes: routes.into_iter().map(route).collect(),
+    };
+    content.render().unwrap_or_default()
+}
+
+fn upstream(status: &UpstreamStatus) -> UpstreamView {
+    let now = SystemClock.now();
+    let servers = status.watched_servers(now);
+    let rate = servers.iter().map(|(_, _, recent)| recent.rate).sum();
+    let events = [
+        ("retries", Event::Retry),
+        ("retries refused", Event::RefusedRetry),
+        ("hedges", Event::Hedge),
+        ("copies dropped", Event::DroppedCopy),
+        ("limited", Event::Limited),
+        ("refused by the breaker", Event::Broken),
+    ];
+    let events = events.map(|(name, event)| (name, status.counted(event)));
+    let breaker = status.breaker(now).map(|name| BreakerView {
+        name,
+        class: if name == "closed" { "good" } else { "bad" },
+    });
+    UpstreamView {
+        name: status.name.clone(),
+        rate: shown_rate(rate),
+        breaker,
+        events: events.into_iter().filter(|(_, count)| *count > 0).collect(),
+        servers: servers.into_iter().map(server).collect(),
+    }
+}
+
+fn server((status, configured, recent): (ServerStatus, u32, Recent)) -> ServerView {
+    ServerView {
+        class: match status.state {
+            "healthy" => "good",
+            "drained" => "warn",
+            _ => "bad",
+        },
+        state: status.state,
+        weight: status.weight,
+        restored: configured.max(1),
+        active: status.active,
+        connections: status.connections,
+        fine: status.responses[1] + status.responses[2],
+        refused: status.responses[3],
+        broken: status.responses[4],
+        failures: status.failures,
+        name: status.server,
+        recent: shown(&recent),
+    }
+}
+
+fn route(status: RouteStatus) -> RouteView {
+    RouteView {
+        targets: status.targets.join(", "),
+        fine: status.responses[1] + status.responses[2],
+        refused: status.responses[3],
+        broken: status.responses[4],
+        recent: shown(&status.recent),
+        name: status.name,
+    }
+}
+
+fn shown(recent: &Recent) -> RecentView {
+    let time = |it: Option<Duration>| {
+        it.map_or("–".to_owned(), |it| {
+            let millis = it.as_secs_f64() * 1000.0;
+            if millis < 10.0 {
+                format!("{millis:.1} ms")
+            } else {
+                format!("{millis:.0} ms")
+            }
+        })
+    };
+    RecentView {
+        rate: shown_rate(recent.rate),
+        failed: format!("{:.1} %", recent.failed * 100.0),
+        p50: time(recent.p50),
+        p99: time(recent.p99),
+        line: line(&recent.series),
+    }
+}
+
+fn shown_rate(rate: f64) -> String {
+    if rate < 10.0 {
+        format!("{rate:.1}")
+    } else {
+        format!("{rate:.0}")
+    }
+}
+
+/// The newest value is at the right end.
+fn line(series: &[f64]) -> String {
+    let most = series.iter().copied().fold(1.0, f64::max);
+    let mut points = String::new();
+    for (number, value) in series.iter().enumerate() {
+        let x = 60 - series.len() + number + 1;
+        let y = 19.0 - 18.0 * value / most;
+        let space = if number == 0 { "" } else { " " };
+        write!(points, "{space}{x},{y:.1}").expect("a String takes whatever is written");
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_at_the_right_and_reach_the_top_with_the_largest_value() {
+        assert_eq!(line(&[0.0, 5.0, 10.0]), "58,19.0 59,10.0 60,1.0");
+        assert_eq!(line(&[]), "");
+        assert_eq!(line(&[0.0]), "60,19.0");
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let recent = Recent::default();
+        let content = Content {
+            connections: 0,
+            rate: shown_rate(0.0),
+            available: 0,
+            servers: 0,
+            is_draining: false,
+            upstreams: Vec::new(),
+            routes: vec![RouteView {
+                name: "<script>".to_owned(),
+                targets: "\"a\"".to_owned(),
+                fine: 0,
+                refused: 0,
+                broken: 0,
+                recent: shown(&recent),
+            }],
+        };
+        let html = content.render().unwrap();
+        assert!(
+            !html.contains("<script>") && html.contains("&#60;script&#62;"),
+            "{html}"
+        );
+    }
+}
