@@ -20,9 +20,9 @@ const hashOf = (given) => {
   return name;
 };
 const algorithmOf = (given) => {
-  const asked = String(given?.name ?? given);
-  const name = SUPPORTED.find((it) => it.toUpperCase() === asked.toUpperCase());
-  if (!name) throw failure("NotSupportedError", `${asked} is not supported by plimsoll, which has ${SUPPORTED.join(", ")}`);
+  const wanted = String(given?.name ?? given);
+  const name = SUPPORTED.find((it) => it.toUpperCase() === wanted.toUpperCase());
+  if (!name) throw failure("NotSupportedError", `${wanted} is not supported by plimsoll, which has ${SUPPORTED.join(", ")}`);
   return name;
 };
 const curveOf = (given) => {
