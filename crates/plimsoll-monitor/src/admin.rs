@@ -51,21 +51,24 @@ use crate::store::Role;
 
 pub(crate) use crate::admin::limits::SignInLimits;
 
+/// A path, and what makes its handlers.
+type Routed = (&'static str, fn() -> MethodRouter<Api>);
+
 /// Routes that a role may use.
-fn of_role(api: &Api, role: Role, routes: &[(&str, fn() -> MethodRouter<Api>)]) -> Router<Api> {
-    let mut router = Router::new();
+fn of_role(api: &Api, role: Role, routes: &[Routed]) -> Router<Api> {
+    let mut merged = Router::new();
     for (path, make) in routes {
-        router = router.route(path, make());
+        merged = merged.route(path, make());
     }
     let guard = guard::Guarded {
         api: api.clone(),
         role,
     };
-    router.route_layer(from_fn_with_state(guard, guard::guard))
+    merged.route_layer(from_fn_with_state(guard, guard::guard))
 }
 
 /// Routes of everyone who is signed in.
-const VIEWER: &[(&str, fn() -> MethodRouter<Api>)] = &[
+const VIEWER: &[Routed] = &[
     ("/admin", || get(overview::show)),
     ("/admin/sign-out", || post(sign_in::sign_out)),
     ("/admin/monitors", || get(monitors::list)),
@@ -85,7 +88,7 @@ const VIEWER: &[(&str, fn() -> MethodRouter<Api>)] = &[
 ];
 
 /// Routes of editors.
-const EDITOR: &[(&str, fn() -> MethodRouter<Api>)] = &[
+const EDITOR: &[Routed] = &[
     ("/admin/new-monitor", || {
         get(editor::new).post(editor::create)
     }),
@@ -108,7 +111,7 @@ const EDITOR: &[(&str, fn() -> MethodRouter<Api>)] = &[
 ];
 
 /// Routes of admins.
-const ADMIN: &[(&str, fn() -> MethodRouter<Api>)] = &[
+const ADMIN: &[Routed] = &[
     ("/admin/members", || get(members::list)),
     ("/admin/members/add", || post(members::add)),
     ("/admin/members/change", || post(members::change)),

@@ -197,15 +197,14 @@ impl Handle {
     ) -> Result<Definition, ChangeError> {
         let _changing = self.changing.lock().await;
         let text = put.table.to_string();
-        let key = match kind {
-            DefinitionKind::Page => self.page_of(&text, put.was.as_deref())?.slug.clone(),
-            _ => {
-                let views = self.board.views();
-                let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
-                let placed = overlay::window(&text, &plans)
-                    .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
-                placed.window.name.clone()
-            }
+        let key = if kind == DefinitionKind::Page {
+            self.page_of(&text, put.was.as_deref())?.slug.clone()
+        } else {
+            let views = self.board.views();
+            let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+            let placed = overlay::window(&text, &plans)
+                .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
+            placed.window.name.clone()
         };
         let verb = if put.was.is_some() {
             "update"

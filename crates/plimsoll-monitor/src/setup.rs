@@ -125,16 +125,14 @@ pub fn add_token(
 
 /// The password, and the same if it was made here.
 fn chosen(given: Option<String>) -> Result<(String, Option<String>), SetupError> {
-    match given {
-        Some(password) => match password::problem(&password) {
+    if let Some(password) = given {
+        return match password::problem(&password) {
             Some(problem) => Err(SetupError::Password(problem)),
             None => Ok((password, None)),
-        },
-        None => {
-            let made = password::generate()?;
-            Ok((made.clone(), Some(made)))
-        }
+        };
     }
+    let made = password::generate()?;
+    Ok((made.clone(), Some(made)))
 }
 
 async fn note(

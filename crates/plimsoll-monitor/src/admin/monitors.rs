@@ -289,6 +289,10 @@ pub(super) const fn class_of(status: Status) -> &'static str {
 
 #[derive(Template)]
 #[template(path = "admin/monitor.html")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each decides over a button of the page"
+)]
 struct MonitorPage {
     s: Shell,
     row: Row,

@@ -70,7 +70,11 @@ pub(crate) fn is_of(hash: &str, password: &str) -> bool {
     expected.len() == tag.len() && difference == 0
 }
 
-fn parse(hash: &str) -> Option<((u32, u32, u32), Vec<u8>, Vec<u8>)> {
+/// Memory in KiB, passes and lanes.
+type Costs = (u32, u32, u32);
+
+/// The costs, the salt and the tag.
+fn parse(hash: &str) -> Option<(Costs, Vec<u8>, Vec<u8>)> {
     let rest = hash.strip_prefix("$argon2id$v=19$")?;
     let mut parts = rest.split('$');
     let (costs, salt, tag) = (parts.next()?, parts.next()?, parts.next()?);
@@ -93,13 +97,13 @@ pub(crate) async fn check(hash: Option<&Secret>, password: String) -> bool {
         return false;
     };
     let known = hash.map(|hash| hash.expose().to_owned());
-    let checked = tokio::task::spawn_blocking(move || match known {
-        Some(known) => is_of(&known, &password),
-        None => {
-            let decoy = DECOY.get_or_init(|| self::hash("decoy").unwrap_or_default());
-            is_of(decoy, &password);
-            false
+    let checked = tokio::task::spawn_blocking(move || {
+        if let Some(known) = known {
+            return is_of(&known, &password);
         }
+        let decoy = DECOY.get_or_init(|| self::hash("decoy").unwrap_or_default());
+        is_of(decoy, &password);
+        false
     });
     checked.await.unwrap_or(false)
 }

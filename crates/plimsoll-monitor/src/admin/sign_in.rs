@@ -51,6 +51,10 @@ pub(super) async fn show(
     page.unwrap_or_else(failed)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the form of `unwrap_or_else`"
+)]
 fn failed(why: String) -> Response {
     message(
         StatusCode::SERVICE_UNAVAILABLE,

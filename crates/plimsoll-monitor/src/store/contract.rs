@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite of tests")]
 
+mod admin;
+
 mod pages;
 
 use std::time::Duration;
@@ -36,6 +38,9 @@ pub fn contract<S: Store>(make: impl Fn() -> S) {
         organisations_see_nothing_of_each_other(&make()).await;
         pages::declared_incidents_have_versions(&make()).await;
         pages::histories_are_those_of_single_calls(&make()).await;
+        admin::definitions_have_versions_and_keep_their_monitors(&make()).await;
+        admin::users_have_roles_and_sessions(&make()).await;
+        admin::tokens_end_and_the_audit_log_stays(&make()).await;
     });
 }
 

@@ -106,7 +106,7 @@ function shortcuts() {
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
-    if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+    if (event.target instanceof Element && event.target.matches("input:not([type=checkbox]), textarea, select")) return;
     if (isGoing) {
       isGoing = false;
       const link = [...dialog.querySelectorAll("[data-go]")].find((one) => one.dataset.go === event.key);

@@ -43,6 +43,7 @@ fn page() -> (PagePlan, BTreeMap<String, View>) {
     let page = PagePlan::clone(&plan.pages[0]);
     let views = plan.monitors.into_iter().zip(1..).map(|(monitor, id)| {
         let view = View {
+            source: crate::config::Source::File,
             id: MonitorId(id),
             health: Health::Up,
             since: at("2026-03-01T00:00:00Z"),

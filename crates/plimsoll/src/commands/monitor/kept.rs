@@ -15,7 +15,7 @@ pub(super) struct Added {
     /// Name of the monitor
     name: String,
 
-    /// Target, such as https://example.org/, tcp://db:5432, icmp://host, dns://example.org, tls://host:443
+    /// Target with its scheme: a URL, `tcp://db:5432`, `icmp://host`, `dns://example.org`, `tls://host:443`, …
     target: String,
 
     /// Group that it is shown in
