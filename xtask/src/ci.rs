@@ -12,10 +12,11 @@ const CARGO_DENY: &str = "0.20.2";
 
 type Step = (&'static str, fn(&Path) -> Outcome);
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("fmt", fmt),
     ("clippy", clippy),
     ("deny", deny),
+    ("features", features),
     ("docs", docs),
     ("tidy", tidy::run),
     ("test", all_tests),
@@ -60,6 +61,18 @@ fn clippy(root: &Path) -> Outcome {
         "--",
         "-D",
         "warnings",
+    ];
+    step::run(root, &mut cargo(&arguments))
+}
+
+/// The smallest program compiles too: every test has all features.
+fn features(root: &Path) -> Outcome {
+    let arguments = [
+        "check",
+        "--package",
+        "plimsoll",
+        "--no-default-features",
+        "--locked",
     ];
     step::run(root, &mut cargo(&arguments))
 }

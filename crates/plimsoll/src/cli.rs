@@ -4,7 +4,9 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::commands::{Command, LoadtestArgs, PackedArgs, ServeArgs};
+use crate::commands::{Command, LoadtestArgs};
+#[cfg(feature = "site")]
+use crate::commands::{PackedArgs, ServeArgs};
 
 /// Find the load line of HTTP services
 #[derive(Debug, Parser)]
@@ -228,6 +230,7 @@ pub(crate) struct LoadtestCli {
 }
 
 /// The command line of a packed site.
+#[cfg(feature = "site")]
 #[derive(Debug, Parser)]
 #[command(version, about = "Serves the site that this program carries.", styles = STYLES)]
 pub(crate) struct PackedCli {
@@ -236,6 +239,7 @@ pub(crate) struct PackedCli {
 }
 
 /// The command line under the name of another server.
+#[cfg(feature = "site")]
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES)]
 pub(crate) struct ServeCli {
@@ -257,6 +261,7 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
         LoadtestCli::command().debug_assert();
+        #[cfg(feature = "site")]
         ServeCli::command().debug_assert();
     }
 

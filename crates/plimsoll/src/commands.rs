@@ -1,21 +1,27 @@
 //! The subcommands, one file each.
 
+#[cfg(feature = "lab")]
 mod compare;
 
+#[cfg(feature = "lab")]
 mod lab;
 
+#[cfg(feature = "lab")]
 mod line;
 
 mod load;
 
 mod check;
 
+#[cfg(feature = "lab")]
 mod profile;
 
 mod chaos;
 
+#[cfg(feature = "site")]
 mod crawl;
 
+#[cfg(feature = "serve")]
 mod gateway;
 
 mod report;
@@ -24,16 +30,22 @@ mod loadtest;
 
 mod origin;
 
+#[cfg(feature = "site")]
 pub(crate) mod serving;
 
+#[cfg(feature = "lab")]
 mod soak;
 
+#[cfg(feature = "site")]
 mod pack;
 
+#[cfg(feature = "site")]
 mod serve;
 
+#[cfg(feature = "serve")]
 mod up;
 
+#[cfg(feature = "serve")]
 mod mock;
 
 #[cfg(feature = "monitor")]
@@ -53,29 +65,43 @@ use crate::problem::{Failed, Problem};
 #[cfg(feature = "k6")]
 pub(crate) use self::load::script::{ScriptArgs, is_meant as is_script_meant, run_script};
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
+#[cfg(feature = "site")]
 pub(crate) use self::pack::{PackedArgs, PackedSite, run_packed};
+#[cfg(feature = "site")]
 pub(crate) use self::serve::stand_in::Original;
+#[cfg(feature = "site")]
 pub(crate) use self::serve::{Args as ServeArgs, run_as as serve_as};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
     Check(Box<check::Args>),
+    #[cfg(feature = "lab")]
     Compare(Box<compare::Args>),
+    #[cfg(feature = "lab")]
     Lab(lab::Args),
+    #[cfg(feature = "lab")]
     Line(Box<line::Args>),
     Loadtest(loadtest::Args),
+    #[cfg(feature = "site")]
     Pack(Box<pack::Args>),
+    #[cfg(feature = "lab")]
     Profile(profile::Args),
     Chaos(Box<chaos::Args>),
+    #[cfg(feature = "site")]
     Crawl(crawl::Args),
     Report(report::Args),
+    #[cfg(feature = "site")]
     Serve(Box<serve::Args>),
+    #[cfg(feature = "serve")]
     Gateway(Box<gateway::Args>),
+    #[cfg(feature = "serve")]
     Up(up::Args),
+    #[cfg(feature = "serve")]
     Mock(Box<mock::Args>),
     #[cfg(feature = "monitor")]
     Monitor(Box<monitor::Args>),
+    #[cfg(feature = "lab")]
     Soak(Box<soak::Args>),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -93,20 +119,31 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
         Command::Check(mut args) => check::run(&mut args),
+        #[cfg(feature = "lab")]
         Command::Compare(args) => compare::run(&args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => lab::run(&args),
+        #[cfg(feature = "lab")]
         Command::Line(args) => line::run(*args),
+        #[cfg(feature = "site")]
         Command::Pack(args) => pack::run(&args),
+        #[cfg(feature = "lab")]
         Command::Profile(args) => profile::run(&args),
         Command::Chaos(args) => chaos::run(&args),
+        #[cfg(feature = "site")]
         Command::Crawl(args) => crawl::run(&args),
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "site")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "serve")]
         Command::Gateway(args) => gateway::run(&args),
+        #[cfg(feature = "serve")]
         Command::Up(args) => up::run(&args),
+        #[cfg(feature = "serve")]
         Command::Mock(args) => mock::run(&args),
         #[cfg(feature = "monitor")]
         Command::Monitor(args) => monitor::run(&args),
+        #[cfg(feature = "lab")]
         Command::Soak(args) => soak::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -124,17 +161,4 @@ fn own_program() -> Result<String, Failed> {
         Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
     })?;
     Ok(path.to_string_lossy().into_owned())
-}
-
-/// A fraction, from a percentage with or without its sign.
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end();
-    let percent: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a percentage such as 5%"))?;
-    if percent.is_finite() && percent >= 0.0 {
-        Ok(percent / 100.0)
-    } else {
-        Err(format!("`{text}` must be 0 or more"))
-    }
 }

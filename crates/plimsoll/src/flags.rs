@@ -14,6 +14,7 @@ mod request;
 
 mod connection;
 
+#[cfg(feature = "site")]
 mod serving;
 
 pub(crate) use self::body::BodyArgs;
@@ -21,4 +22,5 @@ pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::plan_file::plan_file;
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
+#[cfg(feature = "site")]
 pub(crate) use self::serving::{Preferred, ServingArgs, listen_address, quoted, quoted_path};

@@ -3,6 +3,20 @@
 //! The only crate that prints, reads the environment or the command line, handles signals and
 //! decides the exit code. Everything it does is done by the libraries beneath.
 
+#![cfg_attr(
+    not(all(
+        feature = "lab",
+        feature = "serve",
+        feature = "k6",
+        feature = "monitor"
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "helpers of commands that are left out"
+    )
+)]
+
 mod cli;
 
 mod commands;
@@ -20,6 +34,7 @@ mod problem;
 
 mod result_folder;
 
+#[cfg(feature = "site")]
 mod service_manager;
 
 mod signals;
@@ -33,7 +48,10 @@ use clap::Parser;
 
 #[cfg(feature = "k6")]
 use crate::cli::ScriptCli;
-use crate::cli::{Cli, LoadtestCli, PackedCli, ServeCli};
+use crate::cli::{Cli, LoadtestCli};
+#[cfg(feature = "site")]
+use crate::cli::{PackedCli, ServeCli};
+#[cfg(feature = "site")]
 use crate::commands::{Original, PackedSite};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
@@ -41,6 +59,7 @@ use crate::problem::{Failed, Problem};
 /// The program: `plimsoll`, under the name `loadtest` the command of that name, and under those of servy and gosherve
 /// what stands in for them.
 pub fn main() -> ExitCode {
+    #[cfg(feature = "site")]
     if let Some(packed) = packed_site() {
         return serve_packed(&packed);
     }
@@ -50,6 +69,7 @@ pub fn main() -> ExitCode {
             Err(error) => exit::after_parsing(&error),
         };
     }
+    #[cfg(feature = "site")]
     if let Some(original) = own_name().and_then(|name| Original::called(&name)) {
         return match ServeCli::try_parse() {
             Ok(cli) => finish(commands::serve_as(&cli.args, original)),
@@ -85,6 +105,7 @@ fn script_arguments() -> Option<Vec<String>> {
 }
 
 /// The program of packed sites, which has no commands: what it serves is in its own file.
+#[cfg(feature = "site")]
 pub fn packed_main() -> ExitCode {
     match packed_site() {
         Some(packed) => serve_packed(&packed),
@@ -95,12 +116,14 @@ pub fn packed_main() -> ExitCode {
 }
 
 /// The site that this program carries, if it does.
+#[cfg(feature = "site")]
 fn packed_site() -> Option<PackedSite> {
     let program = std::env::current_exe().ok()?;
     let keys = plimsoll_site::pack::packed_keys(&program)?;
     Some(PackedSite { program, keys })
 }
 
+#[cfg(feature = "site")]
 fn serve_packed(packed: &PackedSite) -> ExitCode {
     match PackedCli::try_parse() {
         Ok(cli) => finish(commands::run_packed(&cli.args, packed)),

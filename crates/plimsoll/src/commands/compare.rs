@@ -16,7 +16,6 @@ use plimsoll_model::masked_arguments;
 use self::drivers::{Driver, Drivers, split};
 use self::parameters::{Parameter, expanded};
 use super::load::args::MOST_STREAMS;
-use super::parse_percent;
 use crate::exit::Exit;
 use crate::flags::number;
 use crate::problem::{Failed, Problem};
@@ -423,6 +422,19 @@ fn parse_metric(name: &str) -> Result<Metric, String> {
         let names = Metric::ALL.map(Metric::name).join(", ");
         format!("known are {names}")
     })
+}
+
+/// A fraction, from a percentage with or without its sign.
+pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let percent: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a percentage such as 5%"))?;
+    if percent.is_finite() && percent >= 0.0 {
+        Ok(percent / 100.0)
+    } else {
+        Err(format!("`{text}` must be 0 or more"))
+    }
 }
 
 #[cfg(test)]

@@ -379,7 +379,7 @@ fn window_text(window: &Window) -> String {
 
 /// From 0.1 % to 50 %, as a fraction.
 fn parse_precision(text: &str) -> Result<f64, String> {
-    let fraction = super::parse_percent(text)?;
+    let fraction = super::compare::parse_percent(text)?;
     if (0.001..=0.5).contains(&fraction) {
         Ok(fraction)
     } else {

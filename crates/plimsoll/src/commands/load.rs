@@ -10,6 +10,7 @@ mod target;
 
 mod output;
 
+#[cfg(feature = "lab")]
 mod profiling;
 
 mod push;
@@ -29,6 +30,7 @@ use plimsoll_report::files;
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
 use self::output::Live;
+#[cfg(feature = "lab")]
 use self::profiling::Profiling;
 use self::push::Push;
 use crate::exit::Exit;
@@ -61,12 +63,16 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
         .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
     let observed = target.as_deref();
+    #[cfg(feature = "lab")]
     let profiling = observed
-        .filter(|_| args.output.profile)
+        .filter(|_| args.output.profiles())
         .map(|target| Profiling::start(target, &plan));
     let result = measure(args, &plan, &thresholds, observed, &interrupt, &mut push);
     // Before the target ends: its names are read from its own files and memory.
+    #[cfg(feature = "lab")]
     let profile = profiling.map_or_else(|| Ok(Vec::new()), Profiling::finish);
+    #[cfg(not(feature = "lab"))]
+    let profile: Result<_, Problem> = Ok(Vec::new());
     if let Some(target) = target {
         target.stop();
     }
@@ -87,7 +93,7 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
 /// The names of the files that will be written to `--out`.
 fn file_names(args: &Args) -> Vec<&'static str> {
     let mut names = files::NAMES.to_vec();
-    if args.output.profile {
+    if args.output.profiles() {
         names.extend(files::PROFILE_NAMES);
     }
     names

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+#[cfg(feature = "lab")]
 use plimsoll_lab::trend::{self, ChangeOptions, trend};
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
 use plimsoll_report::{RunRecord, files, merged};
@@ -31,6 +32,7 @@ pub(crate) struct Args {
 
     /// Show trends over the results, oldest first, and the steps where a figure changed; a folder of results
     /// stands for all of them
+    #[cfg(feature = "lab")]
     #[arg(long, conflicts_with = "merge")]
     trend: bool,
 
@@ -66,16 +68,20 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let mut problems = Problems::default();
+    #[cfg(feature = "lab")]
     let folders = if args.trend {
         expanded(&args.folders)
     } else {
         args.folders.clone()
     };
+    #[cfg(not(feature = "lab"))]
+    let folders = args.folders.clone();
     let records: Vec<_> = folders
         .iter()
         .filter_map(|folder| record(folder, &name(folder, &folders), &mut problems))
         .collect();
     let mut records = problems.unless_any(Some(records))?;
+    #[cfg(feature = "lab")]
     if args.trend {
         let trend = trend(&records, ChangeOptions::default())
             .map_err(|error| Problem::caused_by(&error).about("--trend").usage())?;
@@ -107,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     Ok(Exit::Fine)
 }
 
+#[cfg(feature = "lab")]
 /// The folders of results, those within a folder that is none itself in place of it.
 fn expanded(folders: &[PathBuf]) -> Vec<PathBuf> {
     let is_result = |folder: &Path| folder.join(files::SUMMARY_JSON).is_file();

@@ -19,6 +19,7 @@ enum Of {
     /// Configuration files of `plimsoll up`
     Server,
     /// Responses of the mock's admin API
+    #[cfg(feature = "serve")]
     MockAdmin,
     /// Configuration files of `plimsoll monitor`
     #[cfg(feature = "monitor")]
@@ -28,6 +29,7 @@ enum Of {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let schema = match args.of {
         Of::Server => SCHEMA,
+        #[cfg(feature = "serve")]
         Of::MockAdmin => plimsoll_mock::ADMIN_SCHEMA,
         #[cfg(feature = "monitor")]
         Of::Monitor => plimsoll_monitor::config::SCHEMA,

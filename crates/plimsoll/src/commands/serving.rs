@@ -2,6 +2,7 @@
 
 mod keeping;
 
+#[cfg(feature = "lab")]
 mod profiling;
 
 mod takeover;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+#[cfg(feature = "serve")]
 use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
     ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, SectionKind, ServerPlan,
@@ -27,6 +29,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
+#[cfg(feature = "serve")]
 use crate::commands::gateway::import;
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
 use crate::commands::serving::takeover::{Predecessor, Successors};
@@ -57,20 +60,29 @@ pub(crate) struct Brought {
 }
 
 impl Brought {
-    /// Everything.
+    /// Everything that is compiled in.
     pub(crate) fn all() -> Self {
         let mut brought = Self::for_sites();
-        brought.actions.push(plimsoll_mock::KIND);
-        brought.actions.push(plimsoll_gateway::PROXY);
+        brought.add_servers();
         #[cfg(feature = "monitor")]
         brought.actions.push(crate::commands::monitor::KIND);
-        brought.sections.push(plimsoll_gateway::UPSTREAMS);
-        brought.sections.push(plimsoll_gateway::TRACES);
-        brought.listens.extend(plimsoll_gateway::LISTENS);
+        #[cfg(feature = "lab")]
         brought.admin_paths.push(profiling::path());
-        brought.keeper = Some(keeping::keeper);
         brought
     }
+
+    #[cfg(feature = "serve")]
+    fn add_servers(&mut self) {
+        self.actions
+            .extend([plimsoll_mock::KIND, plimsoll_gateway::PROXY]);
+        self.sections
+            .extend([plimsoll_gateway::UPSTREAMS, plimsoll_gateway::TRACES]);
+        self.listens.extend(plimsoll_gateway::LISTENS);
+        self.keeper = Some(keeping::keeper);
+    }
+
+    #[cfg(not(feature = "serve"))]
+    fn add_servers(&mut self) {}
 
     /// What sites need, and nothing else: the program of packed ones consists of what can be reached from here.
     pub(crate) fn for_sites() -> Self {
@@ -241,6 +253,7 @@ impl Configuration {
         })?;
         let text = String::from_utf8(bytes)
             .map_err(|_| Problem::new(format!("{} is not UTF-8", file.display())).usage())?;
+        #[cfg(feature = "serve")]
         if is_expressgateway(&text) {
             return self.load_expressgateway(file, &text);
         }
@@ -248,6 +261,7 @@ impl Configuration {
         Ok((text, plan))
     }
 
+    #[cfg(feature = "serve")]
     /// Translates the file on the way. What is wrong with the translation has no place in the file itself.
     fn load_expressgateway(&self, file: &Path, text: &str) -> Result<(String, ServerPlan), Failed> {
         let imported = import::of_expressgateway(&file.display().to_string(), text)?;

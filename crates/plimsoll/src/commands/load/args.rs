@@ -375,6 +375,7 @@ pub(crate) struct OutputArgs {
     pub(crate) out: Option<PathBuf>,
 
     /// Profile the server during the run and write a flame graph into --out
+    #[cfg(feature = "lab")]
     #[arg(long, requires = "out")]
     pub(crate) profile: bool,
 
@@ -412,4 +413,15 @@ pub(crate) struct OutputArgs {
     /// Write the main results as Markdown tables to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Whether the server is profiled.
+    pub(crate) fn profiles(&self) -> bool {
+        #[cfg(feature = "lab")]
+        let profiles = self.profile;
+        #[cfg(not(feature = "lab"))]
+        let profiles = false;
+        profiles
+    }
 }

@@ -69,7 +69,7 @@ pub(super) fn compile(
     let server = &args.server;
     let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
     let thresholds = thresholds(args, is_observed, &mut compiler.problems);
-    if args.output.profile && !is_observed {
+    if args.output.profiles() && !is_observed {
         compiler.problems.push(
             Problem::with("--profile", "needs the processes of the server")
                 .hint("name them with --pid, or start them with --spawn"),

@@ -1,8 +1,10 @@
 //! What orders certificates, as something that a program may do without: that of packed sites holds none of it.
 
 use std::io;
+#[cfg(feature = "serve")]
 use std::sync::Arc;
 
+#[cfg(feature = "serve")]
 use plimsoll_certificates::{Keeper, Surroundings};
 use plimsoll_server::config::{Compiler, ServerPlan};
 
@@ -17,12 +19,14 @@ pub(super) trait KeepCertificates {
 /// Makes one that answers where the listeners of the compiler's plans do.
 pub(super) type MakeKeeper = fn(&Compiler) -> Box<dyn KeepCertificates>;
 
+#[cfg(feature = "serve")]
 impl KeepCertificates for Keeper {
     fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()> {
         Self::keep(self, &plan.acme, &plan.ocsp, at_once)
     }
 }
 
+#[cfg(feature = "serve")]
 pub(super) fn keeper(compiler: &Compiler) -> Box<dyn KeepCertificates> {
     Box::new(Keeper::new(Surroundings {
         challenges: compiler.challenges.clone(),
