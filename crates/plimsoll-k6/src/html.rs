@@ -125,7 +125,7 @@ pub(crate) fn parse(text: &str) -> Vec<Node> {
                     _ => {}
                 }
                 let ends = tag.self_closing && (is_foreign || matches!(&*name, "svg" | "math"));
-                builder.start(name, attributes.collect(), ends);
+                builder.start(&name, attributes.collect(), ends);
             }
             Token::EndTag(tag) => builder.end(&lossy(&tag.name)),
             Token::String(text) => builder.text(&lossy(&text)),
@@ -235,8 +235,8 @@ impl Builder {
     }
 
     /// - `ends`: it has no content.
-    fn start(&mut self, name: String, attributes: Vec<(String, String)>, ends: bool) {
-        match name.as_str() {
+    fn start(&mut self, name: &str, attributes: Vec<(String, String)>, ends: bool) {
+        match name {
             "html" => {
                 let root = self.root();
                 return self.merge(root, attributes);
@@ -255,16 +255,16 @@ impl Builder {
             _ => {}
         }
         if self.body.is_none() {
-            if OF_HEAD.contains(&name.as_str()) {
+            if OF_HEAD.contains(&name) {
                 self.head();
             } else if !self.is_open("template") && !self.is_open("noscript") {
                 self.body();
             }
         }
-        if BLOCKS.contains(&name.as_str()) {
+        if BLOCKS.contains(&name) {
             self.close(&["p"], &["button", "td", "th", "table"]);
         }
-        let (ended, scope) = ended_by(&name);
+        let (ended, scope) = ended_by(name);
         self.close(ended, scope);
         if name == "tr"
             && self
@@ -274,7 +274,7 @@ impl Builder {
         {
             self.open("tbody", Vec::new());
         }
-        if matches!(name.as_str(), "td" | "th") {
+        if matches!(name, "td" | "th") {
             if self
                 .open
                 .last()
@@ -287,8 +287,8 @@ impl Builder {
                 self.open("tr", Vec::new());
             }
         }
-        let is_void = VOID.contains(&name.as_str());
-        self.open(&name, attributes);
+        let is_void = VOID.contains(&name);
+        self.open(name, attributes);
         if ends || is_void {
             self.open.pop();
         }
@@ -319,8 +319,8 @@ impl Builder {
                 }
                 return;
             }
-            "br" => return self.start("br".to_owned(), Vec::new(), false),
-            "p" if !self.is_open("p") => self.start("p".to_owned(), Vec::new(), false),
+            "br" => return self.start("br", Vec::new(), false),
+            "p" if !self.is_open("p") => self.start("p", Vec::new(), false),
             _ => {}
         }
         let mut depths = self.open.iter().enumerate().skip(2).rev();

@@ -14,6 +14,8 @@ mod http;
 
 mod socket;
 
+mod subtle;
+
 mod url;
 
 pub(crate) use self::codec::hex;
@@ -107,7 +109,7 @@ type Add = for<'a, 'b> fn(&Adder<'a, 'b>) -> js::Result<()>;
 
 /// Native functions by the module that uses them. Each virtual user makes those of the modules that it imports: a function takes some
 /// 300 bytes.
-const GROUPS: [(&str, Add); 11] = [
+const GROUPS: [(&str, Add); 12] = [
     ("codec", codec::add),
     ("data", core::add_data),
     ("execution", execution::add),
@@ -117,6 +119,7 @@ const GROUPS: [(&str, Add); 11] = [
     ("k6", core::add_k6),
     ("metrics", core::add_metrics),
     ("socket", socket::add),
+    ("subtle", subtle::add),
     ("summary", execution::add_summary),
     ("url", url::add),
 ];

@@ -112,6 +112,8 @@ pub struct Overrides {
     pub time_unit: Option<String>,
     /// Other options, as scripts write them, in place of those of the script.
     pub options: Map<String, Value>,
+    /// `--config`: options, as scripts write them, that those of the script take the place of.
+    pub defaults: Map<String, Value>,
 }
 
 /// All that is wrong with the options.
@@ -161,6 +163,9 @@ pub(crate) const SYSTEM_TAGS: [&str; 14] = [
 
 const TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
 
+/// Options about when iterations start: each takes the place of all of them.
+const WHEN: [&str; 4] = ["duration", "iterations", "stages", "scenarios"];
+
 impl Options {
     /// Checks the options of a script and lays those of the command line over them.
     ///
@@ -168,10 +173,18 @@ impl Options {
     ///
     /// Fails with everything that is wrong.
     pub fn compile(json: &Value, overrides: &Overrides) -> Result<Self, OptionsError> {
-        let mut laid_over = match json {
-            Value::Object(map) => map.clone(),
-            _ => Map::new(),
-        };
+        let mut laid_over = overrides.defaults.clone();
+        if let Value::Object(script) = json {
+            let is_set = |name: &str| script.get(name).is_some_and(|value| !value.is_null());
+            if WHEN.iter().any(|name| is_set(name)) {
+                laid_over.retain(|name, _| !WHEN.contains(&name.as_str()));
+            }
+            for (name, value) in script {
+                if !value.is_null() || !laid_over.contains_key(name) {
+                    laid_over.insert(name.clone(), value.clone());
+                }
+            }
+        }
         laid_over.extend(overrides.options.clone());
         let mut reader = Reader::new(&laid_over);
         if !matches!(json, Value::Object(_) | Value::Null) {

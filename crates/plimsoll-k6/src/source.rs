@@ -54,11 +54,12 @@ const MODULES: [(&str, &str); 22] = [
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 6] = [
+const LIBRARIES: [(&str, &str); 7] = [
     ("expectations", include_str!("js/expectations.js")),
     ("globals", include_str!("js/globals.js")),
     ("dom", include_str!("js/dom.js")),
     ("shown", include_str!("js/shown.js")),
+    ("subtle", include_str!("js/subtle.js")),
     ("web", include_str!("js/web.js")),
     ("json_path", include_str!("js/json_path.js")),
 ];

@@ -235,7 +235,7 @@ impl<'a> Stripper<'a> {
     }
 
     /// Rejects syntax that is more than types.
-    fn refuse<T>(&self, at: usize, message: &str) -> Parsed<T> {
+    fn refuse<T>(at: usize, message: &str) -> Parsed<T> {
         Err(Rejection {
             at,
             message: message.to_owned(),
@@ -246,7 +246,7 @@ impl<'a> Stripper<'a> {
     /// Runs a rule one level deeper.
     fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEEPEST {
-            return self.refuse(self.token.start, "nested too deeply");
+            return Self::refuse(self.token.start, "nested too deeply");
         }
         self.depth += 1;
         let result = rule(self);

@@ -7,13 +7,13 @@ fn shown(nodes: &[Node]) -> String {
     fn show(nodes: &[Node], place: usize, made: &mut String) {
         match &nodes[place].content {
             Content::Document => {}
-            Content::Doctype(name) => *made += &format!("!{name} "),
-            Content::Comment(text) => *made += &format!("#{text} "),
-            Content::Text(text) => *made += &format!("'{text}' "),
+            Content::Doctype(name) => made.extend(["!", name, " "]),
+            Content::Comment(text) => made.extend(["#", text, " "]),
+            Content::Text(text) => made.extend(["'", text, "' "]),
             Content::Element { name, attributes } => {
                 made.push_str(name);
                 for (key, value) in attributes {
-                    *made += &format!(" {key}={value}");
+                    made.extend([" ", key, "=", value]);
                 }
                 made.push('(');
             }

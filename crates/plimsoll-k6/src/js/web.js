@@ -40,7 +40,7 @@ export const crypto = Object.freeze({
     return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join("-");
   },
   get subtle() {
-    throw new Error("crypto.subtle is not supported by plimsoll yet");
+    return native.use("subtle").subtle;
   },
 });
 

@@ -42,6 +42,28 @@ fn shortcuts_stand_for_a_scenario() {
 }
 
 #[test]
+fn a_file_of_options_has_the_last_word_where_nothing_else_is_written() {
+    let Value::Object(defaults) = json!({ "vus": 3, "stages": [{ "duration": "1m", "target": 9 }], "userAgent": "file", "batch": 7 })
+    else {
+        unreachable!("it is an object");
+    };
+    let overrides = Overrides {
+        defaults,
+        ..Overrides::default()
+    };
+    assert_eq!(executor(&Value::Null, &overrides), "ramping-vus 9 60s");
+    let script = json!({ "duration": "5s", "batch": 2, "userAgent": null });
+    assert_eq!(executor(&script, &overrides), "constant-vus 3 5s");
+    let options = Options::compile(&script, &overrides).unwrap();
+    assert_eq!((options.batch, options.user_agent.as_str()), (2, "file"));
+    let flag = Overrides {
+        iterations: Some(4),
+        ..overrides
+    };
+    assert_eq!(executor(&Value::Null, &flag), "shared-iterations 3 600s");
+}
+
+#[test]
 fn the_command_line_takes_the_place_of_all_that_says_when() {
     let script =
         json!({ "scenarios": { "a": { "executor": "constant-vus", "vus": 5, "duration": "1m" } } });

@@ -368,3 +368,85 @@ fn a_script_of_typescript_is_a_file() {
         "{error}"
     );
 }
+
+/// Runs the body of an asynchronous function with helpers for bytes.
+fn check_crypto(body: &str, expected: &[&str]) {
+    let text = format!(
+        "import {{ hexEncode as hex }} from 'k6/crypto'; const subtle = crypto.subtle, bytes = (text) => new TextEncoder().encode(text), text = (data) => new TextDecoder().decode(data);
+         const fails = async (promise) => {{ try {{ await promise; console.log('no error'); }} catch (error) {{ console.log(`${{error.name}}: ${{error.message}}`); }} }};
+         export default async function () {{ {body} }}"
+    );
+    let ran = run_script(&text, "");
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|line| format!("Info: {line}"))
+        .collect();
+    assert_eq!(ran.log, expected, "{body}");
+}
+
+#[test]
+fn web_crypto_hashes_signs_and_derives() {
+    check_crypto(
+        "console.log(hex(await subtle.digest('SHA-256', bytes('abc'))));
+         console.log(hex(await subtle.digest({ name: 'sha-1' }, bytes('abc').buffer)));
+         const key = await subtle.importKey('raw', bytes('Jefe'), { name: 'HMAC', hash: 'SHA-256' }, true, ['sign', 'verify']);
+         const signed = await subtle.sign('HMAC', key, bytes('what do ya want for nothing?'));
+         console.log(hex(signed), await subtle.verify('HMAC', key, signed, bytes('what do ya want for nothing?')), await subtle.verify('HMAC', key, signed, bytes('x')));
+         console.log(JSON.stringify(await subtle.exportKey('jwk', key)), JSON.stringify(key.algorithm), key.type);
+         const password = await subtle.importKey('raw', bytes('password'), 'PBKDF2', false, ['deriveBits', 'deriveKey']);
+         console.log(hex(await subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-1', salt: bytes('salt'), iterations: 4096 }, password, 160)));
+         const made = await subtle.deriveKey({ name: 'PBKDF2', hash: 'SHA-256', salt: bytes('salt'), iterations: 1 }, password, { name: 'AES-GCM', length: 256 }, true, ['encrypt']);
+         console.log(hex(await subtle.exportKey('raw', made)));",
+        &[
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            "a9993e364706816aba3e25717850c26c9cd0d89d",
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843 true false",
+            "{\"kty\":\"oct\",\"k\":\"SmVmZQ\",\"alg\":\"HS256\",\"ext\":true,\"key_ops\":[\"sign\",\"verify\"]} {\"name\":\"HMAC\",\"hash\":{\"name\":\"SHA-256\"},\"length\":32} secret",
+            "4b007901b765489abead49d926f721d065a429c1",
+            "120fb6cffcf8b32c43e7225256c4f837a86548c92ccc35480805987cb70be17b",
+        ],
+    );
+}
+
+#[test]
+fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
+    check_crypto(
+        "for (const [name, more] of [['AES-CBC', { iv: new Uint8Array(16) }], ['AES-CTR', { counter: new Uint8Array(16), length: 64 }], ['AES-GCM', { iv: new Uint8Array(12), additionalData: bytes('a') }]]) {
+           const key = await subtle.generateKey({ name, length: 256 }, true, ['encrypt', 'decrypt']);
+           const sealed = await subtle.encrypt({ name, ...more }, key, bytes('secret text'));
+           console.log(name, sealed.byteLength, text(await subtle.decrypt({ name, ...more }, key, sealed)));
+           const again = await subtle.importKey('jwk', await subtle.exportKey('jwk', key), { name }, false, ['decrypt']);
+           console.log(text(await subtle.decrypt({ name, ...more }, again, sealed)));
+           await fails(subtle.encrypt({ name, ...more }, again, bytes('x')));
+           await fails(subtle.exportKey('raw', again));
+         }
+         const pair = await subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-384' }, true, ['sign', 'verify']);
+         const how = { name: 'ECDSA', hash: 'SHA-384' };
+         const signed = await subtle.sign(how, pair.privateKey, bytes('x'));
+         const open = await subtle.importKey('spki', await subtle.exportKey('spki', pair.publicKey), { name: 'ECDSA', namedCurve: 'P-384' }, true, ['verify']);
+         console.log(signed.byteLength, await subtle.verify(how, open, signed, bytes('x')), await subtle.verify(how, open, signed, bytes('y')));
+         await fails(subtle.sign(how, open, bytes('x')));
+         await fails(subtle.generateKey({ name: 'RSA-PSS' }, true, ['sign']));
+         await fails(subtle.digest('MD5', bytes('x')));
+         await fails(subtle.importKey('raw', bytes('short'), 'AES-CBC', true, ['encrypt']));",
+        &[
+            "AES-CBC 16 secret text",
+            "secret text",
+            "InvalidAccessError: the usages of the key are decrypt, without encrypt",
+            "InvalidAccessError: the key is not extractable",
+            "AES-CTR 11 secret text",
+            "secret text",
+            "InvalidAccessError: the usages of the key are decrypt, without encrypt",
+            "InvalidAccessError: the key is not extractable",
+            "AES-GCM 27 secret text",
+            "secret text",
+            "InvalidAccessError: the usages of the key are decrypt, without encrypt",
+            "InvalidAccessError: the key is not extractable",
+            "96 true false",
+            "InvalidAccessError: the usages of the key are verify, without sign",
+            "NotSupportedError: RSA-PSS is not supported by plimsoll, which has AES-CBC, AES-CTR, AES-GCM, HMAC, PBKDF2, ECDSA",
+            "NotSupportedError: no hash MD5; known are SHA-1, SHA-256, SHA-384, SHA-512",
+            "DataError: a key of AES has 128, 192 or 256 bits, not 40",
+        ],
+    );
+}

@@ -73,9 +73,9 @@ impl Stripper<'_> {
                 self.advance()?;
                 return self.block();
             }
-            let is_js = matches!(word, "static" | "get" | "set" | "async" | "accessor");
-            let is_ts = TYPE_MODIFIERS.contains(&word) || word == "declare";
-            if !(is_js || is_ts) || !self.is_modifier_of_property() {
+            let is_kept_modifier = matches!(word, "static" | "get" | "set" | "async" | "accessor");
+            let is_type_modifier = TYPE_MODIFIERS.contains(&word) || word == "declare";
+            if !(is_kept_modifier || is_type_modifier) || !self.is_modifier_of_property() {
                 break;
             }
             // On a line of its own, such a word is a field; `static`, `get` and `set` go on.
@@ -86,11 +86,11 @@ impl Stripper<'_> {
             is_type |= matches!(word, "declare" | "abstract");
             let modifier = self.token.start;
             self.advance()?;
-            if is_ts {
+            if is_type_modifier {
                 self.blank_from(modifier);
                 first_blank = first_blank.or(Some(modifier));
             }
-            is_kept |= is_js;
+            is_kept |= is_kept_modifier;
         }
         if let Some(blank) = first_blank
             && !is_kept

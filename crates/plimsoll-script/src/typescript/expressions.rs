@@ -247,7 +247,7 @@ impl Stripper<'_> {
                 return Ok(());
             };
             if level > loosest {
-                return self.refuse(
+                return Self::refuse(
                     self.token.start,
                     "without its type, this expression would mean something else: put brackets around `… as …`",
                 );
@@ -318,7 +318,7 @@ impl Stripper<'_> {
         self.expect(">")?;
         self.blank_from(start);
         if self.has_newline(start, self.token.start) {
-            return self.refuse(
+            return Self::refuse(
                 start,
                 "write `value as Type` where the type takes several lines",
             );

@@ -56,9 +56,8 @@ impl Stripper<'_> {
             return self.statement();
         }
         match self.word() {
-            "var" => self.variables(true),
             "const" if self.peek_word_is("enum") => self.refuse_enum(),
-            "const" => self.variables(true),
+            "var" | "const" => self.variables(true),
             "let" if self.is_declaration_next() => self.variables(true),
             "function" => self.function(FunctionKind::Declaration, self.token.start),
             "async" if self.is_async_function() => {
@@ -327,7 +326,7 @@ impl Stripper<'_> {
             "public" | "private" | "protected" | "readonly" | "override"
         );
         if is_constructor && is_modifier && self.peek().kind == Kind::Name {
-            return self.refuse(
+            return Self::refuse(
                 start,
                 "parameter properties are more than types: declare the field in the class and assign it in the constructor",
             );
@@ -420,14 +419,14 @@ impl Stripper<'_> {
     }
 
     fn refuse_enum<T>(&self) -> Parsed<T> {
-        self.refuse(
+        Self::refuse(
             self.token.start,
             "enums are more than types: write `const Color = { Red: 0, Green: 1 } as const` instead",
         )
     }
 
     pub(super) fn refuse_decorator<T>(&self) -> Parsed<T> {
-        self.refuse(
+        Self::refuse(
             self.token.start,
             "decorators are not supported: call the function with the class or method instead",
         )
@@ -485,7 +484,7 @@ impl Stripper<'_> {
                     && matches!(next.kind, Kind::Name | Kind::Text)
                     && next_word != "in" =>
             {
-                return self.refuse(
+                return Self::refuse(
                     self.token.start,
                     "namespaces are more than types: move it to a file of its own and import that",
                 );
@@ -575,7 +574,7 @@ impl Stripper<'_> {
                     self.blank_whole(start);
                     return Ok(());
                 }
-                return self.refuse(
+                return Self::refuse(
                     start,
                     "`import … =` is more than types: write `import name from \"module\"`, or `const` for an alias",
                 );
@@ -640,12 +639,8 @@ impl Stripper<'_> {
             self.eat(",")?;
             let text: Vec<_> = words.iter().map(|it| self.slice(it.0, it.1)).collect();
             // `type as as x` imports `as` as x; `type as x` imports the value `type`.
-            let is_type = match text.as_slice() {
-                ["type", "as", "as", _] => true,
-                ["type", "as", _] => false,
-                ["type", _, ..] => true,
-                _ => false,
-            };
+            let is_value = matches!(text.as_slice(), ["type", "as", _]);
+            let is_type = matches!(text.as_slice(), ["type", _, ..]) && !is_value;
             if is_type {
                 self.blank_from(start);
                 found(None);
@@ -679,7 +674,7 @@ impl Stripper<'_> {
         let start = self.token.start;
         self.advance()?;
         if self.is("=") {
-            return self.refuse(
+            return Self::refuse(
                 start,
                 "`export =` is more than types: write `export default`",
             );
@@ -725,7 +720,7 @@ impl Stripper<'_> {
                 self.blank_whole(start);
                 Ok(())
             }
-            "import" => self.refuse(
+            "import" => Self::refuse(
                 start,
                 "`export import` is more than types: import the name and export it",
             ),

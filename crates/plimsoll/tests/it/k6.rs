@@ -151,3 +151,46 @@ fn a_signal_ends_a_script_with_its_summary() {
     let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(105);
     assert!(output.stdout.contains("TOTAL RESULTS"), "{output}");
 }
+
+#[test]
+fn typescript_runs_with_options_of_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.ts");
+    std::fs::write(
+        &script,
+        "import { Options } from 'k6/options';
+         export const options: Options = { tags: { of: 'script' } };
+         export default function (): void { const vu: number = __VU; console.log(`vu ${vu as number}`); }",
+    )
+    .unwrap();
+    let script = script.to_str().unwrap();
+    let config = directory.path().join("options.json");
+    std::fs::write(&config, "{ \"vus\": 2, \"iterations\": 6 }").unwrap();
+    let config = config.to_str().unwrap();
+    let output = plimsoll(&["load", "--config", config, script]).exits(0);
+    assert_eq!(
+        output.stderr.matches("source=console").count(),
+        6,
+        "{output}"
+    );
+    let output = plimsoll(&["load", "-c", config, "-i", "3", script]).exits(0);
+    assert_eq!(
+        output.stderr.matches("source=console").count(),
+        3,
+        "{output}"
+    );
+    std::fs::write(config, "[]").unwrap();
+    let output = plimsoll(&["load", "-c", config, script]).exits(104);
+    assert!(
+        output.stderr.contains("is not an object of options"),
+        "{output}"
+    );
+    std::fs::write(script, "enum A { B }").unwrap();
+    let output = plimsoll(&["load", script]).exits(107);
+    assert!(
+        output
+            .stderr
+            .contains("script.ts:1:1: enums are more than types"),
+        "{output}"
+    );
+}

@@ -67,6 +67,10 @@ pub(crate) struct ScriptArgs {
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     tags: Vec<(String, String)>,
 
+    /// Read options from this file of JSON; those of the script take precedence
+    #[arg(short = 'c', long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
     /// Do not run `setup()`
     #[arg(long)]
     no_setup: bool,
@@ -304,6 +308,21 @@ fn sample_outputs(outputs: &[String]) -> Result<Vec<SampleOutput>, Failure> {
 }
 
 /// What flags say, and variables of the environment where there is no flag.
+/// Reads the options of `--config`.
+fn config(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>, Problem> {
+    let wrong = |message: String| Problem::with("--config", message);
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
+    match serde_json::from_str(&text) {
+        Ok(serde_json::Value::Object(options)) => Ok(options),
+        Ok(_) => Err(wrong(format!(
+            "{} is not an object of options",
+            path.display()
+        ))),
+        Err(error) => Err(wrong(format!("{}: {error}", path.display()))),
+    }
+}
+
 fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
     #[expect(
         clippy::disallowed_methods,
@@ -336,8 +355,12 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
             stages = parsed.map_err(|message| wrong(options::STAGES, message))?;
         }
     }
+    let file = args.config.clone();
+    let file = file.or_else(|| variable(options::CONFIG).map(PathBuf::from));
+    let defaults = file.map(|path| config(&path)).transpose()?;
     Ok(Overrides {
         options: all,
+        defaults: defaults.unwrap_or_default(),
         vus: args.vus.or(vus),
         duration,
         iterations,

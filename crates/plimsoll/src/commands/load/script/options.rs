@@ -131,6 +131,9 @@ const VARIABLES: [(&str, &str, Form); 22] = [
     ("K6_USER_AGENT", "userAgent", Form::Text),
 ];
 
+/// The file of options, as `--config`.
+pub(super) const CONFIG: &str = "K6_CONFIG";
+
 /// Variables that take the place of all that a script says about when iterations start.
 pub(super) const VUS: &str = "K6_VUS";
 pub(super) const ITERATIONS: &str = "K6_ITERATIONS";
