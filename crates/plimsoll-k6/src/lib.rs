@@ -26,6 +26,8 @@ mod http;
 
 mod socket;
 
+mod html;
+
 mod user;
 
 mod modules;

@@ -8,6 +8,8 @@ mod execution;
 
 mod files;
 
+mod html;
+
 mod http;
 
 mod socket;
@@ -105,11 +107,12 @@ type Add = for<'a, 'b> fn(&Adder<'a, 'b>) -> js::Result<()>;
 
 /// Native functions by the module that uses them. Each virtual user makes those of the modules that it imports: a function takes some
 /// 300 bytes.
-const GROUPS: [(&str, Add); 10] = [
+const GROUPS: [(&str, Add); 11] = [
     ("codec", codec::add),
     ("data", core::add_data),
     ("execution", execution::add),
     ("files", files::add),
+    ("html", html::add),
     ("http", http::add),
     ("k6", core::add_k6),
     ("metrics", core::add_metrics),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use plimsoll_script::{Program, Sources};
+use plimsoll_script::{Program, Sources, strip_types};
 
 use crate::commonjs::as_module;
 use crate::script::LIMITS;
@@ -13,7 +13,7 @@ use crate::script::LIMITS;
 const LONGEST: u64 = 16 << 20;
 
 /// The modules of k6, with their sources.
-const MODULES: [(&str, &str); 21] = [
+const MODULES: [(&str, &str); 22] = [
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
     ("k6/metrics", include_str!("js/metrics.js")),
@@ -27,6 +27,7 @@ const MODULES: [(&str, &str); 21] = [
         "k6/experimental/websockets",
         include_str!("js/websockets.js"),
     ),
+    ("k6/html", include_str!("js/html.js")),
     ("k6/crypto", include_str!("js/crypto.js")),
     ("k6/experimental/csv", include_str!("js/csv.js")),
     ("k6/experimental/fs", include_str!("js/fs.js")),
@@ -53,9 +54,10 @@ const MODULES: [(&str, &str); 21] = [
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 5] = [
+const LIBRARIES: [(&str, &str); 6] = [
     ("expectations", include_str!("js/expectations.js")),
     ("globals", include_str!("js/globals.js")),
+    ("dom", include_str!("js/dom.js")),
     ("shown", include_str!("js/shown.js")),
     ("web", include_str!("js/web.js")),
     ("json_path", include_str!("js/json_path.js")),
@@ -155,17 +157,15 @@ impl Sources for ScriptSources {
                 self.resolve(name, specifier)
             }));
         }
-        if Path::new(name).extension().is_some_and(|it| it == "ts") {
-            return Err(format!(
-                "{name}: TypeScript is not supported yet; compile it to JavaScript first, for example with `esbuild --bundle --format=esm --external:k6`"
-            ));
-        }
         let unreadable = |error| format!("cannot read {name}: {error}");
         let length = std::fs::metadata(name).map_err(unreadable)?.len();
         if length > LONGEST {
             return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
         }
-        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        let mut text = std::fs::read_to_string(name).map_err(unreadable)?;
+        if Path::new(name).extension().is_some_and(|it| it == "ts") {
+            text = strip_types(&text).map_err(|error| format!("{name}:{error}"))?;
+        }
         Ok(as_module(name, &text, |specifier| {
             self.resolve(name, specifier)
         }))
@@ -229,4 +229,20 @@ fn file(path: &Path) -> Result<String, String> {
     let name = found.to_str();
     name.map(str::to_owned)
         .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_javascript_are_typescript_too() {
+        for (name, text) in MODULES.iter().chain(&LIBRARIES) {
+            let stripped = strip_types(text).unwrap_or_else(|error| panic!("{name}:{error}"));
+            for (is, was) in stripped.lines().zip(text.lines()) {
+                // Imports for their effect alone have no names.
+                assert_eq!(is, was, "{name}");
+            }
+        }
+    }
 }

@@ -263,9 +263,9 @@ impl<'i> Table<'i> {
             .add(&self.span, &path, message, hint);
     }
 
-    /// Notes that `key` is not there.
+    /// Notes that `key` is not there; [`Table::finish`] drops the note again where the key is misspelled.
     pub fn missing(&mut self, key: &str, hint: &str) {
-        self.wrong(format!("`{key}` is missing"), Some(hint.to_owned()));
+        self.wrong(is_missing(key), Some(hint.to_owned()));
     }
 
     /// Notes every key that was not taken.
@@ -281,7 +281,13 @@ impl<'i> Table<'i> {
                 .filter(|(similarity, _)| *similarity > 0.75)
                 .max_by(|one, other| one.0.total_cmp(&other.0));
             let hint = match near {
-                Some((_, near)) => format!("did you mean `{near}`?"),
+                Some((_, near)) => {
+                    let table = self.path.trim_end_matches('.');
+                    self.problems
+                        .borrow_mut()
+                        .remove(&self.span, table, &is_missing(near));
+                    format!("did you mean `{near}`?")
+                }
                 None => format!("known here: {}", self.known.join(", ")),
             };
             let path = format!("{}{name}", self.path);
@@ -290,6 +296,10 @@ impl<'i> Table<'i> {
                 .add(&span, &path, "unknown key", Some(hint));
         }
     }
+}
+
+fn is_missing(key: &str) -> String {
+    format!("`{key}` is missing")
 }
 
 impl<'i> Value<'i> {
@@ -477,5 +487,30 @@ pub fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match &value.content {
         DeValue::String(text) => Some(text),
         _ => value.expected_text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelled_key_is_not_missing_too() {
+        for (text, expected) in [
+            ("adress = \"a\"", vec!["adress: unknown key"]),
+            (
+                "other = \"a\"",
+                vec!["`address` is missing", "other: unknown key"],
+            ),
+        ] {
+            let mut document = Document::parse(text);
+            let mut root = document.root();
+            assert!(root.text("address").is_none());
+            root.missing("address", "such as address = \"127.0.0.1:8080\"");
+            root.finish();
+            let problems = document.into_problems();
+            let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -221,16 +221,23 @@ fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usi
     let length = if let Some(quote) = value.chars().next().filter(|it| matches!(it, '"' | '\'')) {
         return Some((start + 1, start + 1 + to_quote(value.get(1..)?, quote)));
     } else if is_quoted || text.as_bytes().get(separator) == Some(&b'=') {
-        if value.starts_with(['{', '[']) {
+        // What follows a closing bracket directly belongs to the value: `password=[a]b`.
+        let bracketed = if value.starts_with(['{', '[']) {
             to_bracket(value)
         } else {
-            value
-                .find(|it: char| {
-                    it.is_whitespace()
-                        || matches!(it, '&' | '#' | ';' | ',' | '}' | ']' | '"' | '\'')
-                })
-                .unwrap_or(value.len())
-        }
+            0
+        };
+        let rest = value.get(bracketed..)?;
+        let ends = |(at, it): (usize, char)| match it {
+            // Within a value where it goes on behind the bracket: `password=a]b`.
+            '}' | ']' => rest
+                .get(at + 1..)
+                .is_none_or(|after| !after.starts_with(char::is_alphanumeric)),
+            it => it.is_whitespace() || matches!(it, '&' | '#' | ';' | ',' | '"' | '\''),
+        };
+        let end = rest.char_indices().find(|&it| ends(it));
+        let length = end.map_or(rest.len(), |(at, _)| at);
+        bracketed + length
     } else {
         // A header field: to the end of its line or of the quotes around it.
         value

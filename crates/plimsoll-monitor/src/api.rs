@@ -6,6 +6,14 @@ mod declared;
 
 mod query;
 
+mod body;
+
+mod write;
+
+mod tokens;
+
+mod openapi;
+
 mod access;
 
 mod monitors;
@@ -28,13 +36,18 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, get, patch, post};
+use axum::routing::{any, delete, get, patch, post, put};
 use plimsoll_wire::SystemClock;
 
+use crate::admin::{self, SignInLimits};
 use crate::engine::Handle;
 use crate::page::{self, Pages, Sessions};
 
+pub(crate) use crate::api::access::address_of;
 pub(crate) use crate::api::answer::{ApiError, method_not_allowed, not_found};
+pub(crate) use crate::api::monitors::measured;
+pub(crate) use crate::api::tokens::{add as add_token, is_name, revoke as revoke_token};
+pub(crate) use crate::api::write::encoded;
 
 /// What handlers need.
 #[derive(Debug, Clone)]
@@ -43,6 +56,7 @@ pub(crate) struct Api {
     pub(crate) clock: SystemClock,
     pub(crate) pages: Arc<Pages>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) sign_ins: Arc<SignInLimits>,
 }
 
 /// All routes.
@@ -52,6 +66,7 @@ pub fn router(handle: Handle) -> Router {
         clock: SystemClock,
         pages: Arc::default(),
         sessions: Arc::default(),
+        sign_ins: Arc::default(),
     };
     let gatus = "/api/v1/endpoints";
     let one = |rest: &str| format!("{gatus}/{{key}}/{rest}");
@@ -69,6 +84,15 @@ pub fn router(handle: Handle) -> Router {
         .route("/api/v1/declared-incidents/{id}", get(declared::one))
         .route_layer(from_fn_with_state(api.clone(), access::reading));
     let writing = Router::new()
+        .route("/api/v1/monitors", post(write::create))
+        .route("/api/v1/monitors/bulk", post(write::bulk))
+        .route("/api/v1/monitors/export", get(write::export))
+        .route(
+            &monitor(""),
+            put(write::replace)
+                .patch(write::patch)
+                .delete(write::remove),
+        )
         .route("/api/v1/declared-incidents", post(declared::declare))
         .route("/api/v1/declared-incidents/{id}", patch(declared::edit))
         .route(&monitor("/check-now"), post(actions::check_now))
@@ -78,9 +102,17 @@ pub fn router(handle: Handle) -> Router {
         .route(&monitor("/resolve"), post(actions::resolve))
         .route(&monitor("/status"), post(actions::status))
         .route_layer(from_fn_with_state(api.clone(), access::writing));
+    let managing = Router::new()
+        .route("/api/v1/tokens", get(tokens::list).post(tokens::create))
+        .route("/api/v1/tokens/{id}", delete(tokens::remove))
+        .route("/api/v1/audit", get(tokens::audit))
+        .route_layer(from_fn_with_state(api.clone(), access::managing));
     Router::new()
         .merge(reading)
         .merge(writing)
+        .merge(managing)
+        .merge(admin::router(&api))
+        .route("/api/v1/openapi.json", get(openapi::document))
         .route("/health", get(gatus::health))
         .route("/metrics", get(metrics::metrics))
         .route(&monitor("/badge.svg"), get(monitors::badge))

@@ -8,6 +8,8 @@ mod token;
 
 mod file;
 
+pub(crate) mod overlay;
+
 mod monitor;
 
 mod kinds;
@@ -16,6 +18,7 @@ pub(crate) mod maintenance;
 
 use std::path::Path;
 
+pub use crate::config::overlay::{Grounds, Source};
 pub use crate::config::plan::{
     BasicLogin, CompositePlan, Dialect, EveryOrCron, GatusSettings, HeartbeatPlan, MonitorPlan,
     Plan, Retries, StorePlan, Warning, What, key_of,

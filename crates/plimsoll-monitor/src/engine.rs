@@ -26,7 +26,7 @@ use crate::config::Plan;
 use crate::engine::command::Command;
 use crate::store::{OrgId, Store, StoreError};
 
-pub use crate::engine::board::{Board, Counters, Figures, View};
+pub use crate::engine::board::{Access, Board, Counters, Figures, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult};
 
 /// Commands that wait for the loop.
@@ -50,6 +50,8 @@ pub struct Handle {
     /// Where data is kept.
     pub store: Arc<dyn Store>,
     commands: mpsc::Sender<Command>,
+    /// Held from the validation of a change of definitions until it is in force.
+    pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Why a monitor cannot start.
@@ -112,6 +114,7 @@ impl Monitor {
                 board,
                 store,
                 commands,
+                changing: Arc::default(),
             },
             thread: Some(thread),
             stop: Some(stop),

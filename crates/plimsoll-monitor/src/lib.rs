@@ -40,6 +40,12 @@ pub mod page;
 
 pub mod notify;
 
+mod manage;
+
+mod admin;
+
+pub mod setup;
+
 pub mod api;
 
 pub mod action;

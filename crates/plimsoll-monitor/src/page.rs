@@ -26,5 +26,5 @@ pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePlan};
 pub use crate::page::language::Language;
 
 pub(crate) use crate::page::cache::Pages;
-pub(crate) use crate::page::routes::{Sessions, at_root, at_slug};
+pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, parameter};
 pub(crate) use crate::page::snapshot::{declared_downtime, excluded};

@@ -8,6 +8,10 @@ mod types;
 
 mod declared;
 
+mod definitions;
+
+mod accounts;
+
 mod outbox;
 
 mod sketch;
@@ -25,8 +29,15 @@ use std::pin::Pin;
 use crate::timestamp::Timestamp;
 use crate::uptime::HealthAt;
 
+pub use crate::store::accounts::{
+    Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Scope, Session, SessionChoice,
+    StoredToken, TotpSecret, User, UserEdit, UserId,
+};
 pub use crate::store::declared::{
     Declared, DeclaredEdit, DeclaredId, DeclaredUpdate, Impact, NewDeclared, PublicPhase,
+};
+pub use crate::store::definitions::{
+    Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
 };
 pub use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
 pub use crate::store::sketch::Sketch;
@@ -41,7 +52,7 @@ pub use crate::store::types::{
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Keeps the data of all organisations.
-pub trait Store: Send + Sync + fmt::Debug + 'static {
+pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// The organisation of that slug, which is made unless it exists.
     fn org(&self, slug: &str) -> StoreFuture<'_, OrgId>;
 

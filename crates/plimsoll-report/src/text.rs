@@ -26,6 +26,7 @@ pub use chaos::chaos;
 pub use check::check;
 pub use live::{Progress, live};
 pub use loadtest::{loadtest, loadtest_line};
+pub(crate) use numbers::margin_of_limit;
 pub use style::Style;
 pub use summary::{Detail, summary};
 

@@ -38,6 +38,8 @@ mod timers;
 
 mod console;
 
+mod typescript;
+
 pub use rquickjs as js;
 
 pub use crate::console::Level;
@@ -48,6 +50,7 @@ pub use crate::limits::Limits;
 pub use crate::modules::{Folder, Sources};
 pub use crate::program::Program;
 pub use crate::stack::Stacks;
+pub use crate::typescript::{TypeScriptError, strip_types};
 pub use crate::vm::{Exports, ProgramLoader, Vm, read_buffer};
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Flags that several subcommands share, and what they are compiled to.
 
+mod body;
+
 mod habits;
 
 pub(crate) mod number;
@@ -14,6 +16,7 @@ mod connection;
 
 mod serving;
 
+pub(crate) use self::body::BodyArgs;
 pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::plan_file::plan_file;
 pub(crate) use self::problems::Problems;

@@ -2,6 +2,7 @@ const native = globalThis[Symbol.for("plimsoll.native")].of("http");
 
 export class Response {
   #json;
+  #page;
   constructor(parts) {
     [
       this.remote_ip,
@@ -35,14 +36,35 @@ export class Response {
     if (path === undefined) return this.#json.value;
     return native.use("json_path")(this.#json.value, String(path));
   }
-  html() {
-    throw new Error("Response.html() is not supported by plimsoll yet");
+  html(selector) {
+    if (this.body === null || this.body === undefined) throw new Error("the body is null so html() cannot read it: it was discarded, or the request failed");
+    const text = typeof this.body === "string" ? this.body : native.of("codec").decodeText(this.body);
+    this.#page ??= native.use("dom").parse(text, this.url);
+    return selector === undefined ? this.#page : this.#page.find(selector);
   }
-  submitForm() {
-    throw new Error("Response.submitForm() is not supported by plimsoll yet");
+  submitForm(given) {
+    const { formSelector = "form", submitSelector = '[type="submit"]', fields = {}, params } = given ?? {};
+    const form = this.html(formSelector);
+    if (form.size() === 0) throw new Error(`no form found for selector '${formSelector}' in response '${this.url}'`);
+    const method = form.attr("method", "GET").toUpperCase();
+    const address = native.of("url").parseUrl(form.attr("action", ""), this.url)[0];
+    const values = form.serializeObject();
+    const submit = form.find(submitSelector);
+    const name = submit.attr("name");
+    if (name !== undefined && submit.val() !== undefined) values[name] = submit.val();
+    Object.assign(values, fields);
+    if (method !== "GET") return request(method, address, values, params);
+    const pairs = Object.entries(values).flatMap(([key, value]) => [value].flat().flatMap((one) => [key, String(one ?? "")]));
+    const target = native.of("url").setUrlPart(address, "search", native.formEncode(pairs))[0];
+    return request(method, target, null, params);
   }
-  clickLink() {
-    throw new Error("Response.clickLink() is not supported by plimsoll yet");
+  clickLink(given) {
+    const { selector = "a[href]", params } = given ?? {};
+    const link = this.html(selector);
+    if (link.size() === 0) throw new Error(`no element found for selector '${selector}' in response '${this.url}'`);
+    const href = link.attr("href");
+    if (href === undefined) throw new Error(`no valid href attribute value found on element '${selector}' in response '${this.url}'`);
+    return request("GET", native.of("url").parseUrl(href, this.url)[0], null, params);
   }
 }
 

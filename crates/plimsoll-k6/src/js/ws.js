@@ -116,7 +116,7 @@ export function connect(url, params, callback) {
   if (opened.error !== "") {
     if (opened.status === 0) {
       if (native.throws()) throw new Error(opened.error);
-      console.warn(`Attempt to establish a WebSocket connection failed: ${opened.error}`);
+      native.warn(`Attempt to establish a WebSocket connection failed: ${opened.error}`);
     }
     return response;
   }

@@ -49,6 +49,10 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         }
         Ok(())
     })?;
+    adder.add("warn", |it, _, arguments| {
+        it.user.warn(&arguments.text(0)?);
+        Ok(())
+    })?;
     adder.add("throws", |it, _, _| Ok(it.user.shared.options.throws))?;
     adder.add("unsentBytes", |it, _, arguments| {
         let id = u32::try_from(arguments.index(0)?).unwrap_or_default();

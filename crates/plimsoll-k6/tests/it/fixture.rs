@@ -6,6 +6,20 @@ use plimsoll_client::ProxyRules;
 use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, SummaryMode, run};
 use serde_json::Value;
 
+/// A module of TypeScript beside each script.
+const TYPED: &str = "import { Options } from 'k6/options';
+import type { Response } from 'k6/http';
+import exec from 'k6/execution';
+
+export interface User { name: string; age?: number }
+export const options: Options = {};
+export class Greeter<T extends User> {
+  private readonly prefix: string = 'hi';
+  greet(user: T, response?: Response): string { return `${this.prefix} ${user!.name as string} ${exec.scenario.name}`; }
+}
+export const fails = (at: number): never => { const position: number = at; throw new Error(`typed ${position}`); };
+";
+
 /// What a run came to.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -13,6 +27,8 @@ pub(crate) struct Ran {
     pub(crate) message: String,
     /// Lines of `console`, then messages, each with its level.
     pub(crate) log: Vec<String>,
+    /// The lines of `console` alone.
+    pub(crate) console: Vec<String>,
     pub(crate) stdout: String,
     pub(crate) outputs: Vec<Output>,
     pub(crate) export: Value,
@@ -48,6 +64,7 @@ pub(crate) fn run_with(
     let table = "name,text\nann,plain\nbob,\"say \"\"hi\"\", twice\"\n";
     std::fs::write(directory.path().join("table.csv"), table).unwrap();
     std::fs::write(directory.path().join("lib.js"), "export const seven = 7;").unwrap();
+    std::fs::write(directory.path().join("typed.ts"), TYPED).unwrap();
     let text = ScriptText::Given {
         // The name of a method ends in the same letters.
         text: text
@@ -56,7 +73,7 @@ pub(crate) fn run_with(
             .replace('\0', "URL"),
         directory: directory.path().canonicalize().unwrap(),
     };
-    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
     let lines = Arc::clone(&log);
     let script = match Script::load(&text) {
         Ok(script) => script,
@@ -65,6 +82,7 @@ pub(crate) fn run_with(
                 code: 107,
                 message: error.to_string(),
                 log: Vec::new(),
+                console: Vec::new(),
                 stdout: String::new(),
                 outputs: Vec::new(),
                 export: Value::Null,
@@ -80,8 +98,9 @@ pub(crate) fn run_with(
         terminals: (false, false),
         workers: 2,
         proxies: ProxyRules::none(),
-        log: Arc::new(move |level, text, _| {
-            lines.lock().unwrap().push(format!("{level:?}: {text}"));
+        log: Arc::new(move |level, text, source| {
+            let line = (format!("{level:?}: {text}"), source == "console");
+            lines.lock().unwrap().push(line);
         }),
         samples: Vec::new().into(),
         is_interrupted,
@@ -91,10 +110,12 @@ pub(crate) fn run_with(
         _ => String::new(),
     });
     let log = log.lock().unwrap().clone();
+    let console = log.iter().filter(|(_, is_console)| *is_console);
     Ran {
+        console: console.map(|(line, _)| line.clone()).collect(),
         code: outcome.exit.number(),
         message: outcome.message,
-        log,
+        log: log.into_iter().map(|(line, _)| line).collect(),
         stdout: stdout.collect(),
         outputs: outcome.outputs,
         export: outcome

@@ -10,6 +10,8 @@ mod fixture;
 
 mod server;
 
+mod html;
+
 mod http;
 
 mod modules;

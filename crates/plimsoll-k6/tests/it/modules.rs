@@ -1,5 +1,7 @@
 //! Modules besides k6/http.
 
+use plimsoll_k6::{Script, ScriptText};
+
 use crate::fixture::{check, run_script};
 use crate::server::Server;
 
@@ -326,5 +328,43 @@ fn libraries_of_expectations_are_built_in() {
     assert_eq!(
         ran.code, 110,
         "an expectation that fails marks the run as failed"
+    );
+}
+
+#[test]
+fn typescript_runs_without_its_types() {
+    let ran = run_script(
+        "import { Greeter, fails, options as typed } from './typed.ts';
+         export default function () {
+           console.log(new Greeter().greet({ name: 'ann' }), JSON.stringify(typed));
+           try { fails(7) } catch (error) { console.log(error.message, error.stack.includes('/typed.ts:11:')); }
+         }",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.log, ["Info: hi ann default {}", "Info: typed 7 true"]);
+}
+
+#[test]
+fn a_script_of_typescript_is_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("script.ts");
+    let load = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        Script::load(&ScriptText::File(file.clone())).map(drop)
+    };
+    load("import { Options } from 'k6/options';\nexport default function (data: unknown): void {}")
+        .unwrap();
+    let error = load("const a = 1;\nenum Color { Red }")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("script.ts:2:1: enums are more than types"),
+        "{error}"
+    );
+    let error = load("let a: number = ;").unwrap_err().to_string();
+    assert!(
+        error.contains("script.ts:1:17: expected an expression"),
+        "{error}"
     );
 }

@@ -95,6 +95,11 @@ fn serve(stream: &TcpStream, log: &Mutex<Log>) -> Option<()> {
     }
 }
 
+/// A page with two forms and a link.
+const FORMS: &str = "<title>Forms</title><a href=/echo?link=1>link</a>
+<form method=post action=../echo><input name=user value=ann><input type=submit name=go value=now></form>
+<form id=search action=/echo?old=1><input name=q value='a b'></form>";
+
 /// `None` closes the connection.
 fn reply(request: &Request, cookie: Option<&str>) -> Option<Vec<u8>> {
     let path = request.target.split('?').next().unwrap_or_default();
@@ -116,6 +121,7 @@ fn reply(request: &Request, cookie: Option<&str>) -> Option<Vec<u8>> {
             "X-One: 1\r\nX-One: 2\r\n".to_owned(),
             request.body.clone(),
         ),
+        "/page/forms" => ("200 OK", "Content-Type: text/html\r\n".to_owned(), FORMS.as_bytes().to_vec()),
         "/bytes" => ("200 OK", String::new(), vec![0, 255, 1]),
         "/404" => ("404 Not Found", String::new(), b"missing".to_vec()),
         "/gzip" => {

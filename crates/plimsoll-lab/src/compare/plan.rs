@@ -78,7 +78,9 @@ pub struct Drive {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Fewer than two operands.
-    #[error("there are {0} operands; comparing takes at least two")]
+    #[error(
+        "a comparison takes at least two operands, and {} given; add a URL or a command", if *.0 == 1 { "one is" } else { "none is" }
+    )]
     Operands(usize),
     /// A number that must be positive.
     #[error("{0} must be at least 1")]

@@ -139,7 +139,7 @@ fn what_breaks_off_there_breaks_off_here() {
         .then(Step::Write(half.into()))
         .then(Step::Hold);
     let origin = Origin::scripted(stalled);
-    let to = format!("{{ to = \"{}\", timeout = \"50ms\" }}", origin.url("/"));
+    let to = format!("{{ to = \"{}\", timeout = \"1s\" }}", origin.url("/"));
     let bytes = proxied(&to).talk(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     let text = String::from_utf8(bytes).unwrap();
     assert!(

@@ -73,6 +73,13 @@ impl<'i> Problems<'i> {
         self.found.push((span.start, problem));
     }
 
+    /// Takes back what was noted, where it was.
+    pub(super) fn remove(&mut self, span: &Range<usize>, key: &str, message: &str) {
+        self.found.retain(|(at, problem)| {
+            *at != span.start || problem.key != key || problem.message != message
+        });
+    }
+
     /// Problems and notes, each in the order of the file.
     pub(super) fn into_findings(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
         let notes = Self {

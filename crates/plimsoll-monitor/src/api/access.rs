@@ -1,47 +1,92 @@
 //! Who may use which route.
 //!
-//! Without tokens in the configuration every client may read and none may write. With tokens, reading needs one too.
-//! Routes of Gatus, heartbeats and badges have rules of their own.
+//! Without tokens and users every client may read and none may write. With them, reading needs a token too. Routes of
+//! Gatus, heartbeats and badges have rules of their own.
+
+use std::net::SocketAddr;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
+use plimsoll_model::Clock;
 
 use crate::api::Api;
 use crate::api::answer::ApiError;
 use crate::config::ApiToken;
+use crate::engine::Access;
+use crate::manage::Actor;
+use crate::store::Scope;
+use crate::timestamp::Timestamp;
 
-/// Who makes a request: the name of its token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Actor(pub(super) String);
+/// What a request may do: whether its client sees definitions, which may hold credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sees(pub(super) bool);
 
-/// Lets requests with any token through; all if there are no tokens.
-pub(super) async fn reading(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let tokens = api.handle.board.tokens();
-    if tokens.is_empty() || token_of(&tokens, request.headers()).is_some() {
-        return next.run(request).await;
+/// Passes requests with any token on; all if there are no tokens and no users.
+pub(super) async fn reading(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let found = match token_of(&api, request.headers()).await {
+        Ok(found) => found,
+        Err(error) => return error.into_response(),
+    };
+    let is_open = is_open(&api, &api.handle.board.access());
+    let scope = found.map(|(_, scope)| scope);
+    if scope.is_none() && !is_open {
+        return refused();
     }
-    refused()
+    let sees = Sees(scope.is_some_and(|scope| scope >= Scope::Write));
+    request.extensions_mut().insert(sees);
+    next.run(request).await
 }
 
-/// Lets requests with a token that may write through.
-pub(super) async fn writing(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let tokens = api.handle.board.tokens();
-    match token_of(&tokens, request.headers()) {
-        Some(token) if token.may_write => {
-            request.extensions_mut().insert(Actor(token.name.clone()));
+/// Passes requests with a token that may write on.
+pub(super) async fn writing(state: State<Api>, request: Request, next: Next) -> Response {
+    at_least(Scope::Write, state, request, next).await
+}
+
+/// Passes requests with a token that may manage on.
+pub(super) async fn managing(state: State<Api>, request: Request, next: Next) -> Response {
+    at_least(Scope::Admin, state, request, next).await
+}
+
+async fn at_least(
+    needed: Scope,
+    State(api): State<Api>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match token_of(&api, request.headers()).await {
+        Ok(Some((name, scope))) if scope >= needed => {
+            let address = address_of(request.extensions());
+            request.extensions_mut().insert(Actor { name, address });
+            request.extensions_mut().insert(Sees(true));
             next.run(request).await
         }
-        Some(_) => ApiError::forbidden("the token has no scope `write`").into_response(),
-        None if tokens.is_empty() => {
-            let why =
-                "the configuration has no token that may write; `plimsoll monitor token` makes one";
-            ApiError::forbidden(why).into_response()
+        Ok(Some(_)) => {
+            let why = format!("the token has no scope `{}`", needed.name());
+            ApiError::forbidden(&why).into_response()
         }
-        None => refused(),
+        Ok(None) if is_open(&api, &api.handle.board.access()) => {
+            let why = format!(
+                "there is no token with the scope `{}`; `plimsoll monitor token` makes one",
+                needed.name()
+            );
+            ApiError::forbidden(&why).into_response()
+        }
+        Ok(None) => refused(),
+        Err(error) => error.into_response(),
     }
+}
+
+/// The address of the client, for the audit log.
+pub(crate) fn address_of(extensions: &http::Extensions) -> String {
+    let peer = extensions.get::<SocketAddr>();
+    peer.map_or_else(String::new, |peer| peer.ip().to_string())
+}
+
+fn is_open(api: &Api, access: &Access) -> bool {
+    api.handle.board.tokens().is_empty() && access.tokens.is_empty() && !access.has_users
 }
 
 fn refused() -> Response {
@@ -52,9 +97,27 @@ fn refused() -> Response {
     response
 }
 
-fn token_of<'t>(tokens: &'t [ApiToken], fields: &HeaderMap) -> Option<&'t ApiToken> {
-    let given = fields.get(AUTHORIZATION)?.to_str().ok()?;
-    let hash = ApiToken::hash_of(given.strip_prefix("Bearer ")?.trim());
+/// The name and the scope of the token of a request.
+async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope)>, ApiError> {
+    let given = fields.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
+    let Some(given) = given.and_then(|it| it.strip_prefix("Bearer ")) else {
+        return Ok(None);
+    };
+    let hash = ApiToken::hash_of(given.trim());
     // Comparing hashes gives nothing away about the token.
-    tokens.iter().find(|token| token.hash == hash)
+    let of_file = api.handle.board.tokens();
+    if let Some(token) = of_file.iter().find(|token| token.hash == hash) {
+        return Ok(Some((token.name.clone(), token.scope)));
+    }
+    let now = Timestamp::of(api.clock.wall());
+    let among = |access: &Access| {
+        let mut tokens = access.tokens.iter();
+        let found = tokens.find(|stored| stored.token.hash == hash && stored.is_valid(now));
+        found.map(|stored| (stored.token.name.clone(), stored.token.scope))
+    };
+    if let Some(found) = among(&api.handle.board.access()) {
+        return Ok(Some(found));
+    }
+    // Another process, such as `plimsoll monitor token`, may have added it.
+    Ok(among(&api.handle.refresh_access().await?))
 }

@@ -2,13 +2,15 @@
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, State};
+use plimsoll_model::Clock;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::api::access::Actor;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::monitors::{found, monitor};
 use crate::engine::PushedResult;
+use crate::manage::Actor;
+use crate::timestamp::Timestamp;
 
 /// Bytes of a body.
 const MOST_BODY: usize = 64 * 1024;
@@ -31,36 +33,61 @@ pub(super) async fn check_now(State(api): State<Api>, Path(key): Path<String>) -
     })))
 }
 
-pub(super) async fn pause(State(api): State<Api>, Path(key): Path<String>) -> Answer {
+/// Notes a change for the audit log.
+async fn note(api: &Api, actor: &Actor, action: &str, key: &str) -> Result<(), ApiError> {
+    let now = Timestamp::of(api.clock.wall());
+    Ok(api.handle.note(actor, action, key, now).await?)
+}
+
+pub(super) async fn pause(
+    State(api): State<Api>,
+    Path(key): Path<String>,
+    Extension(actor): Extension<Actor>,
+) -> Answer {
     api.handle.pause(&key, true).await?;
+    note(&api, &actor, "monitor.pause", &key).await?;
     Ok(json_of(&monitor(&found(&api, &key)?)))
 }
 
-pub(super) async fn resume(State(api): State<Api>, Path(key): Path<String>) -> Answer {
+pub(super) async fn resume(
+    State(api): State<Api>,
+    Path(key): Path<String>,
+    Extension(actor): Extension<Actor>,
+) -> Answer {
     api.handle.pause(&key, false).await?;
+    note(&api, &actor, "monitor.resume", &key).await?;
     Ok(json_of(&monitor(&found(&api, &key)?)))
 }
 
 pub(super) async fn acknowledge(
     State(api): State<Api>,
     Path(key): Path<String>,
-    Extension(Actor(actor)): Extension<Actor>,
+    Extension(actor): Extension<Actor>,
 ) -> Answer {
-    api.handle.acknowledge(&key, Some(actor)).await?;
+    api.handle
+        .acknowledge(&key, Some(actor.name.clone()))
+        .await?;
+    note(&api, &actor, "incident.acknowledge", &key).await?;
     Ok(json_of(&monitor(&found(&api, &key)?)))
 }
 
 pub(super) async fn resolve(
     State(api): State<Api>,
     Path(key): Path<String>,
-    Extension(Actor(actor)): Extension<Actor>,
+    Extension(actor): Extension<Actor>,
 ) -> Answer {
-    api.handle.resolve(&key, Some(actor)).await?;
+    api.handle.resolve(&key, Some(actor.name.clone())).await?;
+    note(&api, &actor, "incident.resolve", &key).await?;
     Ok(json_of(&monitor(&found(&api, &key)?)))
 }
 
 /// `{"up": false, "reason": "…"}` for a manual monitor.
-pub(super) async fn status(State(api): State<Api>, Path(key): Path<String>, body: Body) -> Answer {
+pub(super) async fn status(
+    State(api): State<Api>,
+    Path(key): Path<String>,
+    Extension(actor): Extension<Actor>,
+    body: Body,
+) -> Answer {
     let content = to_bytes(body, MOST_BODY).await;
     let content = content.map_err(|_| ApiError::invalid("body", "is longer than 64 KiB"))?;
     let parsed: Value = serde_json::from_slice(&content)
@@ -96,5 +123,6 @@ pub(super) async fn status(State(api): State<Api>, Path(key): Path<String>, body
         took: std::time::Duration::ZERO,
     };
     api.handle.push(&key, pushed).await?;
+    note(&api, &actor, "monitor.status", &key).await?;
     Ok(json_of(&monitor(&found(&api, &key)?)))
 }

@@ -1,13 +1,20 @@
 //! Answers: JSON, text, pictures, and one shape for errors.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use plimsoll_model::document::ConfigProblem;
 use serde_json::{Value, json};
 
 use crate::engine::CommandError;
+use crate::manage::ChangeError;
 use crate::store::StoreError;
+
+/// Problems of one response.
+const MOST_PROBLEMS: usize = 100;
 
 /// An error as the API reports it: `{"error": {"code", "message", "field"}}`.
 #[derive(Debug)]
@@ -15,7 +22,9 @@ pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
-    field: Option<&'static str>,
+    field: Option<Cow<'static, str>>,
+    /// All problems of a definition, with their fields.
+    problems: Vec<Value>,
 }
 
 impl ApiError {
@@ -25,6 +34,7 @@ impl ApiError {
             code: "not_found",
             message: format!("there is no such {what}"),
             field: None,
+            problems: Vec::new(),
         }
     }
 
@@ -33,7 +43,8 @@ impl ApiError {
             status: StatusCode::BAD_REQUEST,
             code: "invalid",
             message: message.into(),
-            field: Some(field),
+            field: Some(Cow::Borrowed(field)),
+            problems: Vec::new(),
         }
     }
 
@@ -43,6 +54,34 @@ impl ApiError {
             code: "forbidden",
             message: why.to_owned(),
             field: None,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn conflict(why: &str) -> Self {
+        Self {
+            status: StatusCode::CONFLICT,
+            code: "conflict",
+            message: why.to_owned(),
+            field: None,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn read_only(key: &str) -> Self {
+        Self {
+            code: "read_only",
+            ..Self::conflict(&format!(
+                "the configuration file defines `{key}`; change it there"
+            ))
+        }
+    }
+
+    pub(super) fn no_random() -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: "unavailable",
+            ..Self::conflict("the system has no random numbers")
         }
     }
 
@@ -52,6 +91,7 @@ impl ApiError {
             code: "busy",
             message: "too many passwords wait to be checked".to_owned(),
             field: None,
+            problems: Vec::new(),
         }
     }
 
@@ -61,6 +101,7 @@ impl ApiError {
             code: "unauthorized",
             message: "the credentials are missing or wrong".to_owned(),
             field: None,
+            problems: Vec::new(),
         }
     }
 }
@@ -77,6 +118,7 @@ impl From<StoreError> for ApiError {
             code,
             message: error.to_string(),
             field: None,
+            problems: Vec::new(),
         }
     }
 }
@@ -96,6 +138,55 @@ impl From<CommandError> for ApiError {
             code,
             message: error.to_string(),
             field: None,
+            problems: Vec::new(),
+        }
+    }
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Invalid(problems) => Self::of_problems(&problems),
+            ChangeError::ReadOnly(key) => Self::read_only(&key),
+            ChangeError::Needed { key, by } => {
+                Self::conflict(&format!("`{by}` depends on `{key}`; change that first"))
+            }
+            ChangeError::Store(StoreError::Conflict) => {
+                Self::conflict("it was changed meanwhile, or the key is in use")
+            }
+            ChangeError::Store(error) => error.into(),
+            ChangeError::Engine(error) => error.into(),
+        }
+    }
+}
+
+impl ApiError {
+    /// What is wrong with definitions: the first problem, and all of them if they are several.
+    fn of_problems(problems: &[(usize, ConfigProblem)]) -> Self {
+        let message = |problem: &ConfigProblem| match &problem.hint {
+            Some(hint) => format!("{}; {hint}", problem.message),
+            None => problem.message.clone(),
+        };
+        let all = problems.iter().take(MOST_PROBLEMS).map(|(index, problem)| {
+            json!({ "number": index + 1, "field": problem.key, "message": message(problem) })
+        });
+        let all: Vec<_> = all.collect();
+        let (field, first) = match problems.first() {
+            Some((_, problem)) => (problem.key.clone(), message(problem)),
+            None => (String::new(), "the definition has errors".to_owned()),
+        };
+        Self {
+            field: (!field.is_empty()).then_some(Cow::Owned(field)),
+            problems: all,
+            ..Self::invalid("body", first)
+        }
+    }
+
+    /// What is wrong, for people.
+    pub(crate) fn message(&self) -> String {
+        match &self.field {
+            Some(field) => format!("{field}: {}", self.message),
+            None => self.message.clone(),
         }
     }
 }
@@ -105,6 +196,9 @@ impl IntoResponse for ApiError {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(field) = self.field {
             error["field"] = field.into();
+        }
+        if self.problems.len() > 1 {
+            error["problems"] = self.problems.into();
         }
         let mut response = json_of(&json!({ "error": error }));
         *response.status_mut() = self.status;
@@ -124,6 +218,7 @@ pub(crate) async fn method_not_allowed() -> ApiError {
         code: "method_not_allowed",
         message: "the path does not take this method".to_owned(),
         field: None,
+        problems: Vec::new(),
     }
 }
 

@@ -6,16 +6,16 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
-use http::header::{ETAG, HeaderValue, IF_MATCH};
+use http::header::{ETAG, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::api::access::Actor;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
 use crate::config::ApiToken;
+use crate::manage::Actor;
 use crate::store::{
     Declared, DeclaredEdit, DeclaredId, Impact, MonitorId, NewDeclared, PublicPhase,
 };
@@ -77,7 +77,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>) -> Answe
 
 pub(super) async fn declare(
     State(api): State<Api>,
-    Extension(Actor(actor)): Extension<Actor>,
+    Extension(actor): Extension<Actor>,
     fields: HeaderMap,
     body: Body,
 ) -> Answer {
@@ -122,35 +122,29 @@ pub(super) async fn declare(
         started,
         monitors,
         body: text,
-        actor: Some(actor),
+        actor: Some(actor.name.clone()),
         idempotency,
     };
     let handle = &api.handle;
     let declared = handle.store.declare(handle.org, new, now).await?;
+    let object = declared.id.0.to_string();
+    handle
+        .note(&actor, "incident.declare", &object, now)
+        .await?;
     handle.board.touch();
     Ok(answer(&api, &declared, StatusCode::CREATED))
 }
 
 pub(super) async fn edit(
     State(api): State<Api>,
-    Extension(Actor(actor)): Extension<Actor>,
+    Extension(actor): Extension<Actor>,
     Path(id): Path<String>,
     fields: HeaderMap,
     body: Body,
 ) -> Answer {
     let id = number(&id).ok_or_else(|| ApiError::not_found("declared incident"))?;
     let (_, mut body) = Fields::read(body).await?;
-    let version = match fields.get(IF_MATCH) {
-        None => None,
-        Some(tag) if tag == "*" => None,
-        Some(tag) => {
-            let text = tag.to_str().unwrap_or_default().trim_matches('"');
-            let version = text.parse().ok();
-            Some(version.ok_or_else(|| {
-                ApiError::invalid("if-match", "must be the entity tag of the incident")
-            })?)
-        }
-    };
+    let version = crate::api::body::version(&fields)?;
     let edit = DeclaredEdit {
         title: body.text("title", MOST_TITLE)?,
         phase: body.phase()?,
@@ -158,7 +152,7 @@ pub(super) async fn edit(
         counts_as_downtime: body.boolean("counts_as_downtime")?,
         monitors: body.monitors(&api)?,
         body: body.text("body", MOST_TEXT)?,
-        actor: Some(actor),
+        actor: Some(actor.name.clone()),
         version,
     };
     body.finish()?;
@@ -171,6 +165,8 @@ pub(super) async fn edit(
         .store
         .edit_declared(handle.org, id, edit, now)
         .await?;
+    let object = id.0.to_string();
+    handle.note(&actor, "incident.update", &object, now).await?;
     handle.board.touch();
     Ok(answer(&api, &edited, StatusCode::OK))
 }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
+use http::StatusCode;
 use plimsoll_model::Clock;
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::access::Sees;
 use crate::api::answer::{Answer, ApiError, json_of, svg};
 use crate::api::badge::{self, Badge};
 use crate::api::query::Query;
+use crate::api::{Api, write};
 use crate::config::What;
 use crate::engine::View;
 use crate::page::{declared_downtime, excluded};
@@ -31,6 +33,7 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
     let limit = query.count("limit", 100, MOST)?;
     let cursor = query.take("cursor");
     let group = query.take("group");
+    let tag = query.take("tag");
     let health =
         match query.take("health") {
             None => None,
@@ -48,6 +51,7 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
         .filter(|view| cursor.as_ref().is_none_or(|cursor| view.plan.key > *cursor))
         .filter(|view| group.as_ref().is_none_or(|group| view.plan.group == *group))
         .filter(|view| health.is_none_or(|health| view.health == health))
+        .filter(|view| tag.as_ref().is_none_or(|tag| view.plan.tags.contains(tag)))
         .take(limit + 1)
         .collect();
     let has_more = chosen.len() > limit;
@@ -62,8 +66,16 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
     ))
 }
 
-pub(super) async fn one(State(api): State<Api>, Path(key): Path<String>) -> Answer {
-    Ok(json_of(&monitor(&found(&api, &key)?)))
+pub(super) async fn one(
+    State(api): State<Api>,
+    Extension(Sees(sees)): Extension<Sees>,
+    Path(key): Path<String>,
+) -> Answer {
+    let view = found(&api, &key)?;
+    if sees {
+        return write::shown(&api, &view, StatusCode::OK).await;
+    }
+    Ok(json_of(&monitor(&view)))
 }
 
 pub(super) fn found(api: &Api, key: &str) -> Result<View, ApiError> {
@@ -98,6 +110,8 @@ pub(super) fn monitor(view: &View) -> Value {
         "name": plan.name,
         "group": plan.group,
         "kind": plan.kind,
+        "source": view.source.name(),
+        "tags": plan.tags,
         "target": target,
         "health": view.health.name(),
         "shown": shown,
@@ -171,7 +185,7 @@ fn result(row: &ResultRow) -> Value {
 }
 
 /// The uptime of a monitor within a window that ends now.
-pub(super) async fn measured(
+pub(crate) async fn measured(
     api: &Api,
     view: &View,
     window: Duration,

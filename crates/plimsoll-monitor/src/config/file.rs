@@ -8,19 +8,21 @@ use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
 
 use crate::config::monitor::{self, Compiled, Defaults};
-use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
+use crate::config::overlay::{Grounds, PlacedWindow, attach};
+use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
 use crate::config::{kinds, maintenance, token};
 use crate::notify;
 use crate::page::config as page;
 use crate::probe::Reach;
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
-use crate::window::Window;
 
 /// What compiling monitors needs besides their tables.
 pub(super) struct Context {
     /// What paths are relative to.
     pub(super) directory: PathBuf,
+    /// Whether monitors may name files.
+    pub(super) may_name_files: bool,
     /// Which addresses may be connected to.
     pub(super) filter: Option<AddressFilter>,
     /// Ways to reach targets that were compiled already, by their settings.
@@ -47,6 +49,7 @@ pub(super) fn compile(
         .unwrap_or_default();
     let mut context = Context {
         directory: directory.to_owned(),
+        may_name_files: true,
         filter: (!private).then(AddressFilter::public),
         reaches: HashMap::new(),
         defaults,
@@ -62,22 +65,39 @@ pub(super) fn compile(
         .filter_map(token::compile)
         .collect();
     let tables = root.tables("monitor");
-    if tables.is_empty() {
-        root.missing("monitor", "at least one [[monitor]] says what is monitored");
-    }
     let mut keys = HashSet::new();
     let compiled: Vec<_> = tables
         .into_iter()
         .filter_map(|table| monitor::compile(table, &mut context, &mut keys))
         .collect();
-    let mut monitors = link(compiled);
-    attach(&mut monitors, windows);
+    let mut monitors = link(compiled, &Others::default());
+    let windows: Vec<_> = windows
+        .into_iter()
+        .map(|(window, only)| PlacedWindow::of(window, &only, &monitors))
+        .collect();
+    attach(&mut monitors, &windows);
     let pages = page::compile(root.tables("page"), &monitors, directory);
     let channels = notify::compile(root.tables("notify"), &monitors, environment);
     root.finish();
     let problems = document.into_problems();
     if !problems.is_empty() {
         return Err(problems);
+    }
+    let grounds = Grounds {
+        directory: context.directory,
+        filter: context.filter,
+        defaults: context.defaults,
+        windows,
+        ..Grounds::default()
+    };
+    let mut warnings = Vec::new();
+    if monitors.is_empty() {
+        warnings.push(Warning {
+            place: "monitor".to_owned(),
+            message:
+                "the file has no [[monitor]]; add one, or add monitors by the API or at /admin"
+                    .to_owned(),
+        });
     }
     Ok(Plan {
         monitors,
@@ -89,23 +109,38 @@ pub(super) fn compile(
         tokens,
         pages,
         channels,
-        warnings: Vec::new(),
+        grounds: Arc::new(grounds),
+        warnings,
         files: Vec::new(),
     })
 }
 
+/// Monitors that were compiled before.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// Their keys and names.
+    pub(super) names: Vec<(String, String)>,
+    /// The keys of what each depends on.
+    pub(super) needs: HashMap<String, Vec<String>>,
+}
+
 /// Replaces the names of other monitors by their keys.
-fn link(compiled: Vec<Compiled<'_>>) -> Vec<MonitorPlan> {
-    let names: Vec<_> = compiled
+pub(super) fn link(compiled: Vec<Compiled<'_>>, others: &Others) -> Vec<MonitorPlan> {
+    let own = compiled
         .iter()
-        .map(|one| (one.plan.key.clone(), one.plan.name.clone()))
-        .collect();
+        .map(|one| (one.plan.key.clone(), one.plan.name.clone()));
+    let names: Vec<_> = own.chain(others.names.iter().cloned()).collect();
+    let by_key: HashSet<&str> = names.iter().map(|(key, _)| key.as_str()).collect();
+    let mut by_name: HashMap<&str, &str> = HashMap::new();
+    for (key, name) in &names {
+        by_name.entry(name).or_insert(key);
+    }
     let find = |own: &str, value: &Value<'_>| -> Option<String> {
         let text = as_text(value)?;
-        let found = names.iter().find(|(key, name)| key == text || name == text);
+        let found = by_key.get(text).or_else(|| by_name.get(text));
         match found {
-            Some((key, _)) if key == own => value.wrong("is the monitor itself"),
-            Some((key, _)) => Some(key.clone()),
+            Some(key) if *key == own => value.wrong("is the monitor itself"),
+            Some(key) => Some((*key).to_owned()),
             None => {
                 let near = names
                     .iter()
@@ -138,67 +173,32 @@ fn link(compiled: Vec<Compiled<'_>>) -> Vec<MonitorPlan> {
         monitors.push(plan);
         places.push(parents.into_iter().chain(members).collect());
     }
-    refuse_circles(&monitors, &places);
+    refuse_circles(&monitors, &places, others);
     monitors
 }
 
 /// Notes monitors that depend on themselves by way of others.
-fn refuse_circles(monitors: &[MonitorPlan], places: &[Vec<Value<'_>>]) {
-    let needs = |key: &str| -> Vec<&str> {
-        let Some(monitor) = monitors.iter().find(|monitor| monitor.key == key) else {
-            return Vec::new();
-        };
-        let members = match &monitor.what {
-            What::Composite(composite) => composite.members.as_slice(),
-            _ => &[],
-        };
-        monitor
-            .parents
-            .iter()
-            .chain(members)
-            .map(String::as_str)
-            .collect()
-    };
+fn refuse_circles(monitors: &[MonitorPlan], places: &[Vec<Value<'_>>], others: &Others) {
+    let mut needs: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (key, of) in &others.needs {
+        needs.insert(key, of.iter().map(String::as_str).collect());
+    }
+    for monitor in monitors {
+        needs.insert(&monitor.key, monitor.needs().collect());
+    }
     for (monitor, places) in monitors.iter().zip(places) {
+        let Some(place) = places.first() else {
+            continue;
+        };
         let mut seen = HashSet::new();
-        let mut open = needs(&monitor.key);
+        let mut open: Vec<&str> = monitor.needs().collect();
         while let Some(key) = open.pop() {
             if seen.insert(key) {
-                open.extend(needs(key));
+                open.extend(needs.get(key).into_iter().flatten());
             }
         }
-        if seen.contains(monitor.key.as_str())
-            && let Some(place) = places.first()
-        {
+        if seen.contains(monitor.key.as_str()) {
             place.wrong::<()>(format!("leads back to `{}` itself", monitor.name));
-        }
-    }
-}
-
-/// Gives each monitor its windows.
-fn attach(monitors: &mut [MonitorPlan], windows: Vec<(Window, Vec<Value<'_>>)>) {
-    for (window, only) in windows {
-        let window = Arc::new(window);
-        let mut names = Vec::new();
-        for value in &only {
-            let Some(text) = as_text(value) else {
-                continue;
-            };
-            let is_known = monitors.iter().any(|monitor| {
-                monitor.key == text || monitor.name == text || monitor.group == text
-            });
-            if !is_known {
-                value.wrong::<()>(format!("there is no monitor and no group `{text}`"));
-            }
-            names.push(text.to_owned());
-        }
-        for monitor in monitors.iter_mut() {
-            let is_meant = |name: &String| {
-                *name == monitor.key || *name == monitor.name || *name == monitor.group
-            };
-            if only.is_empty() || names.iter().any(is_meant) {
-                monitor.windows.push(Arc::clone(&window));
-            }
         }
     }
 }

@@ -152,14 +152,14 @@ fn reach(
         alpn,
     };
     if let Some(table) = table {
-        key.ca = table.text("ca").map(|path| context.directory.join(path));
+        key.ca = file(table, context, "ca");
         key.insecure = table.boolean("insecure").unwrap_or(false);
         if key.insecure && key.ca.is_some() {
             table.wrong("`ca` has no effect beside `insecure`", None);
             return None;
         }
-        let certificate = table.text("cert").map(|path| context.directory.join(path));
-        let private = table.text("key").map(|path| context.directory.join(path));
+        let certificate = file(table, context, "cert");
+        let private = file(table, context, "key");
         key.identity = certificate.map(|certificate| (certificate, private));
         if let Some(value) = table.take("family") {
             key.family = match as_text(&value)? {
@@ -198,6 +198,16 @@ fn reach(
     let reach = place.check(Reach::new(options))?;
     context.reaches.insert(key, reach.clone());
     Some(reach)
+}
+
+/// A file of this machine, which only the configuration file may name.
+fn file(table: &mut Table<'_>, context: &Context, key: &'static str) -> Option<PathBuf> {
+    let value = table.take(key)?;
+    if !context.may_name_files {
+        let hint = "define this monitor in the configuration file".to_owned();
+        return value.wrong_with("names a file of the machine of the monitor", Some(hint));
+    }
+    Some(context.directory.join(value.text()?))
 }
 
 fn trust(key: &ReachKey) -> Trust {

@@ -140,6 +140,7 @@ pub(super) fn compile<'i>(
         .map(Value::elements)
         .unwrap_or_default();
     let labels = labels(&mut table);
+    let tags = tags(&mut table);
     let kind = kinds::compile(&mut table, context, &settings, expect.as_deref());
     table.finish();
     let (kind, members) = kind?;
@@ -181,6 +182,7 @@ pub(super) fn compile<'i>(
         windows: Vec::new(),
         parents: Vec::new(),
         labels: labels?,
+        tags: tags?,
         badge_millis: [50, 200, 300, 500, 750],
         display: GatusDisplay::default(),
     };
@@ -248,6 +250,26 @@ fn labels(table: &mut Table<'_>) -> Option<BTreeMap<String, String>> {
         }
     }
     is_whole.then_some(all)
+}
+
+/// Short texts to search and filter by, each once and in order.
+fn tags(table: &mut Table<'_>) -> Option<Vec<String>> {
+    const MOST: usize = 40;
+
+    let Some(value) = table.take("tags") else {
+        return Some(Vec::new());
+    };
+    let mut tags = value.texts_with(|tag| {
+        let is_tag = !tag.is_empty()
+            && tag.chars().count() <= MOST
+            && !tag.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
+        (!is_tag).then(|| {
+            format!("`{tag}` is not a tag: 1 to {MOST} characters without spaces and commas")
+        })
+    })?;
+    tags.sort();
+    tags.dedup();
+    Some(tags)
 }
 
 fn regions(value: &Value<'_>) -> Option<RegionRule> {

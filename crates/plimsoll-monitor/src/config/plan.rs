@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 use plimsoll_server::BasicAuth;
 
+use crate::config::overlay::Grounds;
 use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
 use crate::notify::NotifyPlan;
@@ -20,7 +21,7 @@ use crate::store::Retention;
 use crate::window::{Cron, Window};
 
 /// A whole configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// What is monitored.
     pub monitors: Vec<MonitorPlan>,
@@ -40,6 +41,8 @@ pub struct Plan {
     pub pages: Vec<Arc<PagePlan>>,
     /// Where notices go.
     pub channels: Vec<Arc<NotifyPlan>>,
+    /// Against what definitions in the store are compiled.
+    pub grounds: Arc<Grounds>,
     /// What is doubtful in it without being an error.
     pub warnings: Vec<Warning>,
     /// The files that it was read from, to be watched.
@@ -112,7 +115,7 @@ impl PartialEq for BasicLogin {
 impl Eq for BasicLogin {}
 
 /// One monitor.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MonitorPlan {
     /// Unique in the configuration; in URLs.
     pub key: String,
@@ -138,10 +141,23 @@ pub struct MonitorPlan {
     pub parents: Vec<String>,
     /// Labels of metrics.
     pub labels: BTreeMap<String, String>,
+    /// What it is found and filtered by.
+    pub tags: Vec<String>,
     /// Limits of Gatus's badge of response times, in milliseconds.
     pub badge_millis: [u64; 5],
     /// How Gatus shows its results.
     pub display: GatusDisplay,
+}
+
+impl MonitorPlan {
+    /// The keys of monitors that it depends on or is made of.
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        let members = match &self.what {
+            What::Composite(composite) => composite.members.as_slice(),
+            _ => &[],
+        };
+        self.parents.iter().chain(members).map(String::as_str)
+    }
 }
 
 /// Where results come from.

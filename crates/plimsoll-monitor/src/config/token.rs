@@ -1,5 +1,6 @@
 //! `[[token]]`: who may use the API, by the hash of what they send.
 
+use crate::store::Scope;
 use plimsoll_model::document::{Table, Value, as_text};
 use ring::digest::{SHA256, digest};
 use ring::rand::{self, SystemRandom};
@@ -11,8 +12,8 @@ pub struct ApiToken {
     pub name: String,
     /// The SHA-256 of the token, which itself is nowhere.
     pub hash: [u8; 32],
-    /// Whether it may change something, besides reading.
-    pub may_write: bool,
+    /// What it may do.
+    pub scope: Scope,
 }
 
 impl ApiToken {
@@ -59,25 +60,27 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
         );
         None
     };
-    let mut may_write = false;
+    let mut scope = Scope::Read;
     for value in table
         .take("scopes")
         .map(Value::elements)
         .unwrap_or_default()
     {
         match as_text(&value) {
-            Some("read") | None => {}
-            Some("write") => may_write = true,
-            Some(other) => {
-                value.wrong::<()>(format!("`{other}` is not \"read\" or \"write\""));
-            }
+            None => {}
+            Some(name) => match Scope::named(name) {
+                Some(named) => scope = scope.max(named),
+                None => {
+                    value.wrong::<()>(format!("`{name}` is not \"read\", \"write\" or \"admin\""));
+                }
+            },
         }
     }
     table.finish();
     Some(ApiToken {
         name: name?,
         hash: hash?,
-        may_write,
+        scope,
     })
 }
 

@@ -6,12 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use crate::config::{ApiToken, Dialect, MonitorPlan, Plan};
+use crate::config::overlay::PlacedWindow;
+use crate::config::{ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
+use crate::notify::NotifyPlan;
 use crate::page::PagePlan;
 use crate::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::status::Health;
-use crate::store::MonitorId;
+use crate::store::{MonitorId, StoredToken};
 use crate::timestamp::Timestamp;
 
 /// What is known of every monitor now.
@@ -32,6 +34,19 @@ struct Content {
     metrics: bool,
     tokens: Arc<[ApiToken]>,
     pages: Arc<[Arc<PagePlan>]>,
+    grounds: Arc<Grounds>,
+    access: Access,
+    channels: Arc<[Arc<NotifyPlan>]>,
+    windows: Arc<[PlacedWindow]>,
+}
+
+/// Who may use the API, besides the tokens of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Tokens of the store.
+    pub tokens: Arc<[StoredToken]>,
+    /// Whether there is any user.
+    pub has_users: bool,
 }
 
 /// What is known of one monitor.
@@ -41,6 +56,8 @@ pub struct View {
     pub id: MonitorId,
     /// What it is.
     pub plan: Arc<MonitorPlan>,
+    /// Who defines it.
+    pub source: Source,
     /// Its health.
     pub health: Health,
     /// Since when.
@@ -136,6 +153,30 @@ impl Board {
         self.read(|content| Arc::clone(&content.tokens))
     }
 
+    /// Against what definitions are compiled.
+    pub fn grounds(&self) -> Arc<Grounds> {
+        self.read(|content| Arc::clone(&content.grounds))
+    }
+
+    /// Who may use the API, besides the tokens of the file.
+    pub fn access(&self) -> Access {
+        self.read(|content| content.access.clone())
+    }
+
+    pub(crate) fn set_access(&self, access: Access) {
+        self.write(|content| content.access = access);
+    }
+
+    /// Where notices go.
+    pub fn channels(&self) -> Arc<[Arc<NotifyPlan>]> {
+        self.read(|content| Arc::clone(&content.channels))
+    }
+
+    /// All maintenance windows, with what they are for.
+    pub(crate) fn windows(&self) -> Arc<[PlacedWindow]> {
+        self.read(|content| Arc::clone(&content.windows))
+    }
+
     /// The status pages.
     pub fn pages(&self) -> Arc<[Arc<PagePlan>]> {
         self.read(|content| Arc::clone(&content.pages))
@@ -161,7 +202,16 @@ impl Board {
             content.dialect = Some(plan.dialect.clone());
             content.metrics = plan.metrics;
             content.tokens = plan.tokens.as_slice().into();
-            content.pages = plan.pages.as_slice().into();
+            content.grounds = Arc::clone(&plan.grounds);
+            content.channels = plan.channels.as_slice().into();
+        });
+        self.touch();
+    }
+
+    pub(super) fn set_pages(&self, pages: Vec<Arc<PagePlan>>, windows: &[PlacedWindow]) {
+        self.write(|content| {
+            content.pages = pages.into();
+            content.windows = windows.into();
         });
         self.touch();
     }

@@ -4,15 +4,28 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::config::Plan;
+use crate::config::{MonitorPlan, Plan};
 use crate::engine::Handle;
 use crate::reading::CheckResult;
-use crate::store::StoreError;
+use crate::store::{MonitorId, StoreError};
 
 /// One command, and where its outcome goes.
 #[derive(Debug)]
 pub(super) enum Command {
     Reload(Box<Plan>, oneshot::Sender<Result<(), StoreError>>),
+    /// Definitions in the store have changed as a whole.
+    Rebuild(oneshot::Sender<Result<(), StoreError>>),
+    /// Monitors of the store: those that are new or changed, with their numbers, and those that are gone.
+    Put(
+        Vec<(MonitorId, MonitorPlan)>,
+        Vec<String>,
+        oneshot::Sender<Result<(), CommandError>>,
+    ),
+    /// A check of a monitor that may not be there; its result is kept nowhere.
+    Try(
+        Box<MonitorPlan>,
+        oneshot::Sender<Result<CheckResult, CommandError>>,
+    ),
     CheckNow(String, oneshot::Sender<Result<CheckResult, CommandError>>),
     Pause(String, bool, oneshot::Sender<Result<(), CommandError>>),
     Acknowledge(
@@ -103,6 +116,30 @@ impl Handle {
             .commands
             .try_send(Command::Reload(Box::new(plan), done));
         sent.map_err(|_| StoreError::Busy)
+    }
+
+    /// Loads the definitions in the store again; state of monitors that stay is kept.
+    pub async fn rebuild(&self) -> Result<(), StoreError> {
+        let (done, outcome) = oneshot::channel();
+        let sent = self.commands.send(Command::Rebuild(done)).await;
+        sent.map_err(|_| StoreError::Closed)?;
+        outcome.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Adds and changes monitors of the store, with their numbers, and removes others; all else goes on.
+    pub(crate) async fn put(
+        &self,
+        monitors: Vec<(MonitorId, MonitorPlan)>,
+        gone: Vec<String>,
+    ) -> Result<(), CommandError> {
+        self.command(|done| Command::Put(monitors, gone, done))
+            .await
+    }
+
+    /// Makes one check of a monitor that need not exist. The result is kept nowhere.
+    pub async fn try_out(&self, plan: MonitorPlan) -> Result<CheckResult, CommandError> {
+        self.command(|done| Command::Try(Box::new(plan), done))
+            .await
     }
 
     /// Checks at once, and waits for the result, which counts like any other.

@@ -22,25 +22,17 @@ pub(super) struct Finished {
     pub(super) connected: bool,
 }
 
-/// Makes the check; a result that is not down ends its attempts.
-pub(super) async fn check(
-    plan: Arc<MonitorPlan>,
-    pass: Pass<MonitorId>,
-    context: Rc<ProbeContext>,
-) -> Finished {
+/// One check with all its attempts, of any monitor with a probe.
+pub(super) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (CheckResult, bool) {
     let mut attempt = 0;
     loop {
         let at = Timestamp::of(context.clock.wall());
         let What::Probe(probe) = &plan.what else {
             let reason = Some("this kind is not probed".to_owned());
             let result = CheckResult::plain(at, Status::Error, std::time::Duration::ZERO, reason);
-            return Finished {
-                pass,
-                result,
-                connected: true,
-            };
+            return (result, true);
         };
-        let reading = probe.check(&context).await;
+        let reading = probe.check(context).await;
         let is_unreachable = reading
             .failure
             .as_ref()
@@ -48,13 +40,23 @@ pub(super) async fn check(
         let connected = reading.connected || !is_unreachable;
         let result = plan.expectation.judge(&reading, at);
         if result.status != Status::Down || attempt >= plan.retries.most {
-            return Finished {
-                pass,
-                result,
-                connected,
-            };
+            return (result, connected);
         }
         attempt += 1;
         tokio::time::sleep(plan.retries.pause).await;
+    }
+}
+
+/// Makes the check; a result that is not down ends its attempts.
+pub(super) async fn check(
+    plan: Arc<MonitorPlan>,
+    pass: Pass<MonitorId>,
+    context: Rc<ProbeContext>,
+) -> Finished {
+    let (result, connected) = result(&plan, &context).await;
+    Finished {
+        pass,
+        result,
+        connected,
     }
 }

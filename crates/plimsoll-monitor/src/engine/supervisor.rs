@@ -18,6 +18,7 @@ use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinSet};
 
+use crate::config::overlay::PlacedWindow;
 use crate::config::{MonitorPlan, Plan};
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Board, Figures};
@@ -112,6 +113,12 @@ pub(super) struct Supervisor {
     channels: Vec<Arc<NotifyPlan>>,
     /// They deliver what waits, one for each channel.
     couriers: JoinSet<()>,
+    /// Checks of monitors that may not be there.
+    trials: JoinSet<()>,
+    /// The configuration of the file, to which definitions of the store are added.
+    base: Plan,
+    /// All windows, those of the store too.
+    placed: Vec<PlacedWindow>,
 }
 
 impl Supervisor {
@@ -153,6 +160,9 @@ impl Supervisor {
             actor: None,
             channels: Vec::new(),
             couriers: JoinSet::new(),
+            trials: JoinSet::new(),
+            placed: Vec::new(),
+            base: plan.clone(),
         };
         supervisor.load(plan).await?;
         Ok(supervisor)

@@ -227,6 +227,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         tokens: Vec::new(),
         pages: vec![Arc::new(page)],
         channels,
+        grounds: Arc::default(),
         warnings: Vec::new(),
         files: Vec::new(),
     }

@@ -548,6 +548,7 @@ fn plan(name: &str, group: &str, thresholds: Thresholds, windows: Vec<Window>) -
         windows: windows.into_iter().map(Arc::new).collect(),
         parents: Vec::new(),
         labels: BTreeMap::new(),
+        tags: Vec::new(),
         badge_millis: BADGE_MILLIS,
         display: GatusDisplay::default(),
     }

@@ -31,6 +31,8 @@ pub struct PagePlan {
     pub link: Option<String>,
     /// What it shows, in order.
     pub groups: Vec<PageGroup>,
+    /// Whether that is every monitor.
+    pub shows_all: bool,
     /// The zone of its days and, without a script, of its times.
     pub zone: TimeZone,
     /// The language of readers whose own is not supported.
@@ -102,6 +104,7 @@ impl PagePlan {
             url: None,
             link: None,
             groups: grouped(monitors.iter().map(component_of)),
+            shows_all: true,
             zone: TimeZone::UTC,
             language: Language::default(),
             color: None,
@@ -109,6 +112,20 @@ impl PagePlan {
             guard,
             is_listed: true,
         }
+    }
+
+    /// The page with these monitors, if it shows every monitor.
+    pub(crate) fn showing<'m>(
+        self: &Arc<Self>,
+        monitors: impl Iterator<Item = &'m MonitorPlan>,
+    ) -> Arc<Self> {
+        if !self.shows_all {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            groups: grouped(monitors.map(component_of)),
+            ..Self::clone(self)
+        })
     }
 
     /// All components.
@@ -150,16 +167,27 @@ pub(crate) fn compile(
 ) -> Vec<Arc<PagePlan>> {
     let mut slugs = HashSet::new();
     let mut hosts = HashSet::new();
-    let pages = tables
-        .into_iter()
-        .filter_map(|table| one(table, monitors, directory, &mut slugs, &mut hosts).map(Arc::new));
+    let pages = tables.into_iter().filter_map(|table| {
+        one(table, monitors, Some(directory), &mut slugs, &mut hosts).map(Arc::new)
+    });
     pages.collect()
+}
+
+/// Compiles a page that is kept in the store, which names no file.
+pub(crate) fn compile_one(
+    table: Table<'_>,
+    monitors: &[MonitorPlan],
+    others: &[Arc<PagePlan>],
+) -> Option<Arc<PagePlan>> {
+    let mut slugs = others.iter().map(|page| page.slug.clone()).collect();
+    let mut hosts = others.iter().filter_map(|page| page.host.clone()).collect();
+    one(table, monitors, None, &mut slugs, &mut hosts).map(Arc::new)
 }
 
 fn one(
     mut table: Table<'_>,
     monitors: &[MonitorPlan],
-    directory: &Path,
+    directory: Option<&Path>,
     slugs: &mut HashSet<String>,
     hosts: &mut HashSet<String>,
 ) -> Option<PagePlan> {
@@ -193,6 +221,7 @@ fn one(
     let (url, link) = (web("url"), web("link"));
     let chosen = table.take("monitors");
     let explicit = table.tables("group");
+    let shows_all = chosen.is_none() && explicit.is_empty();
     let groups = match (chosen, explicit.is_empty()) {
         (None, true) => grouped(monitors.iter().map(component_of)),
         (chosen, _) => {
@@ -224,7 +253,10 @@ fn one(
         }),
     };
     let color = table.take("color").and_then(|value| color(&value));
-    let logo = table.take("logo").and_then(|value| logo(&value, directory));
+    let logo = table.take("logo").and_then(|value| match directory {
+        Some(directory) => logo(&value, directory),
+        None => value.wrong("names a file; define this page in the configuration file"),
+    });
     let guard = match table.take("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),
@@ -239,6 +271,7 @@ fn one(
         url,
         link,
         groups,
+        shows_all,
         zone: zone?,
         language: language?,
         color,

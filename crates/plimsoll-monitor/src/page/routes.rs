@@ -138,14 +138,14 @@ async fn serve(
 }
 
 /// A parameter of a query.
-fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+pub(crate) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
     let found = pairs.find(|(key, _)| key == name);
     found.map(|(_, value)| value.into_owned())
 }
 
 /// The value of a cookie (RFC 6265, section 4.2).
-fn cookie<'f>(fields: &'f HeaderMap, name: &str) -> Option<&'f str> {
+pub(crate) fn cookie<'f>(fields: &'f HeaderMap, name: &str) -> Option<&'f str> {
     let all = fields.get_all(COOKIE).iter();
     let pairs = all.filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';'));

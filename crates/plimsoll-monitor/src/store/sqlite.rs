@@ -17,6 +17,10 @@ mod incidents;
 
 mod declared;
 
+mod definitions;
+
+mod accounts;
+
 mod outbox;
 
 use std::fs::{self, File, TryLockError};
@@ -26,7 +30,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::store::accounts::{
+    Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice,
+    StoredToken, User, UserEdit, UserId,
+};
 use crate::store::declared::{Declared, DeclaredEdit, DeclaredId, NewDeclared};
+use crate::store::definitions::{
+    Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
+};
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::types::{
@@ -110,6 +121,31 @@ impl SqliteStore {
         })))
     }
 
+    /// Opens the store for a few changes, also while another process uses it, which must be of this version.
+    ///
+    /// Fails with [`StoreError::Open`] if there is no store that is up to date.
+    pub fn open_beside(path: &Path) -> Result<Self, StoreError> {
+        let options = SqliteOptions::default();
+        match Self::open(&SqlitePath::File(path.to_owned()), options) {
+            Err(StoreError::InUse(_)) => {}
+            outcome => return outcome,
+        }
+        let connection = connect(path)?;
+        schema::prepare(&connection, &SqlitePath::File(path.to_owned()))?;
+        if !schema::is_present(&connection, path)? {
+            return Err(StoreError::Open {
+                path: path.to_owned(),
+                reason: "an older version of plimsoll uses it; stop that first".to_owned(),
+            });
+        }
+        let writer = Writer::start(connection, options)?;
+        Ok(Self(Arc::new(Threads {
+            reader: None,
+            writer,
+            _lock: None,
+        })))
+    }
+
     /// Results that wait to be written, and those that were refused because too many did.
     pub fn waiting(&self) -> (u64, u64) {
         self.0.writer.waiting()
@@ -155,12 +191,13 @@ impl SqliteStore {
         })
     }
 
-    fn write_declared(
+    /// A durable write that may be refused.
+    fn write_checked<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<Declared, declared::Refusal>>
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<T, declared::Refusal>>
         + Send
         + 'static,
-    ) -> StoreFuture<'_, Declared> {
+    ) -> StoreFuture<'_, T> {
         Box::pin(async move {
             let outcome = self.write_durably(job).await?;
             outcome.map_err(|refusal| match refusal {
@@ -168,6 +205,130 @@ impl SqliteStore {
                 declared::Refusal::Conflict => StoreError::Conflict,
             })
         })
+    }
+}
+
+impl Definitions for SqliteStore {
+    fn definitions(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+    ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>> {
+        self.read(move |connection| definitions::list(connection, org, kind))
+    }
+
+    fn change_definitions(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        changes: DefinitionChanges,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>> {
+        self.write_checked(move |connection| {
+            definitions::change(connection, org, kind, &changes, now)
+        })
+    }
+
+    fn replay(&self, org: OrgId, key: &str) -> StoreFuture<'_, Option<Replay>> {
+        let key = key.to_owned();
+        self.read(move |connection| definitions::replay(connection, org, &key))
+    }
+}
+
+impl Accounts for SqliteStore {
+    fn add_user(
+        &self,
+        org: OrgId,
+        name: &str,
+        role: Role,
+        (password, must_change): (String, bool),
+        only_first: bool,
+        now: Timestamp,
+    ) -> StoreFuture<'_, UserId> {
+        let name = name.to_owned();
+        self.write_checked(move |connection| {
+            let password = (password.as_str(), must_change);
+            accounts::add_user(connection, org, &name, role, password, only_first, now)
+        })
+    }
+
+    fn users(&self, org: OrgId) -> StoreFuture<'_, Vec<User>> {
+        self.read(move |connection| accounts::users(connection, org))
+    }
+
+    fn edit_user(&self, org: OrgId, user: UserId, edit: UserEdit) -> StoreFuture<'_, bool> {
+        self.write_checked(move |connection| accounts::edit_user(connection, org, user, &edit))
+    }
+
+    fn remove_user(&self, org: OrgId, user: UserId) -> StoreFuture<'_, bool> {
+        self.write_checked(move |connection| accounts::remove_user(connection, org, user))
+    }
+
+    fn use_totp_step(&self, org: OrgId, user: UserId, step: i64) -> StoreFuture<'_, bool> {
+        self.write_durably(move |connection| accounts::use_totp_step(connection, org, user, step))
+    }
+
+    fn open_session(&self, org: OrgId, session: NewSession, now: Timestamp) -> StoreFuture<'_, ()> {
+        self.write_durably(move |connection| accounts::open_session(connection, org, &session, now))
+    }
+
+    fn session(
+        &self,
+        org: OrgId,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> StoreFuture<'_, Option<(Session, User)>> {
+        Box::pin(async move {
+            let found = self
+                .read(move |connection| accounts::session(connection, org, hash, now))
+                .await?;
+            if let Some((session, _)) = &found
+                && accounts::is_to_touch(session, now)
+            {
+                let id = session.id;
+                self.write(move |connection| accounts::touch_session(connection, id, now))
+                    .await?;
+            }
+            Ok(found)
+        })
+    }
+
+    fn sessions(&self, org: OrgId, user: UserId, now: Timestamp) -> StoreFuture<'_, Vec<Session>> {
+        self.read(move |connection| accounts::sessions(connection, org, user, now))
+    }
+
+    fn end_sessions(
+        &self,
+        org: OrgId,
+        user: UserId,
+        which: SessionChoice,
+    ) -> StoreFuture<'_, usize> {
+        self.write_durably(move |connection| accounts::end_sessions(connection, org, user, which))
+    }
+
+    fn add_token(&self, org: OrgId, token: NewToken, now: Timestamp) -> StoreFuture<'_, i64> {
+        self.write_durably(move |connection| accounts::add_token(connection, org, &token, now))
+    }
+
+    fn tokens(&self, org: OrgId) -> StoreFuture<'_, Vec<StoredToken>> {
+        self.read(move |connection| accounts::tokens(connection, org))
+    }
+
+    fn revoke_token(&self, org: OrgId, token: i64, now: Timestamp) -> StoreFuture<'_, bool> {
+        self.write_durably(move |connection| accounts::revoke_token(connection, org, token, now))
+    }
+
+    fn record_audit(&self, org: OrgId, entry: NewAudit, now: Timestamp) -> StoreFuture<'_, ()> {
+        self.write_durably(move |connection| accounts::record_audit(connection, org, &entry, now))
+    }
+
+    fn audit(
+        &self,
+        org: OrgId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<AuditEntry>> {
+        self.read(move |connection| accounts::audit(connection, org, before, limit))
     }
 }
 
@@ -301,7 +462,7 @@ impl Store for SqliteStore {
     }
 
     fn declare(&self, org: OrgId, new: NewDeclared, now: Timestamp) -> StoreFuture<'_, Declared> {
-        self.write_declared(move |connection| declared::declare(connection, org, &new, now))
+        self.write_checked(move |connection| declared::declare(connection, org, &new, now))
     }
 
     fn edit_declared(
@@ -311,7 +472,7 @@ impl Store for SqliteStore {
         edit: DeclaredEdit,
         now: Timestamp,
     ) -> StoreFuture<'_, Declared> {
-        self.write_declared(move |connection| declared::edit(connection, org, id, &edit, now))
+        self.write_checked(move |connection| declared::edit(connection, org, id, &edit, now))
     }
 
     fn declared(

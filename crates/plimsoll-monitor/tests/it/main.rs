@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod admin;
+
 mod api;
 
 mod client;
@@ -11,6 +13,8 @@ mod configuration;
 mod gatus;
 
 mod life;
+
+mod manage;
 
 mod notices;
 

@@ -8,7 +8,8 @@ use plimsoll_model::{Phase, counted};
 use super::Exporter;
 use super::requests;
 use super::table::{
-    NOTHING, Table, capital, details, exchanges, principal, saturation, shape, threshold_value,
+    NOTHING, Table, capital, details, exchanges, margin, principal, saturation, shape,
+    threshold_value,
 };
 use crate::RunRecord;
 use crate::document::TickDocument;
@@ -152,7 +153,6 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
     for run in runs {
         for threshold in &run.summary.thresholds {
             let is_met = threshold.verdict == "met";
-            let margin = threshold.margin_percent;
             let mut verdict = threshold.verdict.clone();
             if threshold.ended_run {
                 verdict.push_str(", ended the run");
@@ -164,7 +164,7 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
                 if is_met { "good" } else { "bad" },
                 escaped(&verdict),
                 escaped(&threshold_value(threshold)),
-                margin.map_or(NOTHING.to_owned(), |margin| format!("{margin:+.1} %")),
+                threshold.margin_percent.map_or(NOTHING.to_owned(), margin),
             )
             .expect(IN_MEMORY);
             if runs.len() > 1 {

@@ -2,7 +2,7 @@
 
 use super::Exporter;
 use super::requests;
-use super::table::{Table, principal, saturation, shape, threshold_value};
+use super::table::{Table, margin, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 
 /// GitHub Flavored Markdown: the principal figures, the thresholds, what else to know.
@@ -40,8 +40,7 @@ impl Exporter for Markdown {
                 } else {
                     "❌"
                 };
-                let margin = threshold.margin_percent;
-                let margin = margin.map_or(String::new(), |margin| format!("{margin:+.1} %"));
+                let margin = threshold.margin_percent.map_or(String::new(), margin);
                 thresholds.push(format!(
                     "| {mark} {} | {} | {} | {} | {margin} |",
                     escaped(&threshold.verdict),

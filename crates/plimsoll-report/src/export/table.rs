@@ -8,6 +8,7 @@ use crate::RunRecord;
 use crate::document::{
     CostDocument, CountsDocument, EventsDocument, ThresholdDocument, TimesDocument,
 };
+use crate::text::margin_of_limit;
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
@@ -427,6 +428,16 @@ fn cpu(cost: &CostDocument) -> String {
     cost.cpu_percent.map_or(NOTHING.to_owned(), |value| {
         format!("{} of a core", percent(value))
     })
+}
+
+/// `2.36 times the limit`, `12.0 % of the limit to spare`.
+pub(super) fn margin(percent: f64) -> String {
+    let margin = margin_of_limit(percent);
+    if percent < 0.0 {
+        margin
+    } else {
+        format!("{margin} to spare")
+    }
 }
 
 pub(super) fn percent(value: f64) -> String {

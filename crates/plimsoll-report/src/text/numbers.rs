@@ -31,6 +31,20 @@ pub(super) fn percent(value: f64) -> String {
     format!("{} %", three_figures(value))
 }
 
+/// How far a value is from its limit, from [`JudgedThreshold::margin_percent`](plimsoll_model::JudgedThreshold):
+/// `2.36 times the limit`, `12.0 % of the limit` for both a breach and what is to spare.
+pub(crate) fn margin_of_limit(margin_percent: f64) -> String {
+    if margin_percent < -100.0 {
+        // `1,633 % of the limit` is hard to read.
+        format!(
+            "{} times the limit",
+            three_figures(1.0 - margin_percent / 100.0)
+        )
+    } else {
+        format!("{} of the limit", percent(margin_percent.abs()))
+    }
+}
+
 /// `part` of `whole` in percent; 100 only for all of it, 0 only for nothing.
 pub(super) fn share(part: u64, whole: u64) -> String {
     if whole == 0 {

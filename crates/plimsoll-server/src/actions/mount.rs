@@ -23,7 +23,7 @@ pub use crate::actions::mount::send_body::SendBody;
 
 /// Lets a [`Service`] answer, a clone of it for each request.
 ///
-/// It gets the content as [`SendBody`], and the client's address as an extension of type `SocketAddr`. The content comes
+/// It gets the content as [`SendBody`], and the client's address and the scheme as extensions of the types `SocketAddr` and [`Scheme`](crate::Scheme). The content comes
 /// for as long as the service answers and its answer is sent. An error of it is answered with 500. Upgrades are not for it.
 ///
 /// ```ignore
@@ -103,6 +103,7 @@ fn owned(request: &Request<'_>) -> Option<(http::Request<SendBody>, Option<Pump>
     }
     *owned.headers_mut() = fields;
     owned.extensions_mut().insert(request.peer);
+    owned.extensions_mut().insert(request.scheme);
     Some((owned, pump))
 }
 

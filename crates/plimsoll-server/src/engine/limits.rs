@@ -100,15 +100,22 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             request: RequestLimits::default(),
+            // At 6 KiB for an idle one (`cargo xtask idle`) 384 MiB; RLIMIT_NOFILE caps it where that is lower.
             connections: 65_536,
+            // A load generator or a proxy passes, a single host that floods takes a sixteenth of all.
             connections_per_address: 4_096,
+            // A head of 8 KiB at 1 KiB/s; slow-header attacks hold a place no longer.
             header_timeout: Duration::from_secs(10),
+            // Longer than a mobile network stalls.
             body_timeout: Duration::from_secs(30),
+            // Below any real link, and one byte a second (slow body) is refused.
             body_rate: 128,
             read_rate: 128,
+            // As nginx: longer than the 60 s that proxies keep connections, so that they close first.
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
+            // Reading on costs less than another handshake up to about here.
             discard_bytes: 1 << 20,
             http2: Http2Limits::default(),
             http3: Http3Limits::default(),
@@ -119,12 +126,18 @@ impl Default for Limits {
 impl Default for Http2Limits {
     fn default() -> Self {
         Self {
+            // The 100 that RFC 9113, section 6.5.2, recommends as the least, rounded up.
             streams: 128,
+            // Cookies and tokens of large applications take 16 KiB.
             header_list_bytes: 32 * 1024,
+            // A browser that leaves a page cancels a dozen; the attack needs thousands.
             pending_resets: 20,
+            // Mistakes of a client that is not hostile are a handful.
             provoked_resets: 100,
             send_buffer_bytes: 64 * 1024,
+            // The default of the protocol: what one stream can make the server hold.
             stream_window: 64 * 1024,
+            // Sixteen streams at full speed.
             connection_window: 1 << 20,
             floods: FloodLimits::default(),
         }
@@ -136,9 +149,12 @@ impl Default for Http3Limits {
         Self {
             streams: 128,
             header_list_bytes: 32 * 1024,
+            // Thirty a second: faster than people leave pages, slower than an attack pays.
             resets: 300,
             empty_frames: 100,
+            // A Retry costs real clients a round trip, so only where handshakes pile up.
             unvalidated: 64,
+            // 100 Mbit/s over a round trip of 20 ms.
             stream_window: 256 * 1024,
         }
     }
@@ -147,12 +163,16 @@ impl Default for Http3Limits {
 impl Default for FloodLimits {
     fn default() -> Self {
         Self {
+            // Ten a second; keep-alive needs one in ten seconds.
             pings: 100,
+            // Clients send one or two in a connection.
             settings: 50,
             empty_data: 100,
+            // Besides those that downloads earn.
             window_updates: 500,
             priorities: 100,
             resets: 300,
+            // 16 frames of 16 KiB hold eight times the largest header list.
             continuations: 16,
         }
     }

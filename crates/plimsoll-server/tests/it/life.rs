@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_model::Secret;
 use plimsoll_server::{Admin, Counters, Engine, EngineError, Limits, Serves, WorkerContext};
-use plimsoll_testkit::eventually;
+use plimsoll_testkit::{eventually, refused_address};
 
 use crate::server::{Server, expect, plan, read_all, text, undated};
 
@@ -62,9 +62,7 @@ fn listeners_come_and_go_with_a_reload() {
     let mut old = server.connect();
     old.write_all(REQUEST).unwrap();
     expect(&mut old, &answer("", "hello"));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = refused_address();
     let mut new = plan(Limits::default(), || text("new"));
     new.listeners[0].address = address.into();
     server.engine.reload(&new).unwrap();

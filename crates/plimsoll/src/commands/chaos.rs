@@ -68,6 +68,7 @@ pub(crate) struct Args {
     spawn: Option<String>,
 
     /// Maximum p99 latency of the healthy client
+    // The limit below which people take a response for immediate.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     max_p99: Duration,
 
@@ -76,6 +77,7 @@ pub(crate) struct Args {
     max_rss: Option<ByteSize>,
 
     /// Maximum failed requests of the healthy client
+    // An attack must not cost a healthy client one request.
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_failures: u64,
 

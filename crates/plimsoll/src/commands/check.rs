@@ -84,6 +84,7 @@ struct JudgeArgs {
     expect: Vec<String>,
 
     /// Timeout, connection set-up included
+    // As the probes of Gatus: later, the service counts as down.
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 }

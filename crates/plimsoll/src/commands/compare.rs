@@ -62,16 +62,19 @@ pub(crate) struct Args {
     parameter_list: Vec<String>,
 
     /// Number of measured trials per operand
+    // An interval that one outlier does not decide, within a minute for two operands.
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = number::count::<u32>(number::MOST_TRIALS))]
     trials: u32,
 
     /// Length of a trial, for {seconds}
+    // Long enough for the start to weigh little, short enough for the machine to stay as it is over a block of trials.
     #[arg(long, default_value_t = 3, value_name = "S",
           value_parser = number::count::<u32>(number::MOST_SECONDS))]
     seconds: u32,
 
     /// Connections, for {connections}
+    // As `load` and oha.
     #[arg(short, long, default_value_t = 50, value_name = "N",
           value_parser = number::count::<u32>(number::MOST_CONNECTIONS))]
     connections: u32,
@@ -92,6 +95,7 @@ pub(crate) struct Args {
     http2: bool,
 
     /// Concurrent requests per HTTP/2 connection
+    // One request at a time on each connection, as over HTTP/1.1: operands differ in the protocol alone.
     #[arg(long, value_name = "N", requires = "http2", default_value_t = 1,
           value_parser = number::count::<u32>(MOST_STREAMS))]
     streams: u32,

@@ -23,14 +23,17 @@ pub(crate) struct Args {
     url: String,
 
     /// Concurrent requests
+    // Between what browsers open to one host (6) and what a small server notices.
     #[arg(short = 'c', long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
 
     /// Maximum number of requests
+    // A larger site is rarely meant, and an endless one (calendars, sessions in paths) has to end.
     #[arg(long, value_name = "N", default_value = "10000")]
     most: usize,
 
     /// Timeout of a request
+    // A page that takes longer is of no use to a visitor either.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     timeout: Duration,
 

@@ -85,14 +85,17 @@ struct SearchArgs {
     objective: Vec<String>,
 
     /// First rate to try
+    // Nearly every server holds it, and the search grows geometrically from there.
     #[arg(long, value_name = "RATE", value_parser = number::positive_rate, default_value = "100/s")]
     first: Rate,
 
     /// Highest rate to try
+    // More than one generator on one machine sends.
     #[arg(long, value_name = "RATE", value_parser = number::positive_rate, default_value = "1M/s")]
     most: Rate,
 
     /// Length of a window
+    // At the lowest rates still some 300 requests, from which a p99 can be read.
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "3s")]
     window: Duration,
 
@@ -101,15 +104,18 @@ struct SearchArgs {
     confirm: Option<Duration>,
 
     /// Warm-up at the same rate before each window
+    // Connections are open and pools have grown by then.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     warm_up: Duration,
 
     /// Windows at each rate around the line; 6 or more give a 95 % interval
+    // The fewest for which the whole range is an interval of 95 % (1 - 2/2^6 = 96.9 %).
     #[arg(long, value_name = "N", default_value_t = 6,
           value_parser = number::count::<u32>(1_000))]
     rounds: u32,
 
     /// Distance between these rates, such as 2%
+    // Smaller steps are lost in what repeated windows differ by on a quiet machine.
     #[arg(long, value_name = "PERCENT", value_parser = parse_precision, default_value = "2%")]
     precision: f64,
 
@@ -132,6 +138,7 @@ struct SearchArgs {
     threads: Option<usize>,
 
     /// Timeout of a request
+    // Far beyond any objective on latency, and short enough for a window to end.
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     timeout: Duration,
 
@@ -149,6 +156,7 @@ struct SearchArgs {
     at_least: Option<Rate>,
 
     /// Seed for the order of windows and all random choices
+    // Any fixed number makes searches repeatable.
     #[arg(long, value_name = "N", default_value_t = 1979)]
     seed: u64,
 }

@@ -2,12 +2,18 @@
 
 mod incident;
 
+mod kept;
+
+mod server;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_monitor::config::{self, ApiToken, Dialect, LoadError, Plan, StorePlan};
 use plimsoll_monitor::notify::send_test;
-use plimsoll_monitor::store::{self, StoreError};
+use plimsoll_monitor::setup::{self, SetupError};
+use plimsoll_monitor::store::{self, Scope, StoreError};
 use plimsoll_monitor::{action, import};
 use plimsoll_server::MakeAction;
 use plimsoll_server::config::{ActionKind, Mounted, Value};
@@ -56,9 +62,51 @@ enum MonitorCommand {
         /// Who uses it
         name: String,
 
-        /// Let it change something too: pause, acknowledge, check now
+        /// Permit changes too: monitors, incidents, pause, check now
         #[arg(long)]
         write: bool,
+
+        /// Permit everything, tokens and the audit log included
+        #[arg(long)]
+        admin: bool,
+
+        /// Keep it in the store of this configuration, where it can be revoked, instead of printing lines for the file
+        #[arg(long, value_name = "CONFIG")]
+        store: Option<PathBuf>,
+
+        /// End it after this time, such as 90d; only with --store
+        #[arg(long, value_name = "DURATION", requires = "store", value_parser = plimsoll_model::parse_duration)]
+        expires: Option<Duration>,
+    },
+
+    /// Make the first user of the admin pages, the owner
+    ///
+    /// Prints a password that the owner changes at the first sign-in. Works while the monitor runs.
+    Init {
+        /// Configuration whose store gets the user
+        #[arg(default_value = "monitor.toml")]
+        config: PathBuf,
+
+        /// Name to sign in with
+        #[arg(long, default_value = "admin")]
+        name: String,
+
+        /// Read the password from standard input instead of making one
+        #[arg(long)]
+        password_stdin: bool,
+
+        /// Give the user of this name a new password, without one-time codes and sessions, instead of adding one
+        #[arg(long)]
+        reset: bool,
+    },
+
+    /// Add a monitor to the store of a running monitor
+    Add(Box<kept::Added>),
+
+    /// Print the monitors in the store of a running monitor as a configuration
+    Export {
+        #[command(flatten)]
+        server: server::Server,
     },
 
     /// Declare, update and resolve incidents of a running monitor
@@ -76,10 +124,18 @@ enum MonitorCommand {
 
     /// Print monitors of Uptime Kuma, Statuspage or Prometheus as a configuration
     ///
-    /// Takes a backup of Uptime Kuma, `components.json` of Statuspage, or targets of Prometheus.
+    /// Takes a backup of Uptime Kuma, `components.json` of Statuspage, or targets of Prometheus; with --apply a TOML file
+    /// of plimsoll too.
     Import {
-        /// File (JSON)
+        /// File (JSON, or TOML)
         file: PathBuf,
+
+        /// Add the monitors to the store of a running monitor; those whose keys are there are replaced
+        #[arg(long)]
+        apply: bool,
+
+        #[command(flatten)]
+        server: server::Server,
     },
 
     /// Replace the store by a backup
@@ -126,12 +182,40 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             from,
             replace,
         }) => return restore(config, from, *replace),
-        Some(MonitorCommand::Token { name, write }) => return token(name, *write),
+        Some(MonitorCommand::Token {
+            name,
+            write,
+            admin,
+            store,
+            expires,
+        }) => {
+            let scope = match (admin, write) {
+                (true, _) => Scope::Admin,
+                (false, true) => Scope::Write,
+                (false, false) => Scope::Read,
+            };
+            return match store {
+                Some(config) => stored_token(config, name, scope, *expires),
+                None => token(name, scope),
+            };
+        }
+        Some(MonitorCommand::Init {
+            config,
+            name,
+            password_stdin,
+            reset,
+        }) => return init(config, name, *password_stdin, *reset),
+        Some(MonitorCommand::Add(added)) => return kept::add(added),
+        Some(MonitorCommand::Export { server }) => return kept::export(server),
         Some(MonitorCommand::Incident(command)) => return incident::run(command),
         Some(MonitorCommand::NotifyTest { config, channel }) => {
             return notify_test(config, channel.as_deref());
         }
-        Some(MonitorCommand::Import { file }) => return import(file),
+        Some(MonitorCommand::Import {
+            file,
+            apply,
+            server,
+        }) => return import(file, apply.then_some(server)),
         None => {}
     }
     let plan = load(&args.file)?;
@@ -213,19 +297,65 @@ fn restore(config: &Path, from: &Path, replace: bool) -> Result<Exit, Failed> {
     ))
 }
 
-fn token(name: &str, may_write: bool) -> Result<Exit, Failed> {
+fn token(name: &str, scope: Scope) -> Result<Exit, Failed> {
     let token = ApiToken::generate()
         .map_err(|error| Problem::new(format!("no random numbers: {error}")).could_not_run())?;
-    let scopes = if may_write {
-        "[\"read\", \"write\"]"
-    } else {
-        "[\"read\"]"
+    let scopes = match scope {
+        Scope::Read => "[\"read\"]",
+        Scope::Write => "[\"read\", \"write\"]",
+        Scope::Admin => "[\"read\", \"write\", \"admin\"]",
     };
     done(&format!(
         "{token}\n\n[[token]]\nname = {}\nsha256 = \"{}\"\nscopes = {scopes}",
         quoted(name),
         ApiToken::written(&ApiToken::hash_of(&token)),
     ))
+}
+
+fn stored_token(
+    config: &Path,
+    name: &str,
+    scope: Scope,
+    expires: Option<Duration>,
+) -> Result<Exit, Failed> {
+    let path = file_of(config)?;
+    let made = setup::add_token(&path, name, scope, expires);
+    let token = made.map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    done(&token)
+}
+
+fn init(config: &Path, name: &str, from_stdin: bool, reset: bool) -> Result<Exit, Failed> {
+    let path = file_of(config)?;
+    let given = if from_stdin {
+        let mut line = String::new();
+        std::io::stdin()
+            .read_line(&mut line)
+            .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        Some(line.trim_end_matches(['\r', '\n']).to_owned())
+    } else {
+        None
+    };
+    let outcome = if reset {
+        setup::reset_password(&path, name, given)
+    } else {
+        setup::add_owner(&path, name, given)
+    };
+    match outcome {
+        Ok(Some(password)) => done(&format!(
+            "user: {name}\npassword: {password}\nSign in at /admin; you choose another password there."
+        )),
+        Ok(None) => done(&format!("user: {name}\nSign in at /admin.")),
+        Err(error @ SetupError::HasUsers) => {
+            let problem = Problem::caused_by(&error);
+            Err(problem
+                .hint("add members at /admin/members, or give --reset for a new password")
+                .usage())
+        }
+        Err(error @ (SetupError::Password(_) | SetupError::Name | SetupError::NoUser)) => {
+            Err(Problem::caused_by(&error).usage())
+        }
+        Err(error) => Err(Problem::caused_by(&error).could_not_run()),
+    }
 }
 
 fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
@@ -275,15 +405,26 @@ fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
     })
 }
 
-fn import(file: &Path) -> Result<Exit, Failed> {
+fn import(file: &Path, apply: Option<&server::Server>) -> Result<Exit, Failed> {
     let text = Problems::read(file).map_err(|message| Problem::new(message).usage())?;
     let shown = file.display().to_string();
-    let imported = import::import(&String::from_utf8_lossy(&text));
+    let text = String::from_utf8_lossy(&text);
+    if let Some(server) = apply
+        && file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+    {
+        return kept::apply(&text, file, server);
+    }
+    let imported = import::import(&text);
     let (_, imported) =
         imported.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;
     let remarks: Vec<_> = imported.remarks.iter().map(Problem::new).collect();
     terminal::print_warnings(&remarks);
-    done(imported.text.trim_end())
+    match apply {
+        Some(server) => kept::apply(&imported.text, file, server),
+        None => done(imported.text.trim_end()),
+    }
 }
 
 fn done(line: &str) -> Result<Exit, Failed> {

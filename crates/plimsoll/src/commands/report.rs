@@ -154,6 +154,15 @@ fn write(args: &Args, bytes: &[u8]) -> Result<(), Failed> {
 
 fn record(folder: &Path, name: &str, problems: &mut Problems) -> Option<RunRecord> {
     let place = folder.display().to_string();
+    if !folder.is_dir() {
+        let problem = if folder.exists() {
+            "not a folder; name the one that `plimsoll load --out` wrote"
+        } else {
+            "no such folder"
+        };
+        problems.add(&place, problem);
+        return None;
+    }
     let summary = problems.file(&place, &folder.join(files::SUMMARY_JSON))?;
     let latency = problems.file(&place, &folder.join(files::LATENCY_HDR))?;
     problems.value(&place, RunRecord::read(name, &summary, &latency))

@@ -53,6 +53,7 @@ pub(crate) struct Args {
     load: Vec<String>,
 
     /// Value of {workers} before it is scaled
+    // Enough to keep a target of one core busy, few enough for two cores.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = number::count::<u32>(1_000_000))]
     workers: u32,
 

@@ -1,7 +1,7 @@
 //! The request: what it says and who it claims to come from.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -13,6 +13,7 @@ use plimsoll_formats::{FileRequest, MultipartForm, Template};
 use plimsoll_model::{Protocol, Secret};
 
 use super::Problems;
+use super::body::BodyArgs;
 use super::habits::Habits;
 use crate::problem::Problem;
 
@@ -30,18 +31,8 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 
-    /// Request body
-    #[arg(
-        short = 'd',
-        long = "data",
-        value_name = "TEXT",
-        conflicts_with = "data_file"
-    )]
-    data: Option<String>,
-
-    /// Request body from a file
-    #[arg(short = 'D', long, value_name = "FILE")]
-    data_file: Option<PathBuf>,
+    #[command(flatten)]
+    body: BodyArgs,
 
     /// Content type of the body
     #[arg(short = 'T', long, value_name = "TYPE")]
@@ -144,15 +135,12 @@ impl RequestArgs {
     pub(crate) fn parts(&self, closes: bool, problems: &mut Problems) -> RequestParts {
         self.habits.check(problems);
         let mut headers = self.headers(closes, problems);
-        let body = match (&self.data, &self.data_file) {
-            (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(path)) => problems.file("-D", path),
-            (None, None) if self.form.is_empty() => None,
-            (None, None) => {
-                let (content_type, body) = self.form(problems);
-                headers.push(("content-type".to_owned(), content_type));
-                Some(body)
-            }
+        let body = if self.form.is_empty() {
+            self.body.read(problems)
+        } else {
+            let (content_type, body) = self.form(problems);
+            headers.push(("content-type".to_owned(), content_type));
+            Some(body)
         };
         let mut defaults = vec![
             ("user-agent".to_owned(), USER_AGENT.to_owned()),
@@ -202,7 +190,7 @@ impl RequestArgs {
 
     /// Notes flags for a body where there is none.
     pub(crate) fn check_body(&self, problems: &mut Problems) {
-        let has_body = self.data.is_some() || self.data_file.is_some() || !self.form.is_empty();
+        let has_body = self.body.is_given() || !self.form.is_empty();
         if self.compress_body.is_some() && !has_body {
             problems.add(
                 "--compress-body",
@@ -215,7 +203,7 @@ impl RequestArgs {
     ///
     /// - `has_shape`: whether connections or threads were given as well.
     pub(crate) fn doubt_body(&self, has_shape: bool) -> Option<Problem> {
-        super::habits::duration_as_body(self.data.as_deref(), has_shape)
+        super::habits::duration_as_body(self.body.text(), has_shape)
     }
 
     /// Whether the server may demand credentials, and get them on the same connection.
@@ -252,8 +240,7 @@ impl RequestArgs {
             }
         }
         let bare = Self {
-            data: None,
-            data_file: None,
+            body: BodyArgs::default(),
             form: Vec::new(),
             compress_body: None,
             ..self.clone()
@@ -271,11 +258,7 @@ impl RequestArgs {
                 .headers
                 .push((name.to_owned(), Template::literal(value)));
         }
-        let message = match (&self.data, &self.data_file) {
-            (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(path)) => problems.file("-D", path),
-            (None, None) => None,
-        };
+        let message = self.body.read(problems);
         (parts, message)
     }
 

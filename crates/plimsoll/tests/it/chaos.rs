@@ -133,9 +133,17 @@ fn survives_on(up: &Up, class: &str, counter: &str, more: &[&str]) -> Value {
 fn h3_reset_flood() {
     let up = Up::start_with("", "tls = [{ self_signed = true }]\nhttp3 = true");
     let summary = survives_on(&up, "h3-reset-flood", "http3_resets", &["--insecure"]);
-    let goaways = summary["hostile_clients"]["goaways"].as_object().unwrap();
-    // H3_EXCESSIVE_LOAD (RFC 9114, section 8.1).
-    assert!(goaways.keys().any(|name| name.contains("263")), "{summary}");
+    let is_refused = |summary: &Value| {
+        let goaways = summary["hostile_clients"]["goaways"].as_object().unwrap();
+        // H3_EXCESSIVE_LOAD (RFC 9114, section 8.1).
+        goaways.keys().any(|name| name.contains("263"))
+    };
+    // On a busy machine an attack may be over before a client reads why it was closed.
+    let again = || up.chaos("h3-reset-flood", &["-z", "3s", "-c", "4", "--insecure"]);
+    assert!(
+        is_refused(&summary) || (0..5).any(|_| is_refused(&again().json())),
+        "{summary}"
+    );
     let reset = up.counter("plimsoll_http3_resets_total{side=\"received\"}");
     assert!(reset > 300, "{reset}");
 }

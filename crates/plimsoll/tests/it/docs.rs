@@ -129,7 +129,8 @@ respond.text = "{}"
         // What a busy machine cannot promise is no matter of the page.
         let text = words
             .join(" ")
-            .replace("latency:p(99)<5ms", "latency:p(99)<60s");
+            .replace("latency:p(99)<5ms", "latency:p(99)<60s")
+            .replace("plimsoll chaos ", "plimsoll chaos --max-p99 60s ");
         if !serves {
             let text = text.replace("127.0.0.1:8080", address);
             return text.replace("127.0.0.1:18097", address);

@@ -1,12 +1,12 @@
 //! Passwords on routes: no spelling of a path gets around them to the files of a mock or a site.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use plimsoll_testkit::MaterialFiles;
+use plimsoll_testkit::{MaterialFiles, eventually};
 
 use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
@@ -14,11 +14,15 @@ use crate::site::serve;
 
 /// The response to one request, as text.
 pub(crate) fn ask(served: &Served, request: &str) -> String {
+    try_ask(served, request).unwrap()
+}
+
+fn try_ask(served: &Served, request: &str) -> io::Result<String> {
     let mut stream = connect(served);
-    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn connect(served: &Served) -> TcpStream {
@@ -224,12 +228,13 @@ fn few_descriptors_limit_connections_and_never_files() {
     // Another connection after another asks for every file.
     drop(streams);
     for number in 0..100 {
-        let request = format!("/{number}.bin");
-        let mut answer = get(&served, &request);
-        while answer.is_empty() {
-            // Those before are still being closed.
-            answer = get(&served, &request);
-        }
+        let request = format!("GET /{number}.bin HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        // While those before are still being closed, the server closes new ones.
+        let mut answer = String::new();
+        eventually(|| {
+            answer = try_ask(&served, &request).unwrap_or_default();
+            !answer.is_empty()
+        });
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     served.child.kill().unwrap();

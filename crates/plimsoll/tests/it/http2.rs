@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
-use plimsoll_testkit::{Authority, Http2Origin, eventually};
+use plimsoll_testkit::{Authority, Http2Origin, eventually, refused_address};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use crate::plimsoll::plimsoll;
 
+/// A port for a server that is started later; it is kept from other tests until then.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .unwrap()
-        .port()
+    refused_address().port()
 }
 
 /// Starts `command` and waits until it listens on `port`; it ends when the value is dropped.

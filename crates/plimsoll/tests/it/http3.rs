@@ -1,13 +1,14 @@
 //! HTTP/3 against others: caddy, whose QUIC is quic-go, as the server, and the client of ngtcp2.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 
 use insta::assert_snapshot;
 use plimsoll_testkit::{Authority, Http3Origin, Leaf, MaterialFiles, eventually};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
+use crate::http2::free_port;
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
@@ -15,10 +16,7 @@ use crate::served::Served;
 fn caddy_counts_what_we_count() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .unwrap()
-        .port();
+    let port = free_port();
     let authority = Authority::new();
     let server = authority.issue(&["localhost"]);
     let configuration = include_str!("Caddyfile")

@@ -165,7 +165,7 @@ fn drivers_are_checked_before_anything_runs() {
     "
     );
     assert_snapshot!(plimsoll(&["compare", "http://127.0.0.1:1/"]), @"
-    error: there are 1 operands; comparing takes at least two
+    error: a comparison takes at least two operands, and one is given; add a URL or a command
     exit 2
     ");
     assert_snapshot!(

@@ -30,6 +30,9 @@ mod mock_websocket;
 #[cfg(feature = "monitor")]
 mod monitor;
 
+#[cfg(feature = "monitor")]
+mod monitor_admin;
+
 mod lab;
 
 #[cfg(target_os = "linux")]

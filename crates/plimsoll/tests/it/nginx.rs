@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use plimsoll_testkit::eventually;
 use plimsoll_wire::process::{Process, ProcessSpec};
 use tempfile::TempDir;
+
+use crate::http2::free_port;
 
 /// An nginx that is configured and that somebody else may start.
 #[derive(Debug)]
@@ -22,9 +24,7 @@ impl Nginx {
     /// it wants a PROXY header and answers with what that says.
     pub(crate) fn configure() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Free now; nginx fails to start if they are taken meanwhile.
-        let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-        let [port, proxied_port] = listeners.map(|listener| listener.local_addr().unwrap().port());
+        let [port, proxied_port] = [(); 2].map(|()| free_port());
         let path = directory.path().display().to_string();
         let configuration = include_str!("nginx.conf")
             .replace("{dir}", &path)

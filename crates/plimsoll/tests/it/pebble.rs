@@ -1,7 +1,7 @@
 //! A real pebble, an authority for tests, on free ports and with a certificate of its own.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use plimsoll_testkit::{Authority, MaterialFiles, NameServer, eventually};
 use plimsoll_wire::tls::Trust;
 use serde_json::json;
 use url::Url;
+
+use crate::http2::free_port;
 
 /// What an authority of a test does besides issuing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,10 +47,7 @@ pub(crate) struct Running {
 
 impl Pebble {
     pub(crate) fn configure(options: PebbleOptions) -> Self {
-        // Free now; the start fails if they are taken meanwhile.
-        let listeners = [(); 4].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-        let [port, management, http, tls] =
-            listeners.map(|listener| listener.local_addr().unwrap().port());
+        let [port, management, http, tls] = [(); 4].map(|()| free_port());
         let files = MaterialFiles::new();
         let authority = Authority::new();
         let leaf = authority.issue(&["127.0.0.1"]);

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 };
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
-use plimsoll_testkit::Origin;
+use plimsoll_testkit::{Origin, refused_address};
 use prost::Message;
 
 use crate::plimsoll::{CommandOutput, plimsoll};
@@ -236,10 +236,7 @@ fn what_is_not_taken_is_reported_and_changes_nothing() {
 
 #[test]
 fn a_receiver_that_is_not_there_is_reported() {
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let gone = refused_address();
     let output = load(&["--otlp", &format!("http://{gone}")]).exits(0);
     assert_eq!(output.json()["counts"]["ok"], 110);
     assert!(output.stderr.contains("--otlp"), "{output}");

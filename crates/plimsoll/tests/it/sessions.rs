@@ -226,7 +226,7 @@ fn apache_lets_us_in_though_its_nonces_grow_old() {
     let _apache = apache(path, port);
     let url = format!("http://127.0.0.1:{port}/index.html");
     for flags in [&["-c", "2"][..], &["-c", "1", "-p", "2", "--http2"]] {
-        let mut arguments = vec!["load", "-z", "2s", "-q", "100", "--json"];
+        let mut arguments = vec!["load", "-n", "200", "-q", "100", "--json"];
         arguments.extend(["--digest", "ann:secret"]);
         arguments.extend(flags);
         arguments.push(&url);

@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use super::ramping_vus::Stage;
 
+/// How far a moment that is the end on paper may miss it: near a rate of 0, an error of an area has the size of its square root.
+const ROUNDING: Duration = Duration::from_micros(1);
+
 /// Iterations start at a rate that follows stages, linearly within each.
 ///
 /// The arrival of number n, from 1, is at the moment at which the area under the line of the rate is n; what is left of
-/// an area at the end of a stage is carried into the next one.
+/// an area at the end of a stage is carried into the next one. An arrival at the end of the last stage is too late, as in k6, whose
+/// run ends before that arrival: its clock starts before the virtual users do, that of the arrivals after them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RampingArrivalRate {
     pieces: Vec<Piece>,
@@ -75,7 +79,7 @@ impl RampingArrivalRate {
         self.end
     }
 
-    /// The start of the arrival of that number, from 0.
+    /// The start of the arrival of that number, from 0; `None` at the end of the last stage and later.
     pub fn arrival(&self, number: u64) -> Option<Duration> {
         let area = (number + 1) as f64;
         // Areas that are whole numbers on paper may miss them by rounding.
@@ -84,7 +88,8 @@ impl RampingArrivalRate {
             .iter()
             .find(|piece| piece.after + 1e-9 * piece.after.max(1.0) >= area)?;
         let seconds = piece.start + piece.seconds_to(area - piece.before);
-        Some(Duration::from_secs_f64(seconds).min(self.end))
+        let at = Duration::from_secs_f64(seconds);
+        (at + ROUNDING < self.end).then_some(at)
     }
 }
 

@@ -1,10 +1,14 @@
 //! What the API has the loop do.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use crate::config::What;
+use tokio::sync::oneshot;
+
+use crate::config::{MonitorPlan, What};
 use crate::detect::Input;
 use crate::engine::command::{Command, CommandError, HeartbeatSignal, PushedResult};
+use crate::engine::running;
 use crate::engine::supervisor::Supervisor;
 use crate::reading::CheckResult;
 use crate::status::Status;
@@ -17,6 +21,16 @@ impl Supervisor {
             Command::Reload(plan, done) => {
                 done.send(self.load(*plan).await).ok();
             }
+            Command::Rebuild(done) => {
+                done.send(self.rebuild().await).ok();
+            }
+            Command::Put(monitors, gone, done) => {
+                let done_so = self.put(monitors, &gone).await;
+                let error =
+                    |error: crate::store::StoreError| CommandError::Store(error.to_string());
+                done.send(done_so.map_err(error)).ok();
+            }
+            Command::Try(plan, done) => self.try_out(*plan, done),
             Command::CheckNow(key, done) => {
                 let begun = self.probed(&key).and_then(|id| {
                     let is_running = self.passes.values().any(|pass| pass.key == id);
@@ -54,6 +68,31 @@ impl Supervisor {
                 done.send(self.heartbeat(&key, signal)).ok();
             }
         }
+    }
+
+    /// Makes a check beside the schedule, unless too many are under way.
+    fn try_out(
+        &mut self,
+        plan: MonitorPlan,
+        done: oneshot::Sender<Result<CheckResult, CommandError>>,
+    ) {
+        const MOST: usize = 8;
+
+        while self.trials.try_join_next().is_some() {}
+        if !matches!(plan.what, What::Probe(_)) {
+            done.send(Err(CommandError::Kind(plan.kind))).ok();
+            return;
+        }
+        if self.trials.len() >= MOST {
+            let error = CommandError::Busy("too many tests are under way");
+            done.send(Err(error)).ok();
+            return;
+        }
+        let context = Rc::clone(&self.context);
+        self.trials.spawn_local(async move {
+            let (result, _) = running::result(&plan, &context).await;
+            done.send(Ok(result)).ok();
+        });
     }
 
     fn id(&self, key: &str) -> Result<MonitorId, CommandError> {

@@ -4,32 +4,63 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{MonitorPlan, Plan, What};
+use plimsoll_model::document::ConfigProblem;
+
+use crate::config::overlay::{self, PlacedWindow};
+use crate::config::{MonitorPlan, Plan, Source, What};
 use crate::detect::{Detector, Input};
-use crate::engine::board::View;
+use crate::engine::board::{Access, View};
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor, region_name};
+use crate::page::PagePlan;
 use crate::status::Health;
-use crate::store::{MonitorId, NewMonitor, Restored, StoreError};
+use crate::store::{DefinitionKind, MonitorId, NewMonitor, Restored, StoreError};
 use crate::timestamp::Moment;
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);
 
+/// The file with what the store defines.
+struct Composed {
+    monitors: Vec<(Source, MonitorPlan)>,
+    windows: Vec<PlacedWindow>,
+    pages: Vec<Arc<PagePlan>>,
+}
+
 impl Supervisor {
+    /// Replaces the configuration of the file.
     pub(super) async fn load(&mut self, plan: Plan) -> Result<(), StoreError> {
+        self.gates.set_limits(plan.limits);
+        self.retention = plan.retention;
+        self.board.settle(&plan);
+        self.set_channels(plan.channels.clone());
+        self.base = plan;
+        self.rebuild().await
+    }
+
+    /// Makes the monitors, windows and pages those of the file and of the store.
+    pub(super) async fn rebuild(&mut self) -> Result<(), StoreError> {
         let now = self.moment();
-        let rows = plan.monitors.iter().map(|monitor| NewMonitor {
-            key: monitor.key.clone(),
-            name: monitor.name.clone(),
-            group: monitor.group.clone(),
-            kind: monitor.kind.clone(),
-        });
-        let ids = self
-            .store
-            .sync_monitors(self.org, "file", rows.collect(), now.wall)
-            .await?;
+        let composed = self.compose().await?;
+        let (of_file, of_store): (Vec<_>, Vec<_>) = composed
+            .monitors
+            .into_iter()
+            .partition(|(source, _)| *source == Source::File);
+        let mut ids = Vec::with_capacity(of_file.len() + of_store.len());
+        for (source, monitors) in [(Source::File, &of_file), (Source::Store, &of_store)] {
+            let rows = monitors.iter().map(|(_, monitor)| NewMonitor {
+                key: monitor.key.clone(),
+                name: monitor.name.clone(),
+                group: monitor.group.clone(),
+                kind: monitor.kind.clone(),
+            });
+            let synced = self
+                .store
+                .sync_monitors(self.org, source.name(), rows.collect(), now.wall)
+                .await?;
+            ids.extend(synced);
+        }
         let restored = self.store.restored(self.org).await?;
         let mut restored: HashMap<_, _> =
             restored.into_iter().map(|one| (one.monitor, one)).collect();
@@ -40,42 +71,165 @@ impl Supervisor {
             .map(|row| row.id)
             .collect();
 
+        let staying: HashSet<_> = ids.iter().copied().collect();
         let gone: Vec<_> = self
             .live
             .keys()
-            .filter(|id| !ids.contains(id))
+            .filter(|id| !staying.contains(id))
             .copied()
             .collect();
         for id in gone {
             self.forget(id);
         }
-        self.gates.set_limits(plan.limits);
-        self.retention = plan.retention;
-        self.board.settle(&plan);
-        self.set_channels(plan.channels);
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);
         self.keys.clear();
-        for (id, monitor) in ids.into_iter().zip(plan.monitors) {
+        for (id, (source, monitor)) in ids.into_iter().zip(of_file.into_iter().chain(of_store)) {
             self.keys.insert(monitor.key.clone(), id);
             self.adopt(
                 id,
                 Arc::new(monitor),
+                source,
                 restored.remove(&id).as_ref(),
                 paused.contains(&id),
                 spread,
                 now,
             );
         }
+        self.placed = composed.windows;
+        self.board.set_pages(composed.pages, &self.placed);
+        self.refresh_access().await?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Notes who may use the API.
+    async fn refresh_access(&self) -> Result<(), StoreError> {
+        let tokens = self.store.tokens(self.org).await?;
+        let users = self.store.users(self.org).await?;
+        self.board.set_access(Access {
+            tokens: tokens.into(),
+            has_users: !users.is_empty(),
+        });
+        Ok(())
+    }
+
+    /// The file with what the store defines. Definitions that do not fit the file any more are reported and left out.
+    async fn compose(&self) -> Result<Composed, StoreError> {
+        let store = &self.store;
+        let report = |kind: &str, key: &str, problems: Vec<ConfigProblem>| {
+            for problem in problems {
+                (self.notice)(&format!(
+                    "the {kind} `{key}` of the store is left out: {problem}"
+                ));
+            }
+        };
+        let stored = store.definitions(self.org, DefinitionKind::Monitor).await?;
+        let texts: Vec<_> = stored.iter().map(|(one, _)| one.text.as_str()).collect();
+        let base = &self.base;
+        let compiled = overlay::monitors(&texts, &base.grounds, base.monitors.iter());
+        let mut added = Vec::with_capacity(compiled.len());
+        for ((definition, _), outcome) in stored.iter().zip(compiled) {
+            match outcome {
+                Ok(plan) => added.push(plan),
+                Err(problems) => report("monitor", &definition.key, problems),
+            }
+        }
+        let mut of_file = base.monitors.clone();
+        let all: Vec<_> = of_file.iter().chain(&added).cloned().collect();
+        let mut windows = base.grounds.windows.clone();
+        let mut own = Vec::new();
+        for (definition, _) in store
+            .definitions(self.org, DefinitionKind::Maintenance)
+            .await?
+        {
+            match overlay::window(&definition.text, &all) {
+                Ok(window) => own.push(window),
+                Err(problems) => report("maintenance window", &definition.key, problems),
+            }
+        }
+        overlay::attach(&mut of_file, &own);
+        windows.extend(own);
+        overlay::attach(&mut added, &windows);
+        let mut pages: Vec<_> = base
+            .pages
+            .iter()
+            .map(|page| page.showing(all.iter()))
+            .collect();
+        for (definition, _) in store.definitions(self.org, DefinitionKind::Page).await? {
+            match overlay::page(&definition.text, &all, &pages) {
+                Ok(page) => pages.push(page),
+                Err(problems) => report("page", &definition.key, problems),
+            }
+        }
+        let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
+        let of_store = added.into_iter().map(|plan| (Source::Store, plan));
+        Ok(Composed {
+            monitors: of_file.chain(of_store).collect(),
+            windows,
+            pages,
+        })
+    }
+
+    /// Adds and changes monitors of the store, and removes others.
+    pub(super) async fn put(
+        &mut self,
+        monitors: Vec<(MonitorId, MonitorPlan)>,
+        gone: &[String],
+    ) -> Result<(), StoreError> {
+        let now = self.moment();
+        // A monitor that was there before comes back with its open incident.
+        let is_new = monitors.iter().any(|(id, _)| !self.live.contains_key(id));
+        let (mut restored, mut stored) = (Vec::new(), Vec::new());
+        if is_new {
+            restored = self.store.restored(self.org).await?;
+            stored = self.store.monitors(self.org).await?;
+        }
+        let restored: HashMap<_, _> = restored.iter().map(|one| (one.monitor, one)).collect();
+        let paused: HashSet<_> = stored
+            .iter()
+            .filter(|row| row.paused)
+            .map(|row| row.id)
+            .collect();
+        for key in gone {
+            if let Some(id) = self.keys.remove(key) {
+                self.forget(id);
+            }
+        }
+        let spread = SPREAD * u32::try_from(monitors.len()).unwrap_or(u32::MAX);
+        let (ids, mut plans): (Vec<_>, Vec<_>) = monitors.into_iter().unzip();
+        overlay::attach(&mut plans, &self.placed);
+        for (id, plan) in ids.into_iter().zip(plans) {
+            let known = self.live.get(&id);
+            let is_paused = known.map_or(paused.contains(&id), |live| live.is_paused);
+            if let Some(old) = known.map(|live| live.plan.key.clone())
+                && old != plan.key
+            {
+                self.keys.remove(&old);
+                self.board.remove(id);
+            }
+            self.keys.insert(plan.key.clone(), id);
+            let plan = Arc::new(plan);
+            let restored = restored.get(&id).copied();
+            self.adopt(id, plan, Source::Store, restored, is_paused, spread, now);
+        }
+        let views = self.board.views();
+        let plans = || views.iter().map(|view| &*view.plan);
+        let pages = self.board.pages();
+        let pages = pages.iter().map(|page| page.showing(plans()));
+        self.board.set_pages(pages.collect(), &self.placed);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Links monitors, and has each feel the windows and parents that it has now.
+    fn settle(&mut self, now: Moment) {
         self.connect();
         self.context.prune();
+        let mut known = HashSet::new();
         self.windows.clear();
         for live in self.live.values() {
             for window in &live.plan.windows {
-                if !self
-                    .windows
-                    .iter()
-                    .any(|(known, _)| Arc::ptr_eq(known, window))
-                {
+                if known.insert(Arc::as_ptr(window)) {
                     self.windows.push((Arc::clone(window), false));
                 }
             }
@@ -89,7 +243,7 @@ impl Supervisor {
             .map(|(it, _)| Arc::clone(it))
             .collect();
         for id in ids {
-            // A window that a reload removed ends.
+            // A window that was removed ends.
             let is_held = self.live.get(&id).is_some_and(|live| {
                 live.detector.is_in_maintenance()
                     && !live
@@ -105,7 +259,6 @@ impl Supervisor {
             self.feed(id, Input::ParentDown(is_down));
         }
         self.board.touch();
-        Ok(())
     }
 
     fn forget(&mut self, id: MonitorId) {
@@ -119,10 +272,15 @@ impl Supervisor {
         self.board.remove(id);
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a monitor is made of, used at two places"
+    )]
     fn adopt(
         &mut self,
         id: MonitorId,
         plan: Arc<MonitorPlan>,
+        source: Source,
         restored: Option<&Restored>,
         is_paused: bool,
         spread: Duration,
@@ -157,6 +315,7 @@ impl Supervisor {
         let view = View {
             id,
             plan: Arc::clone(&plan),
+            source,
             health: detector.health(),
             since: detector.since(),
             in_maintenance: detector.is_in_maintenance(),

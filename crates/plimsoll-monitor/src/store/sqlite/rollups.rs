@@ -3,11 +3,13 @@
 //! A minute is computed from raw results, an hour from minutes, a day from hours, each once it is over; computing one
 //! again gives the same. What is not complete yet is computed when it is read.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::store::sketch::Sketch;
 use crate::store::sqlite::monitors::owns;
-use crate::store::sqlite::{outbox, results};
+use crate::store::sqlite::{accounts, definitions, outbox, results};
 use crate::store::types::{MonitorId, OrgId, Resolution, Retention, Rollup, Upkeep};
 use crate::timestamp::Timestamp;
 
@@ -89,6 +91,9 @@ fn bucket_of(all: &mut Vec<Rollup>, at: Timestamp, resolution: Resolution) -> &m
     &mut all[last]
 }
 
+/// Responses may be requested again for so long.
+const REPLAYS: Duration = Duration::from_hours(24);
+
 pub(super) fn upkeep(
     connection: &mut Connection,
     now: Timestamp,
@@ -129,6 +134,8 @@ pub(super) fn upkeep(
         }
     }
     done.deleted += outbox::prune(&transaction, now.minus(retention.minutes))? as u64;
+    done.deleted += definitions::prune(&transaction, now.minus(REPLAYS))? as u64;
+    done.deleted += accounts::prune(&transaction, now, now.minus(retention.days))? as u64;
     transaction.commit()?;
     Ok(done)
 }

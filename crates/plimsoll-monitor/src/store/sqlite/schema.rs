@@ -9,10 +9,11 @@ use crate::store::StoreError;
 use crate::store::sqlite::{SqlitePath, database};
 
 /// Each brings a schema from the version of its position to the next.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
 ];
 
 /// How long a statement waits for a lock, such as that of a checkpoint.
@@ -53,6 +54,11 @@ pub(super) fn version(connection: &Connection, path: &Path) -> Result<usize, Sto
             known,
         }),
     }
+}
+
+/// Whether a file has the present schema.
+pub(super) fn is_present(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    Ok(version(connection, path)? == MIGRATIONS.len())
 }
 
 /// Brings the schema up to date, each step in its own transaction.

@@ -8,7 +8,7 @@ use plimsoll_model::{
 use super::conditions::conditions;
 use crate::text::WIDTH;
 use crate::text::numbers::{
-    NOTHING, bytes, count, duration, optional, percent, plural, rate, share,
+    NOTHING, bytes, count, duration, margin_of_limit, optional, percent, plural, rate, share,
 };
 use crate::text::page::{Page, shortened};
 use crate::text::requests::requests as by_request;
@@ -62,14 +62,14 @@ pub(super) fn found(judged: &JudgedThreshold) -> String {
     let Some(value) = judged.value else {
         return "no data: nothing was measured".to_owned();
     };
-    let margin = judged.margin_percent().map_or(String::new(), |margin| {
-        if margin <= -100.0 {
-            // `by 1,633 % of the limit` is hard to read.
-            format!(": {} times the limit", three_figures(1.0 - margin / 100.0))
-        } else if margin < 0.0 {
-            format!(" by {} of the limit", percent(-margin))
+    let margin = judged.margin_percent().map_or(String::new(), |percent| {
+        let margin = margin_of_limit(percent);
+        if percent < -100.0 {
+            format!(": {margin}")
+        } else if percent < 0.0 {
+            format!(" by {margin}")
         } else {
-            format!(" with {} of the limit to spare", percent(margin))
+            format!(" with {margin} to spare")
         }
     });
     let at = judged

@@ -162,14 +162,17 @@ pub(crate) struct ShapeArgs {
     pub(crate) on_full: OnFull,
 
     /// Timeout of a request, connection set-up included
+    // Beyond the slowest response of a healthy server, so that slowness shows as latency and not as failures.
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "30s")]
     pub(crate) timeout: Duration,
 
     /// Time for requests in flight at the end to complete
+    // Requests within it complete in nearly every run; a server that hangs does not hold the run up for the timeout.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
     pub(crate) grace: Duration,
 
     /// Seed for random choices, to repeat a run
+    // Any fixed number makes runs repeatable.
     #[arg(long, value_name = "N", default_value_t = 0x5eed)]
     pub(crate) seed: u64,
 }
@@ -298,6 +301,7 @@ pub(crate) struct ServerArgs {
     pub(crate) spawn: Option<String>,
 
     /// Time for --spawn to accept connections
+    // A JVM with a framework takes three to eight seconds.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub(crate) spawn_timeout: Duration,
 
@@ -306,6 +310,7 @@ pub(crate) struct ServerArgs {
     pub(crate) server_cores: Vec<usize>,
 
     /// Interval between samples of the server's processes in milliseconds, at least 10
+    // Ten points a second for the plots.
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub(crate) sample_ms: u64,

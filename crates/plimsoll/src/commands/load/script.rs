@@ -30,7 +30,7 @@ const LONGEST: u64 = 16 << 20;
 /// Run a k6 script
 ///
 /// `plimsoll load` takes these flags, which are those of `k6 run`, when its argument is a script: a file whose name
-/// ends in .js or .mjs, or `-`.
+/// ends in .js, .mjs, .cjs or .ts, or `-`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one flag of k6")]

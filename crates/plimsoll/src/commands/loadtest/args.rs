@@ -17,6 +17,7 @@ use crate::flags::number;
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Number of workers, each making one check after another
+    // This and the next three: the defaults of the tool whose figures `loadtest` measures again.
     #[arg(
         short,
         long,

@@ -6,7 +6,7 @@ use plimsoll_mock::explain::Explanation;
 use plimsoll_mock::{Folder, KeptRequest, MockPlan};
 
 use super::{open, what};
-use crate::flags::Problems;
+use crate::flags::{BodyArgs, Problems};
 use crate::problem::{Failed, Problem};
 
 /// A request, and what would answer it.
@@ -28,18 +28,8 @@ pub(crate) struct Asking {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 
-    /// Request body
-    #[arg(
-        short = 'd',
-        long = "data",
-        value_name = "TEXT",
-        conflicts_with = "data_file"
-    )]
-    data: Option<String>,
-
-    /// Request body from a file; `-` for standard input
-    #[arg(short = 'D', long, value_name = "FILE")]
-    data_file: Option<PathBuf>,
+    #[command(flatten)]
+    body: BodyArgs,
 }
 
 impl Asking {
@@ -55,11 +45,7 @@ impl Asking {
     /// The request.
     pub(super) fn request(&self) -> Result<KeptRequest, Failed> {
         let mut problems = Problems::default();
-        let body = match (&self.data, &self.data_file) {
-            (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(file)) => problems.file_or_stdin("-D", file),
-            (None, None) => None,
-        };
+        let body = self.body.read(&mut problems);
         let method = self.method.as_deref();
         let method = method.unwrap_or(if body.is_some() { "POST" } else { "GET" });
         let mut request = KeptRequest::made(method, &self.target);

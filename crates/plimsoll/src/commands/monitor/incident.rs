@@ -1,28 +1,11 @@
 //! `plimsoll monitor incident`: declare, update and resolve incidents by the API of a running monitor.
 
-use std::convert::Infallible;
-use std::time::Duration;
-
-use plimsoll_client::fetch::{FetchLimits, Fetcher};
-use plimsoll_model::Secret;
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use crate::commands::monitor::done;
+use crate::commands::monitor::server::Server;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
-
-/// Which monitor, and who uses it.
-#[derive(Debug, clap::Args)]
-pub(super) struct Server {
-    /// Address of the running monitor
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    url: Url,
-
-    /// Token with the scope `write`; `plimsoll monitor token` makes one
-    #[arg(long, env = "PLIMSOLL_MONITOR_TOKEN", hide_env_values = true, value_parser = secret)]
-    token: Option<Secret>,
-}
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum IncidentCommand {
@@ -104,19 +87,7 @@ pub(super) enum IncidentCommand {
     },
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of parsers of clap")]
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
-}
-
 const PATH: &str = "/api/v1/declared-incidents";
-
-/// For one request.
-const LIMITS: FetchLimits = FetchLimits {
-    timeout: Duration::from_secs(30),
-    bytes: 16 * 1024 * 1024,
-    redirects: 0,
-};
 
 pub(super) fn run(command: &IncidentCommand) -> Result<Exit, Failed> {
     match command {
@@ -198,54 +169,4 @@ fn line(incident: &Value) -> String {
         text("started_at"),
         text("title")
     )
-}
-
-impl Server {
-    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Failed> {
-        let could_not = |error: &dyn std::error::Error| {
-            Problem::caused_by(error)
-                .about(self.url.as_str())
-                .could_not_run()
-        };
-        let url = self.url.join(path).map_err(|error| could_not(&error))?;
-        let mut fields = vec![("accept".to_owned(), "application/json".to_owned())];
-        if let Some(token) = &self.token {
-            let token = format!("Bearer {}", token.expose());
-            fields.push(("authorization".to_owned(), token));
-        }
-        let content = body.map(Value::to_string);
-        if content.is_some() {
-            fields.push(("content-type".to_owned(), "application/json".to_owned()));
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| could_not(&error))?;
-        // Connections that are kept live on the runtime's thread.
-        let local = tokio::task::LocalSet::new();
-        let sent = local.block_on(&runtime, async {
-            let fetcher = Fetcher::new(LIMITS).map_err(|error| could_not(&error))?;
-            let content = content.as_deref().map(str::as_bytes);
-            let sent = fetcher.send(method, &url, fields, content).await;
-            sent.map_err(|error| could_not(&error))
-        })?;
-        let answer: Value = serde_json::from_slice(&sent.content).unwrap_or_default();
-        if (200..300).contains(&sent.status) {
-            return Ok(answer);
-        }
-        let error = &answer["error"];
-        let message = match (error["field"].as_str(), error["message"].as_str()) {
-            (Some(field), Some(message)) => format!("`{field}` {message}"),
-            (None, Some(message)) => message.to_owned(),
-            _ => format!("the monitor answers with status {}", sent.status),
-        };
-        let problem = Problem::new(message).about(self.url.as_str());
-        Err(match sent.status {
-            401 | 403 => problem
-                .hint("give --token or set PLIMSOLL_MONITOR_TOKEN; `plimsoll monitor token NAME --write` makes one")
-                .could_not_run(),
-            400..=499 => problem.usage(),
-            _ => problem.could_not_run(),
-        })
-    }
 }

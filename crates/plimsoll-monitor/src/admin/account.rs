@@ -1,0 +1,203 @@
+//! The signed-in user's own password, one-time codes and sessions.
+
+use askama::Template;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+
+use crate::admin::guard::Me;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, html, redirect};
+use crate::admin::{password, totp};
+use crate::api::Api;
+use crate::store::{SessionChoice, UserEdit};
+
+/// A session.
+#[derive(Debug)]
+struct Row {
+    id: i64,
+    created: When,
+    seen: When,
+    address: String,
+    agent: String,
+    is_this: bool,
+}
+
+#[derive(Template)]
+#[template(path = "admin/account.html")]
+struct AccountPage {
+    s: Shell,
+    must_change: bool,
+    has_totp: bool,
+    /// A secret for an authenticator app, and its URI.
+    secret: String,
+    uri: String,
+    sessions: Vec<Row>,
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let shell = Shell::new(&me, "/admin/account", "Account").done(query.as_deref());
+    shown(&api, &me, shell).await
+}
+
+async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
+    let handle = &api.handle;
+    let found = handle.store.sessions(handle.org, me.user.id, me.now).await;
+    let sessions = found.map_err(refused)?.into_iter().map(|session| Row {
+        id: session.id,
+        created: When::of(session.created),
+        seen: When::of(session.seen),
+        address: session.address,
+        agent: session.agent,
+        is_this: session.id == me.session.id,
+    });
+    // The same one again while its code is wrong.
+    let typed = totp::parse(me.form.get("secret"));
+    let secret = typed.or_else(totp::generate);
+    let secret = secret
+        .map(|secret| totp::written(&secret))
+        .unwrap_or_default();
+    let name =
+        percent_encoding::utf8_percent_encode(&me.user.name, percent_encoding::NON_ALPHANUMERIC);
+    let status = if shell.error.is_some() {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else {
+        StatusCode::OK
+    };
+    let page = AccountPage {
+        uri: format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll"),
+        secret,
+        must_change: me.user.must_change,
+        has_totp: me.user.totp.is_some(),
+        sessions: sessions.collect(),
+        s: shell,
+    };
+    Ok(html(&page, status))
+}
+
+async fn wrong(api: &Api, me: &Me, error: &str) -> Result<Response, Response> {
+    let shell = Shell::new(me, "/admin/account", "Account").wrong(Some(error.to_owned()));
+    shown(api, me, shell).await
+}
+
+/// Whether the present password is right; attempts count as those of a sign-in.
+async fn is_known(api: &Api, me: &Me) -> Result<(), String> {
+    let attempt = api
+        .sign_ins
+        .attempt(&me.actor.address, &me.user.name, me.now);
+    if attempt.is_err() {
+        return Err("Too many attempts. Try again later.".to_owned());
+    }
+    let typed = me.form.raw("present").chars().take(password::MOST + 1);
+    if !password::check(Some(&me.user.password), typed.collect()).await {
+        return Err("The present password is wrong.".to_owned());
+    }
+    api.sign_ins.succeeded(&me.user.name);
+    Ok(())
+}
+
+pub(super) async fn password(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+) -> Result<Response, Response> {
+    let new = me.form.raw("new").to_owned();
+    if let Some(problem) = password::problem(&new) {
+        return wrong(&api, &me, &problem).await;
+    }
+    if new != me.form.raw("again") {
+        return wrong(&api, &me, "The two new passwords differ.").await;
+    }
+    if new == me.form.raw("present") {
+        return wrong(&api, &me, "The new password is the present one.").await;
+    }
+    if let Err(error) = is_known(&api, &me).await {
+        return wrong(&api, &me, &error).await;
+    }
+    let hash = match password::hashed(new).await {
+        Ok(hash) => hash,
+        Err(error) => return wrong(&api, &me, &error.to_string()).await,
+    };
+    let edit = UserEdit {
+        password: Some((hash, false)),
+        ..UserEdit::default()
+    };
+    let handle = &api.handle;
+    let store = &handle.store;
+    store
+        .edit_user(handle.org, me.user.id, edit)
+        .await
+        .map_err(refused)?;
+    store
+        .end_sessions(handle.org, me.user.id, SessionChoice::AllBut(me.session.id))
+        .await
+        .map_err(refused)?;
+    note(&api, &me, "account.password").await?;
+    Ok(redirect("/admin/account?done=password"))
+}
+
+async fn note(api: &Api, me: &Me, action: &str) -> Result<(), Response> {
+    let noted = api
+        .handle
+        .note(&me.actor, action, &me.user.name, me.now)
+        .await;
+    noted.map_err(refused)
+}
+
+/// Requires one-time codes from now on, or no longer.
+pub(super) async fn totp(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+) -> Result<Response, Response> {
+    if let Err(error) = is_known(&api, &me).await {
+        return wrong(&api, &me, &error).await;
+    }
+    let (secret, action, done) = if me.form.get("action") == "off" {
+        (None, "account.totp-off", "totp-off")
+    } else {
+        let secret = totp::parse(me.form.get("secret"));
+        let is_right = secret
+            .as_ref()
+            .is_some_and(|secret| totp::step_of(secret, me.form.get("code"), me.now).is_some());
+        if !is_right {
+            return wrong(
+                &api,
+                &me,
+                "The code is wrong. Is the clock of the phone right?",
+            )
+            .await;
+        }
+        (secret, "account.totp-on", "totp-on")
+    };
+    let edit = UserEdit {
+        totp: Some(secret),
+        ..UserEdit::default()
+    };
+    let handle = &api.handle;
+    let edited = handle.store.edit_user(handle.org, me.user.id, edit).await;
+    edited.map_err(refused)?;
+    note(&api, &me, action).await?;
+    Ok(redirect(&format!("/admin/account?done={done}")))
+}
+
+/// Ends one session, or all but this one.
+pub(super) async fn sessions(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+) -> Result<Response, Response> {
+    let which = match me.form.get("id").parse() {
+        Ok(id) => SessionChoice::One(id),
+        Err(_) => SessionChoice::AllBut(me.session.id),
+    };
+    let handle = &api.handle;
+    let ended = handle
+        .store
+        .end_sessions(handle.org, me.user.id, which)
+        .await;
+    ended.map_err(refused)?;
+    note(&api, &me, "session.end").await?;
+    Ok(redirect("/admin/account?done=ended"))
+}

@@ -1,0 +1,138 @@
+// What the pages gain with a script: filters without a request, shortcuts, questions before deleting, local times.
+// Everything works without it.
+"use strict";
+
+const rows = () => [...document.querySelectorAll("table.list tbody tr")];
+
+function filters() {
+  const form = document.querySelector("[data-filter]");
+  if (!form) return;
+  const [text, health, tag] = ["q", "health", "tag"].map((name) => form.elements[name]);
+  // The server has left lines out already if its address has a filter; then it filters again.
+  const isWhole = ![...new URLSearchParams(location.search)].some(([key, value]) => value && ["q", "health", "tag"].includes(key));
+  if (!isWhole) return;
+  const all = rows().map((row) => ({
+    row,
+    text: row.textContent.toLowerCase(),
+    health: row.dataset.health,
+    tags: row.dataset.tags.split(" "),
+    box: row.querySelector("input[name=key]"),
+  }));
+  const apply = () => {
+    const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const one of all) {
+      const isShown =
+        (!health.value || one.health === health.value) &&
+        (!tag.value || one.tags.includes(tag.value)) &&
+        words.every((word) => one.text.includes(word));
+      one.row.hidden = !isShown;
+      if (!isShown && one.box) one.box.checked = false;
+      count += isShown;
+    }
+    form.querySelector("[data-count]").textContent = `${count} of ${all.length}`;
+  };
+  for (const field of [text, health, tag]) field.addEventListener("input", apply);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    apply();
+  });
+  if (text.value || health.value || tag.value) apply();
+}
+
+function selection() {
+  const all = document.querySelector("[data-all]");
+  all?.addEventListener("change", () => {
+    for (const row of rows()) {
+      const box = row.querySelector("input[name=key]");
+      if (box && !row.hidden) box.checked = all.checked;
+    }
+  });
+}
+
+function confirmations() {
+  for (const button of document.querySelectorAll("[data-confirm]")) {
+    button.addEventListener("click", (event) => {
+      if (!confirm(button.dataset.confirm)) event.preventDefault();
+    });
+  }
+}
+
+function times() {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const date = new Date(time.dateTime);
+    if (Number.isNaN(date.getTime())) continue;
+    time.title = time.textContent;
+    time.textContent = format.format(date);
+  }
+}
+
+function hints() {
+  const kind = document.querySelector("#kind");
+  const target = document.querySelector("#target");
+  if (!kind || !target) return;
+  const apply = () => {
+    target.placeholder = kind.selectedOptions[0]?.dataset.hint ?? "";
+  };
+  kind.addEventListener("change", apply);
+  apply();
+}
+
+function menu() {
+  const menu = document.querySelector("details.menu");
+  if (menu && matchMedia("(max-width: 760px)").matches) menu.open = false;
+}
+
+function shortcuts() {
+  const dialog = document.querySelector("#shortcuts");
+  if (!dialog) return;
+  const open = () => dialog.showModal();
+  const button = document.querySelector("[data-help]");
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", open);
+  }
+  let isGoing = false;
+  let at = -1;
+  const shown = () => rows().filter((row) => !row.hidden);
+  const move = (step) => {
+    const list = shown();
+    if (!list.length) return;
+    list[at]?.classList.remove("here");
+    at = Math.max(0, Math.min(list.length - 1, at + step));
+    list[at].classList.add("here");
+    list[at].querySelector("a")?.focus();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+    if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+    if (isGoing) {
+      isGoing = false;
+      const link = [...dialog.querySelectorAll("[data-go]")].find((one) => one.dataset.go === event.key);
+      if (link) location.assign(link.href);
+      return;
+    }
+    switch (event.key) {
+      case "?": open(); break;
+      case "g": isGoing = true; break;
+      case "j": move(1); break;
+      case "k": move(-1); break;
+      case "x": {
+        const box = shown()[at]?.querySelector("input[name=key]");
+        if (box) box.checked = !box.checked;
+        break;
+      }
+      case "/": {
+        const search = document.querySelector("#q");
+        if (!search) return;
+        search.focus();
+        break;
+      }
+      default: return;
+    }
+    event.preventDefault();
+  });
+}
+
+for (const part of [filters, selection, confirmations, times, hints, menu, shortcuts]) part();

@@ -1,0 +1,121 @@
+//! Channels of notices, a test of each, and the outbox.
+
+use askama::Template;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Response;
+
+use crate::admin::guard::Me;
+use crate::admin::monitors::failed;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, missing, page, redirect};
+use crate::api::Api;
+use crate::notify::send_test;
+
+/// Notices that are shown.
+const MOST: usize = 100;
+
+/// A channel.
+#[derive(Debug)]
+struct Channel {
+    name: String,
+    kinds: String,
+    scope: String,
+}
+
+/// A notice of the outbox.
+#[derive(Debug)]
+struct Notice {
+    channel: String,
+    state: &'static str,
+    class: &'static str,
+    title: String,
+    created: When,
+    attempts: u32,
+    error: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/notices.html")]
+struct NoticesPage {
+    s: Shell,
+    channels: Vec<Channel>,
+    notices: Vec<Notice>,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let handle = &api.handle;
+    let channels = handle.board.channels();
+    let channels = channels.iter().map(|plan| Channel {
+        name: plan.name.clone(),
+        kinds: plan
+            .kinds
+            .iter()
+            .map(|kind| kind.name().replace('_', " "))
+            .collect::<Vec<_>>()
+            .join(", "),
+        scope: match &plan.monitors {
+            None => "all monitors".to_owned(),
+            Some(monitors) => format!("{} monitors", monitors.len()),
+        },
+    });
+    let found = handle.store.notices(handle.org, None, MOST).await;
+    let notices = found.map_err(refused)?.into_iter().map(|notice| {
+        let message: serde_json::Value = serde_json::from_str(&notice.message).unwrap_or_default();
+        Notice {
+            channel: notice.channel,
+            state: notice.state.name(),
+            class: match notice.state.name() {
+                "sent" => "operational",
+                "waiting" => "degraded",
+                "dead" | "given_up" => "major",
+                _ => "unknown",
+            },
+            title: message["title"].as_str().unwrap_or_default().to_owned(),
+            created: When::of(notice.created),
+            attempts: notice.attempts,
+            error: notice.error.unwrap_or_default(),
+        }
+    });
+    Ok(page(&NoticesPage {
+        s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
+        channels: channels.collect(),
+        notices: notices.collect(),
+    }))
+}
+
+/// Sends a test message and waits for its receiver.
+pub(super) async fn test(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
+    let name = me.form.get("channel").to_owned();
+    let channels = api.handle.board.channels();
+    let Some(plan) = channels.iter().find(|plan| plan.name == name).cloned() else {
+        return missing().await;
+    };
+    // Its connections live on the thread that made them.
+    let sent = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime, send_test(&plan))
+    });
+    let sent = sent.await.unwrap_or_else(|error| Err(error.to_string()));
+    if let Err(error) = api
+        .handle
+        .note(&me.actor, "channel.test", &name, me.now)
+        .await
+    {
+        return failed(&me, error.to_string());
+    }
+    match sent {
+        Ok(()) => redirect("/admin/notices?done=sent"),
+        Err(reason) => failed(
+            &me,
+            format!("{name} did not accept the test message: {reason}"),
+        ),
+    }
+}

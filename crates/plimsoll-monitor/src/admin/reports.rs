@@ -1,0 +1,258 @@
+//! Reports: uptime, time to acknowledge and to recover, the noisiest monitors; to be printed, and as CSV.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Response;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+
+use crate::admin::guard::Me;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, duration, page, percent};
+use crate::api::Api;
+use crate::page::{declared_downtime, excluded, parameter};
+use crate::store::{Incident, IncidentFilter, MonitorId, StoreError};
+use crate::timestamp::Timestamp;
+use crate::uptime::uptime;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Incidents that are read, and how many at a time.
+const MOST: usize = 20_000;
+const BATCH: usize = 1_000;
+
+/// A monitor within the window.
+#[derive(Debug)]
+struct Row {
+    key: String,
+    name: String,
+    group: String,
+    uptime: Option<f64>,
+    down: Duration,
+    incidents: usize,
+    acknowledged: Option<Duration>,
+    recovered: Option<Duration>,
+}
+
+impl Row {
+    fn uptime_text(&self) -> String {
+        percent(self.uptime)
+    }
+
+    fn down_text(&self) -> String {
+        duration(self.down)
+    }
+
+    fn mtta(&self) -> String {
+        self.acknowledged.map_or_else(|| "–".to_owned(), duration)
+    }
+
+    fn mttr(&self) -> String {
+        self.recovered.map_or_else(|| "–".to_owned(), duration)
+    }
+}
+
+/// Means of incidents.
+#[derive(Debug, Default)]
+struct Means {
+    acknowledged: Option<Duration>,
+    recovered: Option<Duration>,
+}
+
+impl Means {
+    fn of<'i>(incidents: impl Iterator<Item = &'i Incident> + Clone) -> Self {
+        let mean = |spans: Vec<Duration>| {
+            let count = u32::try_from(spans.len()).ok().filter(|count| *count > 0)?;
+            Some(spans.into_iter().sum::<Duration>() / count)
+        };
+        let acknowledged = incidents
+            .clone()
+            .filter_map(|one| Some(one.acknowledged?.since(one.opened)));
+        let recovered = incidents.filter_map(|one| Some(one.resolved?.since(one.opened)));
+        Self {
+            acknowledged: mean(acknowledged.collect()),
+            recovered: mean(recovered.collect()),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/reports.html")]
+struct ReportPage {
+    s: Shell,
+    days: u32,
+    windows: [u32; 4],
+    from: When,
+    until: When,
+    rows: Vec<Row>,
+    incidents: usize,
+    mtta: String,
+    mttr: String,
+    noisiest: Vec<(String, usize)>,
+}
+
+const WINDOWS: [u32; 4] = [1, 7, 30, 90];
+
+fn days(query: Option<&str>) -> u32 {
+    let given = parameter(query, "days").and_then(|text| text.parse().ok());
+    given.filter(|days| WINDOWS.contains(days)).unwrap_or(30)
+}
+
+/// Incidents that opened at `since` or later.
+async fn opened(api: &Api, since: Timestamp) -> Result<Vec<Incident>, StoreError> {
+    let handle = &api.handle;
+    let mut all: Vec<Incident> = Vec::new();
+    loop {
+        let after = all.last().map(|last| last.id);
+        let found = handle
+            .store
+            .incidents(handle.org, IncidentFilter::default(), after, BATCH)
+            .await?;
+        let is_last = found.len() < BATCH;
+        // They come by number, and one may be dated back a little: only a whole batch before the window ends the reading.
+        let is_before = found.iter().all(|one| one.opened < since);
+        all.extend(found);
+        if is_last || is_before || all.len() >= MOST {
+            break;
+        }
+    }
+    all.retain(|one| one.opened >= since);
+    Ok(all)
+}
+
+async fn rows(
+    api: &Api,
+    now: Timestamp,
+    days: u32,
+) -> Result<(Vec<Row>, Vec<Incident>), StoreError> {
+    let handle = &api.handle;
+    let span = (now.minus(DAY * days), now);
+    let views = handle.board.views();
+    let ids = views.iter().map(|view| view.id).collect();
+    let store = &handle.store;
+    let histories = store
+        .histories(handle.org, ids, span.0, span.1, span.1)
+        .await?;
+    let declared = store.declared(handle.org, span.0, None, 5_000).await?;
+    let incidents = opened(api, span.0).await?;
+    let mut by_monitor: HashMap<MonitorId, Vec<&Incident>> = HashMap::new();
+    for incident in &incidents {
+        by_monitor
+            .entry(incident.monitor)
+            .or_default()
+            .push(incident);
+    }
+    let rows = views.iter().zip(histories).map(|(view, history)| {
+        let counted = declared_downtime(&declared, view.id, now);
+        let excluded = excluded(view, span);
+        let measured = uptime(&history.health, &counted, &excluded, span);
+        let own = by_monitor.get(&view.id).map_or(&[][..], Vec::as_slice);
+        let means = Means::of(own.iter().copied());
+        Row {
+            key: view.plan.key.clone(),
+            name: view.plan.name.clone(),
+            group: view.plan.group.clone(),
+            uptime: measured.ratio(),
+            down: measured.down,
+            incidents: own.len(),
+            acknowledged: means.acknowledged,
+            recovered: means.recovered,
+        }
+    });
+    Ok((rows.collect(), incidents))
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let days = days(query.as_deref());
+    let (mut rows, incidents) = rows(&api, me.now, days).await.map_err(refused)?;
+    let means = Means::of(incidents.iter());
+    let text = |mean: Option<Duration>| mean.map_or_else(|| "–".to_owned(), duration);
+    let mut noisiest: Vec<_> = rows
+        .iter()
+        .filter(|row| row.incidents > 0)
+        .map(|row| (row.name.clone(), row.incidents))
+        .collect();
+    noisiest.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    noisiest.truncate(10);
+    // The worst first; what was never probed last.
+    let order = |row: &Row| row.uptime.unwrap_or(2.0);
+    rows.sort_by(|one, other| order(one).total_cmp(&order(other)));
+    Ok(page(&ReportPage {
+        s: Shell::new(&me, "/admin/reports", "Reports"),
+        days,
+        windows: WINDOWS,
+        from: When::of(me.now.minus(DAY * days)),
+        until: When::of(me.now),
+        rows,
+        incidents: incidents.len(),
+        mtta: text(means.acknowledged),
+        mttr: text(means.recovered),
+        noisiest,
+    }))
+}
+
+pub(super) async fn csv(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let days = days(query.as_deref());
+    let (rows, _) = rows(&api, me.now, days).await.map_err(refused)?;
+    let mut text = "key,name,group,uptime,down_s,incidents,mtta_s,mttr_s\r\n".to_owned();
+    let seconds =
+        |mean: Option<Duration>| mean.map_or_else(String::new, |it| it.as_secs().to_string());
+    for row in &rows {
+        let uptime = row
+            .uptime
+            .map_or_else(String::new, |uptime| format!("{uptime:.6}"));
+        // Writing to memory does not fail.
+        write!(
+            text,
+            "{},{},{},{uptime},{},{},{},{}\r\n",
+            cell(&row.key),
+            cell(&row.name),
+            cell(&row.group),
+            row.down.as_secs(),
+            row.incidents,
+            seconds(row.acknowledged),
+            seconds(row.recovered)
+        )
+        .ok();
+    }
+    let mut response = Response::new(Body::from(text));
+    let fields = response.headers_mut();
+    let media_type = HeaderValue::from_static("text/csv; charset=utf-8");
+    fields.insert(CONTENT_TYPE, media_type);
+    let name = HeaderValue::from_static("attachment; filename=\"uptime.csv\"");
+    fields.insert(CONTENT_DISPOSITION, name);
+    Ok(response)
+}
+
+/// A cell (RFC 4180); one that a spreadsheet would run as a formula begins with an apostrophe.
+fn cell(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        "'"
+    } else {
+        ""
+    };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_no_formulas() {
+        assert_eq!(cell("a \"b\", c"), "\"a \"\"b\"\", c\"");
+        assert_eq!(cell("=1+1"), "\"'=1+1\"");
+    }
+}

@@ -1,0 +1,300 @@
+//! Sign-in and sign-out.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::body::to_bytes;
+use axum::extract::{Extension, RawQuery, Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
+use http::request::Parts;
+use plimsoll_model::Clock;
+
+use crate::admin::form::Form;
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls, random};
+use crate::admin::shell::{html, message, redirect};
+use crate::admin::{password, totp};
+use crate::api::{Api, address_of};
+use crate::config::ApiToken;
+use crate::manage::Actor;
+use crate::page::{cookie, parameter};
+use crate::store::{NewSession, SessionChoice, User, UserEdit};
+use crate::timestamp::Timestamp;
+
+/// How long a session lasts.
+const LASTS: Duration = Duration::from_hours(7 * 24);
+
+/// The cookie that ties the form of the sign-in to the browser; it never becomes a session.
+const FORM: &str = "plimsoll-form";
+
+const MOST_FORM: usize = 16 * 1024;
+
+#[derive(Template)]
+#[template(path = "admin/sign-in.html")]
+struct SignInPage {
+    csrf: String,
+    next: String,
+    name: String,
+    error: Option<String>,
+    has_users: bool,
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let (request, _) = request.into_parts();
+    let next = parameter(query.as_deref(), "next").unwrap_or_default();
+    let page = fresh(&api, &request, next, String::new(), None).await;
+    page.unwrap_or_else(failed)
+}
+
+fn failed(why: String) -> Response {
+    message(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Sign-in is not possible now",
+        &why,
+    )
+}
+
+/// The form with a cookie of its own.
+async fn fresh(
+    api: &Api,
+    request: &Parts,
+    next: String,
+    name: String,
+    error: Option<(StatusCode, String)>,
+) -> Result<Response, String> {
+    let access = api
+        .handle
+        .refresh_access()
+        .await
+        .map_err(|error| error.to_string())?;
+    let value = random().ok_or("the system has no random numbers")?;
+    let (status, error) = match error {
+        None => (StatusCode::OK, None),
+        Some((status, error)) => (status, Some(error)),
+    };
+    let page = SignInPage {
+        csrf: csrf_of("sign-in", &value),
+        next,
+        name,
+        error,
+        has_users: access.has_users,
+    };
+    let mut response = html(&page, status);
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    set(
+        &mut response,
+        FORM,
+        &value,
+        "/admin/sign-in",
+        Duration::from_hours(1),
+        is_tls,
+    );
+    Ok(response)
+}
+
+fn set(response: &mut Response, name: &str, value: &str, path: &str, age: Duration, is_tls: bool) {
+    let secure = if is_tls { "; Secure" } else { "" };
+    let age = age.as_secs();
+    let cookie =
+        format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+}
+
+pub(super) async fn sign_in(State(api): State<Api>, request: Request) -> Response {
+    let (request, body) = request.into_parts();
+    let Ok(content) = to_bytes(body, MOST_FORM).await else {
+        return message(StatusCode::PAYLOAD_TOO_LARGE, "The form is too long", "");
+    };
+    let form = Form::parse(&content);
+    let tied = cookie(&request.headers, FORM).map(|value| csrf_of("sign-in", value));
+    if !tied.is_some_and(|expected| is_same(form.get("csrf"), &expected)) {
+        return message(
+            StatusCode::FORBIDDEN,
+            "The form is too old",
+            "Load the page of the sign-in again; it needs cookies.",
+        );
+    }
+    match attempt(&api, &request, &form).await {
+        Ok(response) => response,
+        Err(error) => {
+            let seconds = error.wait.map(|wait| wait.as_secs() + 1);
+            let (next, name) = (form.get("next").to_owned(), form.get("name").to_owned());
+            let shown = Some((error.status, error.text));
+            let page = fresh(&api, &request, next, name, shown).await;
+            let mut response = page.unwrap_or_else(failed);
+            if let Some(seconds) = seconds {
+                let value = HeaderValue::from(seconds);
+                response.headers_mut().insert(RETRY_AFTER, value);
+            }
+            response
+        }
+    }
+}
+
+struct Refusal {
+    status: StatusCode,
+    text: String,
+    wait: Option<Duration>,
+}
+
+impl Refusal {
+    fn wrong() -> Self {
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            text: "Name, password or code are wrong.".to_owned(),
+            wait: None,
+        }
+    }
+}
+
+impl From<crate::store::StoreError> for Refusal {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            text: error.to_string(),
+            wait: None,
+        }
+    }
+}
+
+async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Refusal> {
+    let now = Timestamp::of(api.clock.wall());
+    let address = address_of(&request.extensions);
+    let name = form.get("name");
+    let actor = Actor {
+        name: name.chars().take(100).collect(),
+        address: address.clone(),
+    };
+    if let Err(wait) = api.sign_ins.attempt(&address, name, now) {
+        return Err(Refusal {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            text: format!(
+                "Too many attempts. Try again in {}.",
+                crate::admin::shell::duration(wait + Duration::from_secs(1))
+            ),
+            wait: Some(wait),
+        });
+    }
+    let handle = &api.handle;
+    let users = handle.store.users(handle.org).await?;
+    let user = users.into_iter().find(|user| user.name == name);
+    let typed: String = form
+        .raw("password")
+        .chars()
+        .take(password::MOST + 1)
+        .collect();
+    let is_right = password::check(user.as_ref().map(|user| &user.password), typed).await;
+    let user = match user.filter(|_| is_right) {
+        Some(user) if has_code(api, &user, form.get("code"), now).await? => user,
+        _ => {
+            handle
+                .note(&actor, "session.refused", &actor.name, now)
+                .await?;
+            return Err(Refusal::wrong());
+        }
+    };
+    api.sign_ins.succeeded(name);
+    // A session has a new cookie always, so that one that another person set is of no use.
+    let Some(value) = random() else {
+        return Err(Refusal {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            text: "The system has no random numbers.".to_owned(),
+            wait: None,
+        });
+    };
+    let agent = request.headers.get("user-agent");
+    let agent = agent.map(|agent| {
+        String::from_utf8_lossy(agent.as_bytes())
+            .chars()
+            .take(200)
+            .collect()
+    });
+    let session = NewSession {
+        user: user.id,
+        hash: ApiToken::hash_of(&value),
+        until: now.plus(LASTS),
+        address,
+        agent: agent.unwrap_or_default(),
+    };
+    handle.store.open_session(handle.org, session, now).await?;
+    let seen = UserEdit {
+        seen: Some(now),
+        ..UserEdit::default()
+    };
+    handle.store.edit_user(handle.org, user.id, seen).await?;
+    handle.note(&actor, "session.open", &user.name, now).await?;
+    let mut response = redirect(within(form.get("next")));
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    set(&mut response, SESSION, &value, "/admin", LASTS, is_tls);
+    Ok(response)
+}
+
+/// Whether the one-time code is right, if the user needs one. Each is valid once.
+async fn has_code(
+    api: &Api,
+    user: &User,
+    code: &str,
+    now: Timestamp,
+) -> Result<bool, crate::store::StoreError> {
+    let Some(secret) = &user.totp else {
+        return Ok(true);
+    };
+    let Some(step) = totp::step_of(secret, code, now) else {
+        return Ok(false);
+    };
+    let handle = &api.handle;
+    handle.store.use_totp_step(handle.org, user.id, step).await
+}
+
+/// A path of the admin pages, and of no other site.
+fn within(next: &str) -> &str {
+    let is_plain = next.starts_with("/admin")
+        && !next.starts_with("/admin/sign-in")
+        && next
+            .bytes()
+            .all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
+    if is_plain { next } else { "/admin" }
+}
+
+pub(super) async fn sign_out(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
+    let handle = &api.handle;
+    let this = SessionChoice::One(me.session.id);
+    if let Err(error) = handle
+        .store
+        .end_sessions(handle.org, me.user.id, this)
+        .await
+    {
+        return failed(error.to_string());
+    }
+    let mut response = redirect("/admin/sign-in");
+    set(&mut response, SESSION, "", "/admin", Duration::ZERO, false);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_on_stays_within_the_pages() {
+        assert_eq!(within("/admin/monitors?q=a"), "/admin/monitors?q=a");
+        for other in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/admin\r\nx: y",
+            "/admin/sign-in",
+            "/admin\\..\\",
+            "/status",
+        ] {
+            assert_eq!(within(other), "/admin", "{other}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Definitions that are kept in the store: monitors, maintenance windows and pages beside those of the configuration
+//! file, in the same syntax and compiled by the same code.
+//!
+//! A definition is the content of one table, such as that of `[[monitor]]`. What it names in others is looked for among
+//! the file's and the other definitions. Its defaults, and the addresses it may connect to, are those of the file.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll_client::AddressFilter;
+use plimsoll_model::document::{ConfigProblem, Document, Value, as_text};
+
+use crate::config::file::{Context, Others, link};
+use crate::config::monitor::{self, Defaults};
+use crate::config::plan::MonitorPlan;
+use crate::config::{kinds, maintenance};
+use crate::page::PagePlan;
+use crate::page::config as page;
+use crate::probe::Reach;
+use crate::window::Window;
+
+/// Who defines something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The configuration file, by which alone it is changed.
+    File,
+    /// The store: the API and the admin pages change it.
+    Store,
+}
+
+impl Source {
+    /// The name in stores and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// Against what definitions are compiled.
+#[derive(Debug, Default)]
+pub struct Grounds {
+    pub(super) directory: PathBuf,
+    pub(super) filter: Option<AddressFilter>,
+    pub(super) defaults: Defaults,
+    /// The windows of the file.
+    pub(crate) windows: Vec<PlacedWindow>,
+    /// Ways to reach targets, which monitors share.
+    pub(super) reaches: Mutex<HashMap<kinds::ReachKey, Reach>>,
+}
+
+/// A maintenance window and the monitors that it is for.
+#[derive(Debug, Clone)]
+pub(crate) struct PlacedWindow {
+    pub(crate) window: Arc<Window>,
+    /// Keys, names and groups; empty for all monitors.
+    pub(crate) only: Vec<String>,
+}
+
+impl PlacedWindow {
+    /// Notes names that there are not.
+    pub(super) fn of(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
+        let names = only.iter().filter_map(|value| {
+            let text = as_text(value)?;
+            let is_known = monitors.iter().any(|monitor| {
+                monitor.key == text || monitor.name == text || monitor.group == text
+            });
+            if !is_known {
+                value.wrong::<()>(format!("there is no monitor and no group `{text}`"));
+            }
+            Some(text.to_owned())
+        });
+        Self {
+            only: names.collect(),
+            window: Arc::new(window),
+        }
+    }
+
+    fn is_for(&self, monitor: &MonitorPlan) -> bool {
+        let is_meant =
+            |name: &String| *name == monitor.key || *name == monitor.name || *name == monitor.group;
+        self.only.is_empty() || self.only.iter().any(is_meant)
+    }
+}
+
+/// Gives each monitor its windows.
+pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
+    for monitor in monitors {
+        let mine = windows.iter().filter(|placed| placed.is_for(monitor));
+        let mine: Vec<_> = mine.map(|placed| Arc::clone(&placed.window)).collect();
+        monitor.windows.extend(mine);
+    }
+}
+
+/// Compiles definitions of monitors together, so that they may name each other; the results are in their order.
+///
+/// - `others`: monitors that are there already, and that none of these replaces.
+pub(crate) fn monitors<'o>(
+    texts: &[&str],
+    grounds: &Grounds,
+    others: impl Iterator<Item = &'o MonitorPlan>,
+) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
+    let mut known = Others::default();
+    let mut keys = HashSet::new();
+    for other in others {
+        keys.insert(other.key.clone());
+        let needs: Vec<_> = other.needs().map(str::to_owned).collect();
+        if !needs.is_empty() {
+            known.needs.insert(other.key.clone(), needs);
+        }
+        known.names.push((other.key.clone(), other.name.clone()));
+    }
+    let reaches = grounds
+        .reaches
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let mut context = Context {
+        directory: grounds.directory.clone(),
+        may_name_files: false,
+        filter: grounds.filter.clone(),
+        reaches,
+        defaults: grounds.defaults.clone(),
+    };
+    let mut documents: Vec<_> = texts.iter().map(|text| Document::parse(text)).collect();
+    let mut compiled = Vec::with_capacity(texts.len());
+    let mut at = Vec::with_capacity(texts.len());
+    for (index, document) in documents.iter_mut().enumerate() {
+        let table = document.root();
+        if let Some(one) = monitor::compile(table, &mut context, &mut keys) {
+            compiled.push(one);
+            at.push(index);
+        }
+    }
+    let plans = link(compiled, &known);
+    *grounds
+        .reaches
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = context.reaches;
+    let mut plans = at.into_iter().zip(plans).peekable();
+    let results = documents.into_iter().enumerate().map(|(index, document)| {
+        let plan = plans.next_if(|(at, _)| *at == index);
+        let problems = document.into_problems();
+        match plan {
+            Some((_, plan)) if problems.is_empty() => Ok(plan),
+            _ => Err(problems),
+        }
+    });
+    results.collect()
+}
+
+/// Compiles a definition of a maintenance window.
+pub(crate) fn window(
+    text: &str,
+    monitors: &[MonitorPlan],
+) -> Result<PlacedWindow, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let compiled = maintenance::compile(document.root());
+    let placed = compiled.map(|(window, only)| PlacedWindow::of(window, &only, monitors));
+    let problems = document.into_problems();
+    placed.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+/// Compiles a definition of a page.
+///
+/// - `others`: pages that are there already.
+pub(crate) fn page(
+    text: &str,
+    monitors: &[MonitorPlan],
+    others: &[Arc<PagePlan>],
+) -> Result<Arc<PagePlan>, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let compiled = page::compile_one(document.root(), monitors, others);
+    let problems = document.into_problems();
+    compiled.filter(|_| problems.is_empty()).ok_or(problems)
+}

@@ -1,0 +1,109 @@
+//! What operators define beside the configuration file, in its syntax.
+
+use crate::store::StoreFuture;
+use crate::store::accounts::NewAudit;
+use crate::store::types::{NewMonitor, OrgId};
+use crate::timestamp::Timestamp;
+
+/// What a definition is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DefinitionKind {
+    /// A monitor.
+    Monitor,
+    /// A maintenance window.
+    Maintenance,
+    /// A status page.
+    Page,
+}
+
+impl DefinitionKind {
+    /// The name in stores; the one of its table in the configuration file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Monitor => "monitor",
+            Self::Maintenance => "maintenance",
+            Self::Page => "page",
+        }
+    }
+}
+
+/// A definition as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Unique among those of its kind and organisation.
+    pub key: String,
+    /// One more with every change, from 1 on.
+    pub version: i64,
+    /// The keys of its table, in TOML.
+    pub text: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it last changed.
+    pub changed: Timestamp,
+    /// Who changed it last.
+    pub actor: Option<String>,
+}
+
+/// A definition to be added or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutDefinition {
+    /// Its key from now on.
+    pub key: String,
+    /// The key that it has now; absent if it is new.
+    pub was: Option<String>,
+    /// The version that the client has seen; another one is an error.
+    pub version: Option<i64>,
+    /// The keys of its table, in TOML.
+    pub text: String,
+    /// The monitor that it defines, if it is of one.
+    pub monitor: Option<NewMonitor>,
+}
+
+/// Changes of definitions of one kind that are made together or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DefinitionChanges {
+    /// Added or changed.
+    pub puts: Vec<PutDefinition>,
+    /// Removed, with the version that the client has seen.
+    pub removals: Vec<(String, Option<i64>)>,
+    /// What the client gets if it repeats its request.
+    pub replay: Option<Replay>,
+    /// For the audit log.
+    pub audit: Vec<NewAudit>,
+}
+
+/// The response to a request that may be repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    /// The key that the client chose.
+    pub key: String,
+    /// The hash of the request.
+    pub request: [u8; 32],
+    /// The response.
+    pub answer: String,
+}
+
+/// Keeps definitions.
+pub trait Definitions {
+    /// All of a kind, by key.
+    fn definitions(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+    ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>>;
+
+    /// Makes changes, durably; the results are in the order of `puts`, with the numbers of monitors.
+    ///
+    /// Fails with [`StoreError::Conflict`](crate::store::StoreError::Conflict) for another version than the present one
+    /// or a key that is in use, and [`StoreError::NotFound`](crate::store::StoreError::NotFound) for a key that is not.
+    fn change_definitions(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        changes: DefinitionChanges,
+        now: Timestamp,
+    ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>>;
+
+    /// The response that a key of a request was used for.
+    fn replay(&self, org: OrgId, key: &str) -> StoreFuture<'_, Option<Replay>>;
+}

@@ -1,0 +1,791 @@
+//! Statements, declarations, imports and exports.
+
+use super::expressions::Level;
+use super::tokens::Kind;
+use super::{Import, Imported, Parsed, Stripper};
+
+/// What may be before a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FunctionKind {
+    /// A statement: without a body it is one of several signatures.
+    Declaration,
+    Expression,
+}
+
+impl Stripper<'_> {
+    /// The whole text.
+    pub(super) fn module(&mut self) -> Parsed {
+        self.advance()?;
+        while self.token.kind != Kind::End {
+            self.statement()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn block(&mut self) -> Parsed {
+        // What holds for an expression does not for the functions in it.
+        let (has_no_in, is_in_branch) = (self.has_no_in, self.is_in_branch);
+        self.has_no_in = false;
+        self.is_in_branch = false;
+        self.expect("{")?;
+        while !self.is("}") {
+            self.statement()?;
+        }
+        self.has_no_in = has_no_in;
+        self.is_in_branch = is_in_branch;
+        self.advance()
+    }
+
+    fn statement(&mut self) -> Parsed {
+        self.nested(Self::any_statement)
+    }
+
+    fn any_statement(&mut self) -> Parsed {
+        if self.is("{") {
+            return self.block();
+        }
+        if self.eat(";")? {
+            return Ok(());
+        }
+        if self.token.kind != Kind::Name {
+            return self.expression_statement();
+        }
+        if self.peek_is(":") {
+            self.advance()?;
+            self.advance()?;
+            return self.statement();
+        }
+        match self.word() {
+            "var" => self.variables(true),
+            "const" if self.peek_word_is("enum") => self.refuse_enum(),
+            "const" => self.variables(true),
+            "let" if self.is_declaration_next() => self.variables(true),
+            "function" => self.function(FunctionKind::Declaration, self.token.start),
+            "async" if self.is_async_function() => {
+                self.function(FunctionKind::Declaration, self.token.start)
+            }
+            "class" => self.class(),
+            "if" => {
+                self.advance()?;
+                self.condition()?;
+                self.statement()?;
+                if self.eat_word("else")? {
+                    self.statement()?;
+                }
+                Ok(())
+            }
+            "for" => self.for_loop(),
+            "while" | "with" => {
+                self.advance()?;
+                self.condition()?;
+                self.statement()
+            }
+            "do" => {
+                self.advance()?;
+                self.statement()?;
+                self.expect_word("while")?;
+                self.condition()?;
+                self.eat(";").map(drop)
+            }
+            "return" | "throw" => {
+                self.advance()?;
+                if !self.is_at_end() {
+                    self.expression()?;
+                }
+                self.end_of_statement()
+            }
+            "break" | "continue" => {
+                self.advance()?;
+                if self.token.kind == Kind::Name && !self.token.is_first_of_line {
+                    self.advance()?;
+                }
+                self.end_of_statement()
+            }
+            "debugger" => {
+                self.advance()?;
+                self.end_of_statement()
+            }
+            "switch" => self.switch(),
+            "try" => self.try_statement(),
+            "import" if !self.peek_is("(") && !self.peek_is(".") => self.import(),
+            "export" => self.export(),
+            _ => {
+                if self.type_declaration(self.token.start)? {
+                    return Ok(());
+                }
+                self.expression_statement()
+            }
+        }
+    }
+
+    fn expression_statement(&mut self) -> Parsed {
+        self.expression()?;
+        self.end_of_statement()
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.token.is_first_of_line || self.is(";") || self.is("}") || self.token.kind == Kind::End
+    }
+
+    /// A semicolon, or what stands for one.
+    pub(super) fn end_of_statement(&mut self) -> Parsed {
+        if self.eat(";")? || self.is_at_end() {
+            return Ok(());
+        }
+        Err(self.unexpected("the end of the statement"))
+    }
+
+    fn condition(&mut self) -> Parsed {
+        self.expect("(")?;
+        self.expression()?;
+        self.expect(")")
+    }
+
+    fn peek_word_is(&self, name: &str) -> bool {
+        let next = self.peek();
+        next.kind == Kind::Name && self.slice(next.start, next.end) == name
+    }
+
+    /// `let` is also a name.
+    fn is_declaration_next(&self) -> bool {
+        let next = self.peek();
+        match next.kind {
+            Kind::Name => !matches!(
+                self.slice(next.start, next.end),
+                "in" | "of" | "instanceof" | "as" | "satisfies"
+            ),
+            _ => matches!(self.slice(next.start, next.end), "{" | "["),
+        }
+    }
+
+    pub(super) fn is_async_function(&self) -> bool {
+        self.is_word("async") && self.peek_word_is("function") && !self.peek().is_first_of_line
+    }
+
+    /// - `ends`: it is a statement, and not the head of a loop.
+    fn variables(&mut self, ends: bool) -> Parsed {
+        self.advance()?;
+        loop {
+            self.binding()?;
+            let start = self.token.start;
+            if self.is("!") && !self.token.is_first_of_line {
+                self.advance()?;
+            }
+            if self.eat(":")? {
+                self.type_()?;
+            }
+            self.blank_from(start);
+            if self.eat("=")? {
+                self.assignment()?;
+            }
+            if !self.eat(",")? {
+                break;
+            }
+        }
+        if ends {
+            self.end_of_statement()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A name or pattern that is declared.
+    pub(super) fn binding(&mut self) -> Parsed {
+        self.nested(Self::any_binding)
+    }
+
+    fn any_binding(&mut self) -> Parsed {
+        if self.token.kind == Kind::Name {
+            self.values.insert(self.word());
+            return self.advance();
+        }
+        if self.eat("[")? {
+            while !self.is("]") {
+                if self.eat(",")? {
+                    continue;
+                }
+                self.eat("...")?;
+                self.binding_with_default()?;
+                if !self.is("]") {
+                    self.expect(",")?;
+                }
+            }
+            return self.advance();
+        }
+        if self.eat("{")? {
+            while !self.is("}") {
+                if self.eat("...")? {
+                    self.binding()?;
+                } else if self.token.kind == Kind::Name && !self.peek_is(":") {
+                    self.binding_with_default()?;
+                } else {
+                    self.property_name()?;
+                    self.expect(":")?;
+                    self.binding_with_default()?;
+                }
+                if !self.is("}") {
+                    self.expect(",")?;
+                }
+            }
+            return self.advance();
+        }
+        Err(self.unexpected("a name"))
+    }
+
+    fn binding_with_default(&mut self) -> Parsed {
+        self.binding()?;
+        if self.eat("=")? {
+            let has_no_in = std::mem::take(&mut self.has_no_in);
+            self.assignment()?;
+            self.has_no_in = has_no_in;
+        }
+        Ok(())
+    }
+
+    /// `function` or `async function`; a declaration without a body is blanked from `start`.
+    pub(super) fn function(&mut self, kind: FunctionKind, start: usize) -> Parsed {
+        self.eat_word("async")?;
+        self.expect_word("function")?;
+        self.eat("*")?;
+        let mut name = None;
+        if self.token.kind == Kind::Name {
+            name = Some(self.word());
+            self.advance()?;
+        }
+        self.signature(false)?;
+        if self.is("{") {
+            self.values.extend(name);
+            return self.block();
+        }
+        if kind == FunctionKind::Expression {
+            return Err(self.unexpected("`{`"));
+        }
+        self.end_of_statement()?;
+        self.blank_whole(start);
+        Ok(())
+    }
+
+    /// Type parameters, parameters and the type of the result.
+    ///
+    /// - `is_constructor`: its parameters may not be properties.
+    pub(super) fn signature(&mut self, is_constructor: bool) -> Parsed {
+        self.type_parameters_if_any()?;
+        self.parameters(is_constructor)?;
+        let start = self.token.start;
+        if self.eat(":")? {
+            self.result_type()?;
+            self.blank_from(start);
+        }
+        Ok(())
+    }
+
+    pub(super) fn type_parameters_if_any(&mut self) -> Parsed {
+        if self.is("<") {
+            let start = self.token.start;
+            self.type_parameters()?;
+            self.blank_from(start);
+        }
+        Ok(())
+    }
+
+    pub(super) fn parameters(&mut self, is_constructor: bool) -> Parsed {
+        let (has_no_in, is_in_branch) = (self.has_no_in, self.is_in_branch);
+        self.has_no_in = false;
+        self.is_in_branch = false;
+        self.expect("(")?;
+        while !self.is(")") {
+            self.parameter(is_constructor)?;
+            if !self.is(")") {
+                self.expect(",")?;
+            }
+        }
+        self.has_no_in = has_no_in;
+        self.is_in_branch = is_in_branch;
+        self.advance()
+    }
+
+    fn parameter(&mut self, is_constructor: bool) -> Parsed {
+        if self.is("@") {
+            return self.refuse_decorator();
+        }
+        let start = self.token.start;
+        if self.is_word("this") {
+            self.advance()?;
+            if self.eat(":")? {
+                self.type_()?;
+            }
+            // Without the comma after it too; the list goes on as if there were one.
+            self.blank_from(start);
+            if self.is(",") {
+                let comma = self.token;
+                self.edits.push(super::Edit::Blank(comma.start, comma.end));
+            }
+            return Ok(());
+        }
+        let is_modifier = matches!(
+            self.word(),
+            "public" | "private" | "protected" | "readonly" | "override"
+        );
+        if is_constructor && is_modifier && self.peek().kind == Kind::Name {
+            return self.refuse(
+                start,
+                "parameter properties are more than types: declare the field in the class and assign it in the constructor",
+            );
+        }
+        self.eat("...")?;
+        self.binding()?;
+        let start = self.token.start;
+        self.eat("?")?;
+        if self.eat(":")? {
+            self.type_()?;
+        }
+        self.blank_from(start);
+        if self.eat("=")? {
+            self.assignment()?;
+        }
+        Ok(())
+    }
+
+    fn for_loop(&mut self) -> Parsed {
+        self.advance()?;
+        self.eat_word("await")?;
+        self.expect("(")?;
+        self.has_no_in = true;
+        let is_declaration = match self.word() {
+            "var" | "const" => true,
+            "let" => self.is_declaration_next(),
+            _ => false,
+        };
+        if is_declaration {
+            self.variables(false)?;
+        } else if !self.is(";") {
+            self.expression()?;
+        }
+        self.has_no_in = false;
+        if self.eat_word("of")? {
+            self.assignment()?;
+        } else if self.eat_word("in")? {
+            self.expression()?;
+        } else {
+            self.expect(";")?;
+            if !self.is(";") {
+                self.expression()?;
+            }
+            self.expect(";")?;
+            if !self.is(")") {
+                self.expression()?;
+            }
+        }
+        self.expect(")")?;
+        self.statement()
+    }
+
+    fn switch(&mut self) -> Parsed {
+        self.advance()?;
+        self.condition()?;
+        self.expect("{")?;
+        while !self.is("}") {
+            if self.eat_word("case")? {
+                self.expression()?;
+                self.expect(":")?;
+            } else if self.is_word("default") && self.peek_is(":") {
+                self.advance()?;
+                self.advance()?;
+            } else {
+                self.statement()?;
+            }
+        }
+        self.advance()
+    }
+
+    fn try_statement(&mut self) -> Parsed {
+        self.advance()?;
+        self.block()?;
+        if self.eat_word("catch")? {
+            if self.eat("(")? {
+                self.binding()?;
+                let start = self.token.start;
+                if self.eat(":")? {
+                    self.type_()?;
+                    self.blank_from(start);
+                }
+                self.expect(")")?;
+            }
+            self.block()?;
+        }
+        if self.eat_word("finally")? {
+            self.block()?;
+        }
+        Ok(())
+    }
+
+    fn refuse_enum<T>(&self) -> Parsed<T> {
+        self.refuse(
+            self.token.start,
+            "enums are more than types: write `const Color = { Red: 0, Green: 1 } as const` instead",
+        )
+    }
+
+    pub(super) fn refuse_decorator<T>(&self) -> Parsed<T> {
+        self.refuse(
+            self.token.start,
+            "decorators are not supported: call the function with the class or method instead",
+        )
+    }
+
+    /// A declaration that is a type only, and that is blanked from `start`; `false` if there is none.
+    fn type_declaration(&mut self, start: usize) -> Parsed<bool> {
+        if self.token.kind != Kind::Name {
+            return Ok(false);
+        }
+        let next = self.peek();
+        let next_word = self.slice(next.start, next.end);
+        let is_named = next.kind == Kind::Name
+            && !next.is_first_of_line
+            && !matches!(next_word, "in" | "of" | "instanceof");
+        match self.word() {
+            "type" if is_named => {
+                self.advance()?;
+                self.types.insert(self.word());
+                self.advance()?;
+                if self.is("<") {
+                    self.type_parameters()?;
+                }
+                self.expect("=")?;
+                self.type_()?;
+                self.end_of_statement()?;
+            }
+            "interface" if is_named => {
+                self.advance()?;
+                self.types.insert(self.word());
+                self.advance()?;
+                if self.is("<") {
+                    self.type_parameters()?;
+                }
+                if self.eat_word("extends")? {
+                    self.types_list()?;
+                }
+                self.object_type()?;
+            }
+            "abstract" if is_named && next_word == "class" => {
+                self.advance()?;
+                self.blank_from(start);
+                self.class()?;
+                return Ok(true);
+            }
+            "declare" if is_named => {
+                let values = self.values.clone();
+                self.advance()?;
+                self.ambient()?;
+                self.values = values;
+            }
+            "enum" if is_named => return self.refuse_enum(),
+            "namespace" | "module"
+                if !next.is_first_of_line
+                    && matches!(next.kind, Kind::Name | Kind::Text)
+                    && next_word != "in" =>
+            {
+                return self.refuse(
+                    self.token.start,
+                    "namespaces are more than types: move it to a file of its own and import that",
+                );
+            }
+            _ => return Ok(false),
+        }
+        self.blank_whole(start);
+        Ok(true)
+    }
+
+    /// What follows `declare`.
+    fn ambient(&mut self) -> Parsed {
+        let is_scope = matches!(self.word(), "namespace" | "module" | "global");
+        if is_scope {
+            while !self.is("{") && !self.is_at_end() || self.is_word("global") {
+                self.advance()?;
+            }
+            if self.is("{") {
+                return self.balanced();
+            }
+            return self.end_of_statement();
+        }
+        if self.is_word("enum") || (self.is_word("const") && self.peek_word_is("enum")) {
+            while !self.is("{") && self.token.kind != Kind::End {
+                self.advance()?;
+            }
+            return self.balanced();
+        }
+        self.statement()
+    }
+
+    /// Everything between brackets, whatever it is.
+    fn balanced(&mut self) -> Parsed {
+        let mut depth = 0_u32;
+        loop {
+            if self.is("{") {
+                depth += 1;
+            } else if self.is("}") {
+                depth = depth.saturating_sub(1);
+            } else if self.token.kind == Kind::End {
+                return Err(self.unexpected("`}`"));
+            } else if self.token.kind == Kind::Template {
+                self.template(Level::Type)?;
+                continue;
+            }
+            self.advance()?;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn import(&mut self) -> Parsed {
+        let start = self.token.start;
+        self.advance()?;
+        if self.token.kind == Kind::Text {
+            return self.source();
+        }
+        let mut import = Import {
+            statement: (start, start),
+            names: Vec::new(),
+            had_types: false,
+        };
+        let mut is_type = self.is_word("type") && {
+            let next = self.peek();
+            let word = self.slice(next.start, next.end);
+            matches!(word, "{" | "*") || (next.kind == Kind::Name && word != "from")
+        };
+        if self.is_word("type") && self.peek_word_is("from") {
+            // `import type from from "x"` imports the type `from`; `import type from "x"` a default export.
+            let mark = self.mark();
+            self.advance()?;
+            is_type = self.peek_word_is("from");
+            self.go_back(&mark);
+        }
+        if is_type {
+            self.advance()?;
+        }
+        if self.token.kind == Kind::Name {
+            let local = (self.token.start, self.token.end);
+            self.advance()?;
+            if self.is("=") {
+                if is_type {
+                    self.advance()?;
+                    self.assignment()?;
+                    self.end_of_statement()?;
+                    self.blank_whole(start);
+                    return Ok(());
+                }
+                return self.refuse(
+                    start,
+                    "`import … =` is more than types: write `import name from \"module\"`, or `const` for an alias",
+                );
+            }
+            let has_more = self.eat(",")?;
+            import.names.push(Imported {
+                local,
+                specifier: (local.0, if has_more { self.previous } else { local.1 }),
+            });
+        }
+        if self.is("*") {
+            self.import_namespace(&mut import)?;
+        } else if self.is("{") {
+            self.specifiers(|specifier| match specifier {
+                Some(specifier) => import.names.push(specifier),
+                None => import.had_types = true,
+            })?;
+        }
+        self.expect_word("from")?;
+        self.source()?;
+        if is_type {
+            self.blank_whole(start);
+        } else {
+            import.statement.1 = self.previous;
+            self.imports.push(import);
+        }
+        Ok(())
+    }
+
+    /// `* as name`, after a default import or alone.
+    fn import_namespace(&mut self, import: &mut Import) -> Parsed {
+        let star = self.token.start;
+        self.advance()?;
+        self.expect_word("as")?;
+        let local = (self.token.start, self.token.end);
+        self.advance()?;
+        // A default import keeps its place, and loses the comma if the namespace goes.
+        let start = import.names.first().map_or(star, |name| name.local.1);
+        for name in &mut import.names {
+            name.specifier.1 = star;
+        }
+        import.names.push(Imported {
+            local,
+            specifier: (start, local.1),
+        });
+        Ok(())
+    }
+
+    /// `{ a, type b, c as d }`: types are blanked, the others go to `found`, which gets `None` for a type.
+    fn specifiers(&mut self, mut found: impl FnMut(Option<Imported>)) -> Parsed {
+        self.expect("{")?;
+        while !self.is("}") {
+            let start = self.token.start;
+            let mut words = Vec::new();
+            while !self.is(",") && !self.is("}") {
+                if !matches!(self.token.kind, Kind::Name | Kind::Text) {
+                    return Err(self.unexpected("a name"));
+                }
+                words.push((self.token.start, self.token.end));
+                self.advance()?;
+            }
+            self.eat(",")?;
+            let text: Vec<_> = words.iter().map(|it| self.slice(it.0, it.1)).collect();
+            // `type as as x` imports `as` as x; `type as x` imports the value `type`.
+            let is_type = match text.as_slice() {
+                ["type", "as", "as", _] => true,
+                ["type", "as", _] => false,
+                ["type", _, ..] => true,
+                _ => false,
+            };
+            if is_type {
+                self.blank_from(start);
+                found(None);
+                continue;
+            }
+            if let Some(local) = words.last() {
+                found(Some(Imported {
+                    local: *local,
+                    specifier: (start, self.previous),
+                }));
+            }
+        }
+        self.advance()
+    }
+
+    /// `"module" with { type: "json" }` and the end of the statement.
+    fn source(&mut self) -> Parsed {
+        if self.token.kind != Kind::Text {
+            return Err(self.unexpected("the module in quotes"));
+        }
+        self.advance()?;
+        let has_attributes = self.is_word("with") || self.is_word("assert");
+        if has_attributes && !self.token.is_first_of_line {
+            self.advance()?;
+            self.assignment()?;
+        }
+        self.end_of_statement()
+    }
+
+    fn export(&mut self) -> Parsed {
+        let start = self.token.start;
+        self.advance()?;
+        if self.is("=") {
+            return self.refuse(
+                start,
+                "`export =` is more than types: write `export default`",
+            );
+        }
+        if self.is("@") {
+            return self.refuse_decorator();
+        }
+        if self.is("*") {
+            self.advance()?;
+            if self.eat_word("as")? {
+                self.advance()?;
+            }
+            self.expect_word("from")?;
+            return self.source();
+        }
+        if self.is("{") {
+            return self.export_names();
+        }
+        match self.word() {
+            "default" => self.export_default(start),
+            "type" if self.peek_is("{") || self.peek_is("*") => {
+                self.advance()?;
+                if self.is("*") {
+                    while !self.is_word("from") && self.token.kind != Kind::End {
+                        self.advance()?;
+                    }
+                } else {
+                    self.specifiers(|_| ())?;
+                }
+                if self.eat_word("from")? {
+                    self.source()?;
+                } else {
+                    self.end_of_statement()?;
+                }
+                self.blank_whole(start);
+                Ok(())
+            }
+            "as" => {
+                while !self.is(";") && self.token.kind == Kind::Name {
+                    self.advance()?;
+                }
+                self.end_of_statement()?;
+                self.blank_whole(start);
+                Ok(())
+            }
+            "import" => self.refuse(
+                start,
+                "`export import` is more than types: import the name and export it",
+            ),
+            "function" | "async" => self.function(FunctionKind::Declaration, start),
+            "abstract" => {
+                let modifier = self.token.start;
+                self.advance()?;
+                self.blank_from(modifier);
+                self.class()
+            }
+            "const" if self.peek_word_is("enum") => self.refuse_enum(),
+            "var" | "let" | "const" => self.variables(true),
+            "class" => self.class(),
+            _ => {
+                if self.type_declaration(start)? {
+                    return Ok(());
+                }
+                Err(self.unexpected("a declaration"))
+            }
+        }
+    }
+
+    fn export_names(&mut self) -> Parsed {
+        let mut names = Vec::new();
+        let start = self.token.start;
+        self.specifiers(|specifier| names.extend(specifier))?;
+        if self.eat_word("from")? {
+            return self.source();
+        }
+        // The local name is the first one of `a as b`.
+        for name in &mut names {
+            let (from, to) = name.specifier;
+            let first = super::tokens::next(self.text, from)?;
+            if first.end <= to {
+                name.local = (first.start, first.end);
+            }
+        }
+        debug_assert!(names.iter().all(|name| name.local.0 > start));
+        self.exports.extend(names);
+        self.end_of_statement()
+    }
+
+    fn export_default(&mut self, start: usize) -> Parsed {
+        self.advance()?;
+        if self.is_word("function") || self.is_async_function() {
+            return self.function(FunctionKind::Declaration, start);
+        }
+        if self.is_word("class") {
+            return self.class();
+        }
+        if self.is_word("abstract") && self.peek_word_is("class") {
+            let modifier = self.token.start;
+            self.advance()?;
+            self.blank_from(modifier);
+            return self.class();
+        }
+        if self.is_word("interface") && self.type_declaration(start)? {
+            return Ok(());
+        }
+        self.assignment()?;
+        self.end_of_statement()
+    }
+}
