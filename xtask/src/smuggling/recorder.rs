@@ -57,6 +57,10 @@ impl Recorder {
     }
 
     /// Waits until the server accepts connections.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the server is another program, which reports nothing"
+    )]
     pub(super) fn wait_for_server(&self) -> Result<(), Failure> {
         for _ in 0..500 {
             if TcpStream::connect(("127.0.0.1", self.behind)).is_ok() {
