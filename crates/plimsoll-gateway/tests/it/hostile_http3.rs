@@ -249,7 +249,7 @@ fn storms_of_resets_goaways_and_ends_of_connections_cost_neither_retries_without
         }
         // The budget: a fifth of the requests, and three a second.
         let requests = origin.requests();
-        assert!((30..=90).contains(&requests), "{answer:?}: {requests}");
+        assert!(requests <= 90, "{answer:?}: {requests}");
         if answer != Http3Answer::GoAway {
             assert!(failures(&gateway) >= 30, "{answer:?}");
         }
