@@ -1,5 +1,5 @@
 //! `cargo xtask h2spec`: the conformance suite of HTTP/2 against `plimsoll up`, strict, in the clear and
-//! over TLS.
+//! over TLS, as a server and as a gateway with that server behind it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -24,6 +24,17 @@ address = "127.0.0.1:0"
 tls = [{ cert = "cert.pem", key = "key.pem" }]
 [[route]]
 respond = { file = "content.txt" }
+"#;
+
+/// The same with another server behind it.
+const GATEWAY: &str = r#"threads = 1
+[[listen]]
+address = "127.0.0.1:0"
+[[listen]]
+address = "127.0.0.1:0"
+tls = [{ cert = "cert.pem", key = "key.pem" }]
+[[route]]
+proxy = "http://127.0.0.1:{port}"
 "#;
 
 /// More than the first window of a stream, so that a stream is still open when the next frame comes.
@@ -81,9 +92,37 @@ fn try_both(root: &Path, target: &Path, directory: &Path, h2spec: &Path) -> Outc
     step::output(directory, Command::new("openssl").args(certificate))?;
     let content = "x".repeat(CONTENT_BYTES);
     fs::write(directory.join("content.txt"), content).map_err(|error| error.to_string())?;
-    let file = directory.join("plimsoll.toml");
-    fs::write(&file, CONFIGURATION).map_err(|error| error.to_string())?;
-    let mut command = Command::new(target.join("debug/plimsoll"));
+    let program = target.join("debug/plimsoll");
+    let (_server, [clear, tls]) = serve(&program, directory, "plimsoll.toml", CONFIGURATION)?;
+    let text = GATEWAY.replace("{port}", &clear);
+    let (_gateway, gateway) = serve(&program, directory, "gateway.toml", &text)?;
+    let suite = |port: &str, more: &[&str]| {
+        let mut command = Command::new(h2spec);
+        command
+            .args(["-S", "-h", "127.0.0.1", "-p", port])
+            .args(more);
+        step::run(root, &mut command)
+    };
+    let is_tls = ["-t", "-k"];
+    let outcomes = [
+        suite(&clear, &[]),
+        suite(&tls, &is_tls),
+        suite(&gateway[0], &[]),
+        suite(&gateway[1], &is_tls),
+    ];
+    outcomes.into_iter().collect()
+}
+
+/// Serves a configuration with two listeners; returns their ports.
+fn serve(
+    program: &Path,
+    directory: &Path,
+    name: &str,
+    text: &str,
+) -> Result<(Server, [String; 2]), Failure> {
+    let file = directory.join(name);
+    fs::write(&file, text).map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
     command.arg("up").arg(&file).stdout(Stdio::piped());
     let mut server = Server::start(&mut command)?;
     let stdout = server.0.stdout.take().ok_or("the server has no output")?;
@@ -93,16 +132,8 @@ fn try_both(root: &Path, target: &Path, directory: &Path, h2spec: &Path) -> Outc
         .take(2)
         .filter_map(|line| Some(line.trim_end_matches('/').rsplit_once(':')?.1.to_owned()))
         .collect();
-    let [clear, tls] = ports.as_slice() else {
-        return Err("the server does not listen".into());
-    };
-    let suite = |port: &str, more: &[&str]| {
-        let mut command = Command::new(h2spec);
-        command
-            .args(["-S", "-h", "127.0.0.1", "-p", port])
-            .args(more);
-        step::run(root, &mut command)
-    };
-    let outcomes = [suite(clear, &[]), suite(tls, &["-t", "-k"])];
-    outcomes.into_iter().collect()
+    let ports = ports
+        .try_into()
+        .map_err(|_| "the server does not listen".to_owned())?;
+    Ok((server, ports))
 }

@@ -55,7 +55,7 @@ enum Task {
     /// The conformance suite of HTTP/2 against plimsoll up, in the clear and over TLS
     H2spec,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
-    Smuggling,
+    Smuggling(smuggling::Arguments),
     /// Print CPU and memory per byte of hostile input for each parser and condition
     Cost,
     /// Run suites of other projects from checkouts of theirs; counts go into docs/conformance.md
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Words => words::run(&root),
-        Task::Smuggling => smuggling::run(&root),
+        Task::Smuggling(arguments) => smuggling::run(&root, &arguments),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),
         Task::Cost => cost::run(&root),

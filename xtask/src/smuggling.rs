@@ -1,6 +1,8 @@
 //! `cargo xtask smuggling`: how our server and others answer requests that two readers could understand
 //! differently, side by side.
 
+mod recorder;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,39 +11,109 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::bench::{free_ports, target_directory};
-use crate::packages::{self, NGINX};
+use crate::packages::{self, APACHE, NGINX};
 use crate::server::Server;
+use crate::smuggling::recorder::Recorder;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
 const NGINX_CONF: &str = include_str!("smuggling/nginx.conf");
 const NODE: &str = include_str!("smuggling/server.js");
 const GO: &str = include_str!("smuggling/server.go");
+const APACHE_CONF: &str = include_str!("smuggling/apache.conf");
 const PLIMSOLL: &str = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\nrespond = { body = \"ok\\n\" }\n";
 
 /// One server: how it is called, and its answers by case.
 type Column = (String, BTreeMap<String, String>);
 
+/// What stands between the odd requests and the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Through {
+    /// `plimsoll gateway`: every response must be safe, and what reaches each server must be the same requests, each of
+    /// which has one meaning
+    Gateway,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Send the requests through this, to nginx, Apache, and Node and Go where they are installed
+    #[arg(long)]
+    through: Option<Through>,
+}
+
+const GATEWAY: &str = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n[[route]]\nproxy = \"http://127.0.0.1:{behind}\"\n";
+
 /// Runs the task; servers that are not installed are left out.
-pub(crate) fn run(root: &Path) -> Outcome {
-    packages::install(root, &[NGINX])?;
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    packages::install(root, &[NGINX, APACHE])?;
     step::run(root, &mut cargo(&["build", "--locked"]))?;
     let target = target_directory(root)?;
     let directory = target.join(format!("smuggling-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-    let columns = columns(root, &target.join("debug/plimsoll"), &directory);
+    let plimsoll = target.join("debug/plimsoll");
+    let is_through = arguments.through.is_some();
+    let columns = columns(root, &plimsoll, &directory, is_through);
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();
-    println!("\n{}", table(&columns?));
-    Ok(())
+    let columns = columns?;
+    println!("\n{}", table(&columns));
+    if !is_through {
+        return Ok(());
+    }
+    let unsafe_cells = columns.iter().flat_map(|(server, answers)| {
+        let marked = answers.iter().filter(|(_, cell)| cell.starts_with("**"));
+        marked.map(move |(case, cell)| format!("{server}: {case}: {cell}"))
+    });
+    let unsafe_cells: Vec<_> = unsafe_cells.collect();
+    if unsafe_cells.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not safe through the gateway: {}", unsafe_cells.join("; ")).into())
 }
 
-fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>, Failure> {
-    let mut columns = Vec::new();
+/// - `is_through`: the requests go through the gateway.
+fn columns(
+    root: &Path,
+    plimsoll: &Path,
+    directory: &Path,
+    is_through: bool,
+) -> Result<Vec<Column>, Failure> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut reached: Option<(String, Vec<String>)> = None;
     let mut add = |name: String, command: &mut Command, port: u16| {
         let _server = Server::start(command.stdout(Stdio::null()))?;
-        columns.push((name, answers(plimsoll, port)?));
-        Ok::<_, Failure>(())
+        if !is_through {
+            columns.push((name, answers(plimsoll, port)?));
+            return Ok::<_, Failure>(());
+        }
+        let recorder = Recorder::start(port)?;
+        let [front] = free_ports()?;
+        let text = GATEWAY
+            .replace("{port}", &front.to_string())
+            .replace("{behind}", &recorder.port().to_string());
+        let file = directory.join("gateway.toml");
+        fs::write(&file, text).map_err(|error| error.to_string())?;
+        let mut gateway = Command::new(plimsoll);
+        let _gateway = Server::start(gateway.arg("up").arg(&file).stdout(Stdio::null()))?;
+        // Until the server is there the gateway responds with 502, which would look like one that is safe.
+        recorder.wait_for_server()?;
+        columns.push((name.clone(), answers(plimsoll, front)?));
+        let requests = recorder.requests(front)?;
+        println!("{name} received {} requests", requests.len());
+        match &reached {
+            None => reached = Some((name, requests)),
+            Some((first, expected)) if *expected != requests => {
+                let differing = expected.iter().zip(&requests).find(|(a, b)| a != b);
+                return Err(format!(
+                    "{first} and {name} received different requests: {} and {}, first {differing:?}",
+                    expected.len(),
+                    requests.len()
+                )
+                .into());
+            }
+            Some(_) => {}
+        }
+        Ok(())
     };
     let write = |name: &str, text: &str, port: u16| {
         let file = directory.join(name);
@@ -51,18 +123,27 @@ fn columns(root: &Path, plimsoll: &Path, directory: &Path) -> Result<Vec<Column>
         fs::write(&file, text).map_err(|error| error.to_string())?;
         Ok::<_, Failure>(file)
     };
-    let [port] = free_ports()?;
-    let file = write("plimsoll.toml", PLIMSOLL, port)?;
-    add(
-        "plimsoll".to_owned(),
-        Command::new(plimsoll).arg("up").arg(file),
-        port,
-    )?;
+    if !is_through {
+        let [port] = free_ports()?;
+        let file = write("plimsoll.toml", PLIMSOLL, port)?;
+        add(
+            "plimsoll".to_owned(),
+            Command::new(plimsoll).arg("up").arg(file),
+            port,
+        )?;
+    }
     if let Some(program) = packages::find("nginx", &[]) {
         let [port] = free_ports()?;
         let file = write("nginx.conf", NGINX_CONF, port)?;
         let mut command = Command::new(program);
         add("nginx".to_owned(), command.arg("-c").arg(file), port)?;
+    }
+    if is_through && let Some(program) = packages::find("apache2", &[]) {
+        let [port] = free_ports()?;
+        let file = write("apache.conf", APACHE_CONF, port)?;
+        let mut command = Command::new(program);
+        command.args(["-X", "-f"]).arg(file);
+        add("Apache".to_owned(), &mut command, port)?;
     }
     if let Some(program) = packages::find("node", &[]) {
         let [port] = free_ports()?;

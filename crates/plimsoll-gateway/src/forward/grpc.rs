@@ -178,7 +178,7 @@ pub(super) fn health(
     )
 }
 
-/// A framed HealthCheckResponse.
+/// A framed `HealthCheckResponse`.
 fn health_message(is_serving: bool) -> Bytes {
     // Field 1: SERVING or NOT_SERVING.
     let message = [0x08, if is_serving { 1 } else { 2 }];

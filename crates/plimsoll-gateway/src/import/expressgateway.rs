@@ -42,7 +42,7 @@ pub fn import_expressgateway(file: &str, text: &str) -> Result<Imported, Vec<Con
         translation.passthrough(table);
     }
     translation.observability(root.table("observability"));
-    translation.admin(root.table("admin"));
+    admin(root.table("admin"));
     if let Some(mut table) = root.table("security") {
         let strict = table.take("strict_te");
         report(
@@ -302,26 +302,6 @@ impl Translation {
         table.finish();
     }
 
-    fn admin(&mut self, table: Option<Table<'_>>) {
-        let Some(mut table) = table else {
-            return;
-        };
-        report_keys(
-            &mut table,
-            &[
-                (
-                    "api_token_hash",
-                    "left out: set the `token` of [admin] itself, with an `address`",
-                ),
-                (
-                    "allow_non_loopback",
-                    "left out: [admin] listens beyond the loopback only with a `token`",
-                ),
-            ],
-        );
-        table.finish();
-    }
-
     fn passthrough(&mut self, mut table: Table<'_>) {
         let address = required(&mut table, "bind_addr", "such as \"0.0.0.0:443\"", socket);
         let mut quic = Keys::default();
@@ -417,7 +397,7 @@ impl Translation {
         let mut keys = Keys::default();
         let mut proxy = Keys::default();
         let mut upstream = Keys::default();
-        self.encryption(&mut table, &mut keys);
+        encryption(&mut table, &mut keys);
         if let Some(mut alt) = table.table("alt_svc") {
             let port = required(&mut alt, "h3_port", "the port of HTTP/3", |it| {
                 it.whole(1..=65_535).map(|it| it.to_string())
@@ -528,59 +508,6 @@ impl Translation {
         known.keys.inherit(&listener.keys);
         if listener.keys.get("http2").is_none() && known.keys.get("tls").is_some() {
             known.keys.remove("http2");
-        }
-    }
-
-    /// `tls` and `quic`: certificates of both become those of the listener.
-    fn encryption(&mut self, table: &mut Table<'_>, keys: &mut Keys) {
-        for key in ["tls", "quic"] {
-            let Some(mut block) = table.table(key) else {
-                continue;
-            };
-            let cert = required(&mut block, "cert_path", "a PEM file", text);
-            let key = required(&mut block, "key_path", "a PEM file", text);
-            if let (Some(cert), Some(key)) = (cert, key) {
-                let mut pair = Keys::default();
-                pair.text("cert", &cert);
-                pair.text("key", &key);
-                keys.set("tls", pair.inline());
-            }
-            report_keys(
-                &mut block,
-                &[
-                    (
-                        "ticket_rotation_interval_seconds",
-                        "left out: ticket keys change every six hours",
-                    ),
-                    (
-                        "ticket_rotation_overlap_seconds",
-                        "left out: ticket keys change every six hours",
-                    ),
-                    (
-                        "retry_secret_path",
-                        "left out: the key of Retry is made anew at each start",
-                    ),
-                    (
-                        "max_idle_timeout_ms",
-                        "left out: `idle_timeout` of [limits] is for all listeners",
-                    ),
-                    ("max_recv_udp_payload_size", NO_COUNTERPART),
-                ],
-            );
-            if let Some(mut raw) = block.table("raw_proxy") {
-                keys.set("quic_raw", "true");
-                for key in [
-                    "backend_addr",
-                    "sni",
-                    "backend_ca_path",
-                    "dgram_queue_cap",
-                    "max_relay_streams",
-                ] {
-                    raw.take(key);
-                }
-                raw.finish();
-            }
-            block.finish();
         }
     }
 
@@ -764,12 +691,83 @@ fn required(
     hint: &str,
     convert: impl FnOnce(&Value<'_>) -> Option<String>,
 ) -> Option<String> {
-    match table.take(key) {
-        Some(value) => convert(&value),
-        None => {
-            table.missing(key, hint);
-            None
+    if let Some(value) = table.take(key) {
+        return convert(&value);
+    }
+    table.missing(key, hint);
+    None
+}
+
+fn admin(table: Option<Table<'_>>) {
+    let Some(mut table) = table else {
+        return;
+    };
+    report_keys(
+        &mut table,
+        &[
+            (
+                "api_token_hash",
+                "left out: set the `token` of [admin] itself, with an `address`",
+            ),
+            (
+                "allow_non_loopback",
+                "left out: [admin] listens beyond the loopback only with a `token`",
+            ),
+        ],
+    );
+    table.finish();
+}
+
+/// `tls` and `quic`: certificates of both become those of the listener.
+fn encryption(table: &mut Table<'_>, keys: &mut Keys) {
+    for key in ["tls", "quic"] {
+        let Some(mut block) = table.table(key) else {
+            continue;
+        };
+        let cert = required(&mut block, "cert_path", "a PEM file", text);
+        let key = required(&mut block, "key_path", "a PEM file", text);
+        if let (Some(cert), Some(key)) = (cert, key) {
+            let mut pair = Keys::default();
+            pair.text("cert", &cert);
+            pair.text("key", &key);
+            keys.set("tls", pair.inline());
         }
+        report_keys(
+            &mut block,
+            &[
+                (
+                    "ticket_rotation_interval_seconds",
+                    "left out: ticket keys change every six hours",
+                ),
+                (
+                    "ticket_rotation_overlap_seconds",
+                    "left out: ticket keys change every six hours",
+                ),
+                (
+                    "retry_secret_path",
+                    "left out: the key of Retry is made anew at each start",
+                ),
+                (
+                    "max_idle_timeout_ms",
+                    "left out: `idle_timeout` of [limits] is for all listeners",
+                ),
+                ("max_recv_udp_payload_size", NO_COUNTERPART),
+            ],
+        );
+        if let Some(mut raw) = block.table("raw_proxy") {
+            keys.set("quic_raw", "true");
+            for key in [
+                "backend_addr",
+                "sni",
+                "backend_ca_path",
+                "dgram_queue_cap",
+                "max_relay_streams",
+            ] {
+                raw.take(key);
+            }
+            raw.finish();
+        }
+        block.finish();
     }
 }
 

@@ -98,9 +98,8 @@ fn open(gateway: &Served) -> tungstenite::WebSocket<std::net::TcpStream> {
 /// The code of the Close frame that ends it.
 fn closed_with(socket: &mut tungstenite::WebSocket<std::net::TcpStream>) -> u16 {
     loop {
-        match socket.read().unwrap() {
-            Message::Close(frame) => return frame.unwrap().code.into(),
-            _ => {}
+        if let Message::Close(frame) = socket.read().unwrap() {
+            return frame.unwrap().code.into();
         }
     }
 }

@@ -20,7 +20,7 @@ fn the_page_shows_live_figures_and_drains_a_server() {
         ),
     );
     let (server, [admin]) = Served::with_more(&mut command(&["up", &file.to_string_lossy()]));
-    let served = server
+    let address = server
         .url
         .strip_prefix("http://")
         .unwrap()
@@ -29,7 +29,7 @@ fn the_page_shows_live_figures_and_drains_a_server() {
     let mut browser = Browser::start();
     browser.open(&format!("{admin}gateway"));
     eventually(|| browser.text().contains("2 of 2"));
-    ask(&served, "GET", "/", "");
+    ask(&address, "GET", "/", "");
     // Without the page being loaded again.
     let counted = "[...document.querySelectorAll('td[data-label=\"2xx, 3xx\"]')].map(it => it.textContent).join()";
     eventually(|| browser.evaluate(counted) == "1,0,1" || browser.evaluate(counted) == "0,1,1");
