@@ -86,16 +86,16 @@ fn a_monitor_is_added_checked_changed_and_removed() {
     let one = "/api/v1/monitors/core_web";
     let changes =
         json!({ "http": format!("http://{}/", refused_address()), "confirm": 1, "tags": null });
-    let (status, changed, tag) = call(
+    let (status, edited, tag) = call(
         &running,
         Method::PATCH,
         one,
         &[("if-match", "\"1\"")],
         &changes,
     );
-    assert_eq!(status, StatusCode::OK, "{changed}");
+    assert_eq!(status, StatusCode::OK, "{edited}");
     assert_eq!(tag.as_deref(), Some("\"2\""));
-    assert!(changed["definition"].get("tags").is_none());
+    assert!(edited["definition"].get("tags").is_none());
     wait_for(&running, "core_web", "down");
     let results = || get(&running, &format!("{one}/results?limit=500"))["results"].clone();
     eventually(|| {

@@ -250,8 +250,7 @@ fn declarations_of_types_go() {
 fn members_of_classes_lose_their_types() {
     check(
         "abstract class A<T> extends B<T> implements C { private readonly a: T; static b?: string = 'x'; protected c!: D\n declare e: F; [key: string]: G; abstract f(): void; g(): void; g(x?: T): void {} constructor(h: I) { super(h) } public static async *i<T>(): J {} get k(): L { return 1 } set k(l: L) {} override m = 1; #n: O = 2; static { this.o = 3 } }",
-        "class A extends B { a ; static b = 'x'; c; ; ; ; ; g(x ) {} constructor(h ) { super(h) } static async *i () {} get k() { return 1 } set k(l ) {} m = 1; #n = 2; static { this.o = 3 } }"
-            .replace("c; ;", "c; ;").as_str(),
+        "class A extends B { a ; static b = 'x'; c; ; ; ; ; g(x ) {} constructor(h ) { super(h) } static async *i () {} get k() { return 1 } set k(l ) {} m = 1; #n = 2; static { this.o = 3 } }",
     );
     check(
         "class A { get: number\n foo() {} static: string\n set = 1; readonly = 2; declare: X; abstract() {} }",
