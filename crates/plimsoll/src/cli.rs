@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 }
 
 /// The flags that `-h` shows, by command; `--help` shows all. Commands that are not listed show all in both.
-const SHORT_HELP: [(&str, &[&str]); 7] = [
+const SHORT_HELP: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
@@ -64,6 +64,24 @@ const SHORT_HELP: [(&str, &[&str]); 7] = [
             "verbose",
             "json",
             "out",
+        ],
+    ),
+    #[cfg(feature = "monitor")]
+    (
+        "monitor",
+        &[
+            "check",
+            "listen",
+            "port",
+            "admin",
+            "threads",
+            "tls",
+            "cert",
+            "key",
+            "https-redirect",
+            "access-log",
+            "takeover",
+            "print-config",
         ],
     ),
     (
@@ -272,7 +290,7 @@ mod tests {
         let command = with_short_help(Cli::command());
         for (name, flags) in SHORT_HELP {
             let subcommand = command.find_subcommand(name).unwrap();
-            for flag in flags {
+            for flag in *flags {
                 let known = subcommand
                     .get_arguments()
                     .any(|it| it.get_long() == Some(flag));
