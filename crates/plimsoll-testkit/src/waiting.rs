@@ -4,13 +4,13 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// Generous, since a busy machine is no fault of the code under test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const STEP: Duration = Duration::from_millis(1);
 
 /// Blocks the thread until `condition` holds.
 ///
-/// Panics at the caller's line after 20 seconds. Within a runtime use [`until`], which lets the
+/// Panics at the caller's line after 60 seconds. Within a runtime use [`until`], which lets the
 /// runtime go on.
 #[track_caller]
 #[expect(
@@ -30,7 +30,7 @@ pub fn eventually(mut condition: impl FnMut() -> bool) {
 
 /// Waits until `condition` holds, leaving the runtime free meanwhile.
 ///
-/// Panics with the caller's line after 20 seconds of the runtime's time.
+/// Panics with the caller's line after 60 seconds of the runtime's time.
 #[track_caller]
 pub fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
     let caller = Location::caller();

@@ -50,6 +50,11 @@ pub enum Input {
         /// When the check started.
         at: Timestamp,
     },
+    /// No check was started, since the breaker of the monitor's host is open.
+    HeldBack {
+        /// Where the check would have run.
+        region: Arc<str>,
+    },
     /// [`Detector::next_wake`] has come.
     Tick,
     /// A maintenance window begins or ends.
@@ -271,6 +276,13 @@ impl Detector {
                     .entry(region)
                     .or_insert_with(|| RegionState::new(now));
                 region.observe(status, reason, at, now, rows);
+            }
+            Input::HeldBack { region } => {
+                // Its host is known to be unreachable: a monitor that is down stays down. One that is up may fall silent.
+                let region = self.regions.get_mut(&region);
+                if let Some(region) = region.filter(|it| it.confirmed == Some(Seen::Down)) {
+                    region.last = now;
+                }
             }
             Input::Tick => {}
             Input::Maintenance(is_active) => self.in_maintenance = is_active,

@@ -67,6 +67,9 @@ fn run(policy: &DetectPolicy, script: &str) -> String {
                 reason: (status != Status::Up).then(|| format!("failed at {second}")),
                 at: now.wall,
             },
+            ("held-back", _) => Input::HeldBack {
+                region: Arc::from("main"),
+            },
             ("tick", _) => Input::Tick,
             ("maintenance", _) => Input::Maintenance(is_on),
             ("parent", _) => Input::ParentDown(is_on),
@@ -326,6 +329,32 @@ fn silence_is_no_data_and_not_an_outage() {
         &policy(),
         "299 tick\n 300 tick",
         "300: no_data@300, notify NoData",
+    );
+}
+
+#[test]
+fn what_is_down_stays_down_while_its_host_has_no_checks() {
+    let policy = DetectPolicy {
+        confirm: 1,
+        ..policy()
+    };
+    check(
+        &policy,
+        "0 down
+         200 held-back
+         400 held-back
+         600 tick
+         700 tick",
+        "0: down@0, opened@0, notify Opened
+         700: no_data@700, notify NoData",
+    );
+    check(
+        &policy,
+        "0 up
+         200 held-back
+         300 tick",
+        "0: up@0
+         300: no_data@300, notify NoData",
     );
 }
 

@@ -29,7 +29,7 @@ use crate::engine::running::{self, Finished};
 use crate::notify::NotifyPlan;
 use crate::probe::ProbeContext;
 use crate::reading::CheckResult;
-use crate::schedule::{Gates, Pass, Scheduler};
+use crate::schedule::{DropReason, Gates, Pass, Scheduler};
 use crate::store::{MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
 use crate::timestamp::{Moment, Timestamp};
 use crate::window::Window;
@@ -270,21 +270,24 @@ impl Supervisor {
     }
 
     /// Starts a check if the gates allow it.
-    fn begin(&mut self, id: MonitorId, now: Instant) -> Result<(), crate::schedule::DropReason> {
+    fn begin(&mut self, id: MonitorId, now: Instant) -> Result<(), DropReason> {
         let Some(live) = self.live.get(&id).filter(|live| !live.is_paused) else {
             return Ok(());
         };
-        let entered = self.gates.enter(id, live.host.as_ref(), now);
-        if entered.is_err() {
-            self.board.figures.set_dropped(&self.gates.dropped());
-        }
-        let pass = entered?;
+        let plan = Arc::clone(&live.plan);
+        let pass = match self.gates.enter(id, live.host.as_ref(), now) {
+            Ok(pass) => pass,
+            Err(reason) => {
+                self.board.figures.set_dropped(&self.gates.dropped());
+                if reason == DropReason::BreakerOpen {
+                    let region = region_name(0);
+                    self.feed(id, Input::HeldBack { region });
+                }
+                return Err(reason);
+            }
+        };
         Figures::add(&self.board.figures.started, 1);
-        let check = running::check(
-            Arc::clone(&live.plan),
-            pass.clone(),
-            Rc::clone(&self.context),
-        );
+        let check = running::check(plan, pass.clone(), Rc::clone(&self.context));
         let handle = self.checks.spawn_local(check);
         self.passes.insert(handle.id(), pass);
         Ok(())
@@ -297,17 +300,27 @@ impl Supervisor {
                 self.passes.remove(&task);
                 Figures::add(&self.board.figures.finished, 1);
                 let id = finished.pass.key;
-                self.gates.leave(finished.pass, finished.connected, now);
+                let interval = self.interval(id);
+                self.gates
+                    .leave(finished.pass, finished.connected, interval, now);
                 self.take(id, 0, finished.result);
             }
             // Only a defect ends a check like this; it must not end the monitor of it.
             Err(error) => {
                 if let Some(pass) = self.passes.remove(&error.id()) {
                     (self.notice)(&format!("a check ended unexpectedly: {error}"));
-                    self.gates.leave(pass, true, now);
+                    let interval = self.interval(pass.key);
+                    self.gates.leave(pass, true, interval, now);
                 }
             }
         }
+    }
+
+    /// Between two checks of a monitor.
+    fn interval(&self, id: MonitorId) -> Duration {
+        let live = self.live.get(&id);
+        live.and_then(|live| Some(live.plan.timing.as_ref()?.interval))
+            .unwrap_or(Duration::MAX)
     }
 
     /// A result, wherever it comes from.

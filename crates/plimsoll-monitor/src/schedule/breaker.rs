@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct BreakerRule {
     /// Failures in a row that open it; at least 1.
     pub failures: u32,
-    /// How long it stays open.
+    /// How long it stays open at most; not longer than the interval of the check whose failure opened it.
     pub open: Duration,
     /// Checks that may run while it is half open; at least 1.
     pub trials: u32,
@@ -70,10 +70,12 @@ impl Breaker {
     /// Takes the outcome of a check that was admitted.
     ///
     /// - `connected`: whether the host could be reached, whatever it answered.
-    pub fn done(&mut self, connected: bool, rule: &BreakerRule, now: Instant) {
+    /// - `interval`: between two checks of the monitor. A breaker spares a host many checks, and must not make those
+    ///   of one monitor rarer.
+    pub fn done(&mut self, connected: bool, interval: Duration, rule: &BreakerRule, now: Instant) {
         let opened = Self {
             state: State::Open {
-                until: now + rule.open,
+                until: now + rule.open.min(interval),
             },
             ..Self::default()
         };

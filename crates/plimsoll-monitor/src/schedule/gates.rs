@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::schedule::breaker::{Breaker, BreakerRule};
 
@@ -187,7 +187,8 @@ impl<K: Copy + Eq + Hash> Gates<K> {
     /// Takes back the pass of a check that ended.
     ///
     /// - `connected`: whether its host could be reached.
-    pub fn leave(&mut self, pass: Pass<K>, connected: bool, now: Instant) {
+    /// - `interval`: between two checks of its monitor.
+    pub fn leave(&mut self, pass: Pass<K>, connected: bool, interval: Duration, now: Instant) {
         self.in_flight.remove(&pass.key);
         let Some(host) = pass.host else {
             return;
@@ -197,7 +198,7 @@ impl<K: Copy + Eq + Hash> Gates<K> {
         };
         state.in_flight = state.in_flight.saturating_sub(1);
         if let Some(rule) = &self.limits.breaker {
-            state.breaker.done(connected, rule, now);
+            state.breaker.done(connected, interval, rule, now);
         }
         if state.in_flight == 0 && state.breaker.is_idle() {
             self.hosts.remove(&host);

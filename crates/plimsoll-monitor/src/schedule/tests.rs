@@ -177,7 +177,7 @@ fn each_gate_refuses_and_counts() {
     let third = gates.enter(3, None, now).unwrap();
     assert_eq!(gates.enter(4, None, now), Err(DropReason::Saturated));
     for (pass, connected) in [(first, false), (second, false), (third, true)] {
-        gates.leave(pass, connected, now);
+        gates.leave(pass, connected, 60 * SECOND, now);
     }
     assert_eq!(
         gates.enter(1, Some(&host), now),
@@ -197,7 +197,7 @@ fn a_breaker_lets_trials_through_and_closes_after_successes() {
     let host: Arc<str> = "a:80".into();
     for key in 0..2 {
         let pass = gates.enter(key, Some(&host), now).unwrap();
-        gates.leave(pass, false, now);
+        gates.leave(pass, false, 60 * SECOND, now);
     }
     let later = now + 61 * SECOND;
     let trial = gates.enter(1, Some(&host), later).unwrap();
@@ -205,7 +205,7 @@ fn a_breaker_lets_trials_through_and_closes_after_successes() {
         gates.enter(2, Some(&host), later),
         Err(DropReason::BreakerOpen)
     );
-    gates.leave(trial, false, later);
+    gates.leave(trial, false, 60 * SECOND, later);
     assert_eq!(
         gates.enter(1, Some(&host), later),
         Err(DropReason::BreakerOpen)
@@ -213,10 +213,23 @@ fn a_breaker_lets_trials_through_and_closes_after_successes() {
     let later = later + 61 * SECOND;
     for _ in 0..2 {
         let trial = gates.enter(1, Some(&host), later).unwrap();
-        gates.leave(trial, true, later);
+        gates.leave(trial, true, 60 * SECOND, later);
     }
     let passes: Vec<_> = (0..3)
         .map(|key| gates.enter(key, Some(&host), later).unwrap())
         .collect();
     assert_eq!(passes.len(), 3);
+}
+
+#[test]
+fn a_breaker_does_not_make_the_checks_of_one_monitor_rarer() {
+    let mut now = start();
+    let mut gates = Gates::new(limits(10, 10));
+    let host: Arc<str> = "a:80".into();
+    for _ in 0..10 {
+        let pass = gates.enter(1, Some(&host), now).unwrap();
+        gates.leave(pass, false, 5 * SECOND, now);
+        now += 5 * SECOND;
+    }
+    assert_eq!(gates.dropped().total(), 0);
 }
