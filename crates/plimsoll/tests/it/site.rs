@@ -1,6 +1,7 @@
 //! `plimsoll serve` and `plimsoll crawl` as a user meets them.
 
 use std::fs;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -130,7 +131,15 @@ fn a_packed_site_runs_in_an_empty_folder() {
     let at = bytes.len() - 200;
     bytes[at] ^= 1;
     fs::write(&again, bytes).unwrap();
-    let output = Command::new(&again).output().unwrap();
+    // A child of another test, forked during the write, has the file open until it starts its own program.
+    let mut output = None;
+    eventually(|| {
+        let result = Command::new(&again).output();
+        let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ExecutableFileBusy;
+        output = (!result.as_ref().is_err_and(is_busy)).then(|| result.unwrap());
+        output.is_some()
+    });
+    let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("is damaged"), "{stderr}");
