@@ -113,7 +113,7 @@ fn now() -> Instant {
 fn summary(results: &[(&str, bool, Duration)]) -> String {
     let line = |&(name, passed, took): &(&str, bool, Duration)| {
         let result = if passed { "ok" } else { "FAILED" };
-        format!("{name:<8}{result:<8}{:>7.1} s", took.as_secs_f64())
+        format!("{name:<10}{result:<8}{:>7.1} s", took.as_secs_f64())
     };
     results.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +130,7 @@ mod tests {
         ];
         assert_eq!(
             summary(&results),
-            "fmt     ok          1.2 s\nclippy  FAILED    100.0 s"
+            "fmt       ok          1.2 s\nclippy    FAILED    100.0 s"
         );
     }
 }
