@@ -97,9 +97,18 @@ impl SqliteStore {
     /// Fails with [`StoreError::InUse`] if another process has it open, [`StoreError::Newer`] if a newer version wrote
     /// it, and [`StoreError::Open`] if it cannot be opened.
     pub fn open(path: &SqlitePath, options: SqliteOptions) -> Result<Self, StoreError> {
+        Self::open_within(path, options, LOCK_TRIES)
+    }
+
+    /// - `tries`: to take the lock; at least 1.
+    fn open_within(
+        path: &SqlitePath,
+        options: SqliteOptions,
+        tries: u32,
+    ) -> Result<Self, StoreError> {
         let (lock, mut connection) = match path {
             SqlitePath::Memory => (None, Connection::open_in_memory().map_err(database)?),
-            SqlitePath::File(path) => (Some(lock(path)?), connect(path)?),
+            SqlitePath::File(path) => (Some(lock(path, tries)?), connect(path)?),
         };
         schema::prepare(&connection, path)?;
         schema::migrate(&mut connection, path)?;
@@ -126,7 +135,7 @@ impl SqliteStore {
     /// Fails with [`StoreError::Open`] if there is no store that is up to date.
     pub fn open_beside(path: &Path) -> Result<Self, StoreError> {
         let options = SqliteOptions::default();
-        match Self::open(&SqlitePath::File(path.to_owned()), options) {
+        match Self::open_within(&SqlitePath::File(path.to_owned()), options, 1) {
             Err(StoreError::InUse(_)) => {}
             outcome => return outcome,
         }
@@ -600,7 +609,7 @@ pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreEr
             "it exists already; give --replace to overwrite it".to_owned(),
         ));
     }
-    let _lock = lock(store)?;
+    let _lock = lock(store, LOCK_TRIES)?;
     let copy = store.with_extension("restoring");
     let copied = fs::copy(backup, &copy).and_then(|_| File::open(&copy)?.sync_all());
     copied.map_err(|error| unusable(store, error.to_string()))?;
@@ -617,8 +626,16 @@ pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreEr
     fs::rename(&copy, store).map_err(|error| unusable(store, error.to_string()))
 }
 
+/// How often the lock of a store is tried: for a second, in which a predecessor that was stopped ends, or a child that
+/// was forked while the store was open starts its own program.
+const LOCK_TRIES: u32 = 20;
+
 /// Takes the lock of a store; the system releases it when the process ends, however it does.
-fn lock(path: &Path) -> Result<File, StoreError> {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bounded pause before the store opens, when nothing else runs on this thread"
+)]
+fn lock(path: &Path, tries: u32) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let opened = File::options()
@@ -630,7 +647,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    match file.try_lock() {
+    let mut outcome = file.try_lock();
+    for _ in 1..tries {
+        if !matches!(outcome, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        outcome = file.try_lock();
+    }
+    match outcome {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(StoreError::Open {
