@@ -166,7 +166,7 @@ fn failures_are_responses_with_codes_unless_scripts_want_them_thrown() {
         .iter()
         .filter(|line| line.starts_with("Warning: Request Failed: GET"));
     assert_eq!(warnings.count(), 5, "{:#?}", ran.log);
-    // The URL that is none was never sent.
+    // The invalid URL was never requested.
     assert_eq!(ran.metric("http_reqs", "count"), 6.0);
     assert_eq!(ran.metric("http_req_failed", "passes"), 6.0);
 }

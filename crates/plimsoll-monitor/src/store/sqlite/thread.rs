@@ -34,12 +34,60 @@ enum Job {
     Work(Work),
 }
 
+/// A thread that owns a connection, and its queue. Dropping it waits until every job that was sent is done.
+struct ConnectionThread {
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ConnectionThread {
+    fn start(
+        name: &str,
+        work: impl FnOnce(Receiver<Job>) + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let (jobs, queue) = mpsc::sync_channel(MOST_JOBS);
+        let spawned = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(queue));
+        let thread = spawned
+            .map_err(|error| StoreError::Database(format!("cannot start a thread: {error}")))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (done, result) = oneshot::channel();
+        let work: Work = Box::new(move |connection| {
+            // A caller that has gone away needs no result.
+            done.send(job(connection)).ok();
+        });
+        send(self.jobs.as_ref(), Job::Work(work)).await?;
+        result
+            .await
+            .map_err(|_| StoreError::Closed)?
+            .map_err(database)
+    }
+}
+
+impl Drop for ConnectionThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
 /// Owns the connection that writes.
 pub(super) struct Writer {
-    jobs: Option<SyncSender<Job>>,
+    thread: ConnectionThread,
     shared: Arc<Shared>,
     most_waiting: u64,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +102,6 @@ impl Writer {
         connection: Connection,
         options: SqliteOptions,
     ) -> Result<Self, StoreError> {
-        let (jobs, queue) = mpsc::sync_channel(MOST_JOBS);
         let shared = Arc::<Shared>::default();
         let writing = Writing {
             connection,
@@ -62,12 +109,10 @@ impl Writer {
             buffer: Vec::new(),
             shared: Arc::clone(&shared),
         };
-        let thread = spawn("monitor-store", move || writing.run(&queue))?;
         Ok(Self {
-            jobs: Some(jobs),
+            thread: ConnectionThread::start("monitor-store", move |queue| writing.run(&queue))?,
             shared,
             most_waiting: options.most_waiting as u64,
-            thread: Some(thread),
         })
     }
 
@@ -90,7 +135,7 @@ impl Writer {
         let sent = if waiting + count > self.most_waiting {
             Err(StoreError::Busy)
         } else {
-            let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
+            let jobs = self.thread.jobs.as_ref().ok_or(StoreError::Closed)?;
             jobs.try_send(Job::Results(org, rows))
                 .map_err(|error| match error {
                     TrySendError::Full(_) => StoreError::Busy,
@@ -106,7 +151,7 @@ impl Writer {
 
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
         let (done, result) = oneshot::channel();
-        send(self.jobs.as_ref(), Job::Flush(done)).await?;
+        send(self.thread.jobs.as_ref(), Job::Flush(done)).await?;
         result.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -114,26 +159,7 @@ impl Writer {
         &self,
         job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (done, result) = oneshot::channel();
-        let work: Work = Box::new(move |connection| {
-            // A caller that has gone away does not want to know.
-            done.send(job(connection)).ok();
-        });
-        send(self.jobs.as_ref(), Job::Work(work)).await?;
-        result
-            .await
-            .map_err(|_| StoreError::Closed)?
-            .map_err(database)
-    }
-}
-
-impl Drop for Writer {
-    /// Writes what waits.
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
+        self.thread.call(job).await
     }
 }
 
@@ -146,49 +172,25 @@ impl fmt::Debug for Writer {
 }
 
 /// Owns the connection that reads.
-pub(super) struct Reader {
-    jobs: Option<SyncSender<Job>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(super) struct Reader(ConnectionThread);
 
 impl Reader {
     pub(super) fn start(mut connection: Connection) -> Result<Self, StoreError> {
-        let (jobs, queue) = mpsc::sync_channel(MOST_JOBS);
-        let thread = spawn("monitor-reader", move || {
+        let run = move |queue: Receiver<Job>| {
             for job in queue {
                 if let Job::Work(work) = job {
                     work(&mut connection);
                 }
             }
-        })?;
-        Ok(Self {
-            jobs: Some(jobs),
-            thread: Some(thread),
-        })
+        };
+        Ok(Self(ConnectionThread::start("monitor-reader", run)?))
     }
 
     pub(super) async fn call<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (done, result) = oneshot::channel();
-        let work: Work = Box::new(move |connection| {
-            done.send(job(connection)).ok();
-        });
-        send(self.jobs.as_ref(), Job::Work(work)).await?;
-        result
-            .await
-            .map_err(|_| StoreError::Closed)?
-            .map_err(database)
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
+        self.0.call(move |connection| job(connection)).await
     }
 }
 
@@ -196,11 +198,6 @@ impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reader")
     }
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map_err(|error| StoreError::Database(format!("cannot start a thread: {error}")))
 }
 
 async fn send(jobs: Option<&SyncSender<Job>>, mut job: Job) -> Result<(), StoreError> {

@@ -301,7 +301,7 @@ pub(crate) struct ServerArgs {
     pub(crate) spawn: Option<String>,
 
     /// Time for --spawn to accept connections
-    // A JVM with a framework takes three to eight seconds.
+    // Long enough for a JVM with a framework; a server that never listens is reported soon.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub(crate) spawn_timeout: Duration,
 
