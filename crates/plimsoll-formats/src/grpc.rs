@@ -7,10 +7,13 @@ mod descriptors;
 
 mod method;
 
+mod proto;
+
 mod reflection;
 
 pub use self::descriptors::{Descriptors, DescriptorsError, UnknownMethod};
 pub use self::method::{AnswerError, MessageError, Method, MethodName, MethodNameError};
+pub use self::proto::ProtoError;
 pub use self::reflection::{Reflection, ReflectionError};
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub(crate) fn parse(text: &str, read_file: ReadFile<'_>) -> Result<RequestFile, 
 }
 
 /// A document with the files that it refers to, in the words of OpenAPI 3.
-struct Loaded {
+struct LoadedDocument {
     root: Value,
     /// The names of the other files, relative to the folder of the document.
     files: Vec<String>,
@@ -122,7 +122,11 @@ struct Loaded {
     problems: Vec<Remark>,
 }
 
-fn load(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<Loaded, Vec<Remark>> {
+fn load(
+    text: &str,
+    own_name: &str,
+    read_file: ReadFile<'_>,
+) -> Result<LoadedDocument, Vec<Remark>> {
     let root = read(text)?;
     check_version(&root)?;
     let bundle = bundle::bundle(root, own_name, read_file);
@@ -130,7 +134,7 @@ fn load(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<Loaded, V
     if swagger::is_swagger(&root) {
         root = swagger::converted(root, &mut left_out);
     }
-    Ok(Loaded {
+    Ok(LoadedDocument {
         root,
         files: bundle.files,
         left_out,

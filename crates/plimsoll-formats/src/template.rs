@@ -12,7 +12,7 @@ const LONGEST_PLACE: usize = 4096;
 /// No real template needs more random characters in one place.
 const MOST_CHARACTERS: u32 = 4096;
 
-/// How deep variables may be made of one another.
+/// How deep variables may be made of one another; circles must end.
 const DEEPEST: u32 = 16;
 
 /// Text with places for values.

@@ -1,4 +1,4 @@
-//! What hostile clients did to a server, and how those that mean well fared meanwhile.
+//! Results of hostile clients: how a server treated them, and how well-behaved clients fared meanwhile.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::{FailureKind, Histogram};
 pub struct ChaosSummary {
     /// The name of the class: `rapid-reset`.
     pub class: String,
-    /// What its clients do, in a line.
+    /// The behaviour of its clients, in one line.
     pub about: String,
     /// The URL, credentials left out.
     pub url: String,
@@ -21,7 +21,7 @@ pub struct ChaosSummary {
     pub at: SystemTime,
     /// How long the hostile clients went on.
     pub elapsed: Duration,
-    /// What they did and what the server did about it.
+    /// Figures of the hostile clients.
     pub hostile: HostileFigures,
     /// How requests that two readers could understand differently were answered.
     pub cases: Vec<ChaosCase>,
@@ -42,10 +42,10 @@ impl ChaosSummary {
     }
 }
 
-/// What hostile clients did, and what the server did about it.
+/// Requests or frames that hostile clients sent, and how the server reacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostileFigures {
-    /// What is counted in `sent`: `requests`, `PING frames`.
+    /// The unit of `sent`: `requests`, `PING frames`.
     pub unit: String,
     /// So many of these were sent.
     pub sent: u64,
@@ -76,7 +76,7 @@ pub struct HealthyFigures {
     pub failures: BTreeMap<FailureKind, u64>,
     /// Requests answered by a status from 500 on.
     pub server_errors: u64,
-    /// What was wrong first.
+    /// The first failure.
     pub first_failure: Option<String>,
     /// Times from when a request was due to the end of its response.
     pub latency: Histogram,
@@ -92,7 +92,7 @@ impl HealthyFigures {
 /// Resident memory of the server's process tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChaosMemory {
-    /// What was watched: `pid 4711`.
+    /// The observed target: `pid 4711`.
     pub target: String,
     /// Before the first hostile client, in bytes.
     pub before_bytes: u64,
@@ -109,11 +109,11 @@ pub struct ChaosMemory {
 pub struct ChaosCase {
     /// A short name.
     pub name: String,
-    /// What is odd about it.
+    /// The defect of the request.
     pub about: String,
-    /// What a server may do with it.
+    /// Reactions that are acceptable.
     pub allowed: CaseRule,
-    /// What this one did.
+    /// The reaction of this server.
     pub answer: CaseAnswer,
 }
 
@@ -137,7 +137,7 @@ impl ChaosCase {
     }
 }
 
-/// What a server may do with a request.
+/// Acceptable reactions of a server to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseRule {
     /// Refuse it.
@@ -165,7 +165,7 @@ impl CaseRule {
     }
 }
 
-/// What a server did with a request.
+/// The reaction of a server to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseAnswer {
     /// It answered that there is something wrong with it.
@@ -210,9 +210,9 @@ impl CaseAnswer {
 /// An objective of a server under attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChaosObjective {
-    /// What is to hold: `p99 of the healthy client <= 100 ms`.
+    /// The objective: `p99 of the healthy client <= 100 ms`.
     pub objective: String,
-    /// What was found.
+    /// The observed value.
     pub observed: String,
     /// Whether it held.
     pub met: bool,

@@ -20,18 +20,18 @@ pub struct Checked {
     pub fields: Vec<(String, String)>,
     /// Bytes of content.
     pub content_bytes: u64,
-    /// What came of the call, if the exchange was one of gRPC and was completed.
+    /// The outcome of a completed gRPC call.
     pub call: Option<CheckedCall>,
     /// The redirects that led to it, in order.
     pub redirects: Vec<CheckedRedirect>,
-    /// What was agreed on, if the connection is over TLS.
+    /// The TLS session of the connection.
     pub tls: Option<TlsSession>,
     /// The conditions in the order they were given.
     pub judgements: Vec<Judgement>,
 }
 
 impl Checked {
-    /// What all of it comes to.
+    /// The verdict over all conditions.
     pub fn verdict(&self) -> Verdict {
         if self.exchange.outcome.is_err() {
             Verdict::Failed
@@ -63,7 +63,7 @@ pub struct CheckedRedirect {
 pub struct CheckedCall {
     /// How the server says that it ended.
     pub status: GrpcStatus,
-    /// What it says to that, if anything.
+    /// The message beside the status.
     pub message: Option<String>,
     /// How many messages it answered with.
     pub messages: u64,
@@ -72,7 +72,7 @@ pub struct CheckedCall {
     pub json: String,
 }
 
-/// What a check comes to.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// A complete response came and met every condition.
@@ -101,11 +101,11 @@ pub struct Judgement {
     pub condition: String,
     /// Whether it was met; `None` if there was no complete response to judge.
     pub met: Option<bool>,
-    /// What was found where the condition looked; `None` if there was nothing.
+    /// The value that the condition was about; `None` if there was none.
     pub observed: Option<String>,
 }
 
-/// What a TLS handshake agreed on.
+/// The parameters of a TLS session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSession {
     /// The version: `TLS 1.3`.
@@ -120,7 +120,7 @@ pub struct TlsSession {
     pub certificate: Option<Certificate>,
 }
 
-/// What a certificate says (RFC 5280, section 4.1).
+/// Fields of a certificate (RFC 5280, section 4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The subject's distinguished name; may be empty.

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 /// The machine, the load on it and the command: without them a number means little.
 ///
-/// What this platform cannot measure is `None`, never a guess.
+/// Values that this platform cannot measure are `None`, never a guess.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conditions {
     /// Version of plimsoll.
@@ -23,11 +23,11 @@ pub struct Conditions {
     pub governor: Option<String>,
     /// Physical memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// What control groups allow the generator.
+    /// Limits of the control groups of the generator.
     pub limits: Limits,
     /// Local ports that connections without one of their own may take.
     pub local_ports: Option<u32>,
-    /// What new TCP connections use to control congestion, by the kernel's name.
+    /// Congestion control of new TCP connections, by the kernel's name.
     pub congestion_control: Option<String>,
     /// Load averages before the run.
     pub load_before: Option<LoadAverage>,
@@ -37,11 +37,11 @@ pub struct Conditions {
     pub pinning: Pinning,
     /// Whether generator and target shared the machine.
     pub co_located: Option<bool>,
-    /// What a reader should know before trusting the figures, in plain sentences.
+    /// Warnings about the figures, in plain sentences.
     pub warnings: Vec<String>,
 }
 
-/// What a process may use at most; what is not limited is `None`.
+/// Limits of a process; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     /// Cores.

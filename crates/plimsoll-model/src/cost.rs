@@ -1,4 +1,4 @@
-//! What work cost the machine that did it.
+//! Cost of work to the machine that did it.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl std::ops::Add for Memory {
     }
 }
 
-/// What a process tree held and had spent at one moment.
+/// Resources that a process tree held and had used at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResourceSample {
     /// Time since the start of the run.
@@ -84,7 +84,7 @@ pub struct ResourceSample {
     pub completed: u64,
 }
 
-/// What a number of exchanges cost.
+/// Cost of a number of exchanges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// Processor time spent in the window.

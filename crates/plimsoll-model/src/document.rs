@@ -77,13 +77,13 @@ impl<'i> Document<'i> {
         }
     }
 
-    /// What was found wrong so far, in the order of the file.
+    /// The problems so far, in the order of the file.
     pub fn into_problems(self) -> Vec<ConfigProblem> {
         let text = Problems::new("");
         self.problems.replace(text).into_found()
     }
 
-    /// What was found wrong, and what was noted, each in the order of the file.
+    /// The problems and the notes, each in the order of the file.
     pub fn into_findings(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
         let text = Problems::new("");
         self.problems.replace(text).into_findings()
@@ -108,6 +108,11 @@ impl<'i> Table<'i> {
     /// Whether `key` is there and was not taken.
     pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
+    }
+
+    /// The entries that were not taken, without their places. Numbers that are too large become texts.
+    pub fn to_toml(&self) -> toml::Table {
+        plain_table(&self.entries)
     }
 
     /// Whether `key`, which was taken, was there, right or wrong.
@@ -415,7 +420,7 @@ impl<'i> Value<'i> {
         })
     }
 
-    /// What `result` holds, or its error noted at this place.
+    /// The value of `result`; an error is recorded at this place.
     pub fn check<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -472,14 +477,16 @@ fn plain(value: &DeValue<'_>) -> toml::Value {
         DeValue::Array(array) => {
             toml::Value::Array(array.iter().map(|item| plain(item.get_ref())).collect())
         }
-        DeValue::Table(table) => {
-            let entries = table.iter().map(|(key, value)| {
-                let key = key.get_ref().clone().into_owned();
-                (key, plain(value.get_ref()))
-            });
-            toml::Value::Table(entries.collect())
-        }
+        DeValue::Table(table) => toml::Value::Table(plain_table(table)),
     }
+}
+
+fn plain_table(table: &DeTable<'_>) -> toml::Table {
+    let entries = table.iter().map(|(key, value)| {
+        let key = key.get_ref().clone().into_owned();
+        (key, plain(value.get_ref()))
+    });
+    entries.collect()
 }
 
 /// The place and the text of a value that is text.

@@ -12,7 +12,7 @@ use crate::Phase;
 pub struct Failure {
     /// The phase that was under way.
     pub phase: Phase,
-    /// What happened.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// Which side is at fault, as far as it is known.
     pub side: Side,
@@ -78,7 +78,7 @@ impl fmt::Display for Cause<'_> {
     }
 }
 
-/// What kind of failure it was.
+/// The kinds of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {
     /// The peer, or the network on its behalf, declined the connection.
@@ -237,7 +237,7 @@ pub enum Side {
     Theirs,
     /// Something between the two.
     Network,
-    /// What the user configured.
+    /// The user's configuration.
     Config,
 }
 

@@ -1,6 +1,6 @@
 //! How HTTP treats a header field, by its name: one list for everything that reads, writes or forwards fields.
 
-/// What a field name means for forwarding, framing and trailers.
+/// The role of a field name in forwarding, framing and trailers.
 ///
 /// ```text
 /// Connection: keep-alive, x-hop      x-hop is hop-by-hop too: `FieldClass::is_nominated`

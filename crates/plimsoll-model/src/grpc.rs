@@ -49,7 +49,7 @@ impl GrpcStatus {
         }
     }
 
-    /// What a response without a status of gRPC means, by its status of HTTP; never `OK`.
+    /// The status of a response without a gRPC status, derived from its HTTP status; never `OK`.
     ///
     /// Source: "HTTP to gRPC Status Code Mapping", doc/http-grpc-status-mapping.md of grpc.
     pub const fn from_http(status: u16) -> Self {
@@ -90,7 +90,7 @@ impl fmt::Display for GrpcStatus {
     }
 }
 
-/// What a run of gRPC found.
+/// Figures of a gRPC run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrpcFigures {
     /// Calls by status, those that happened, by code.

@@ -77,8 +77,8 @@ pub use crate::phase::{Phase, Phases};
 pub use crate::requests::{RequestFigures, RequestNames};
 pub use crate::secret::Secret;
 pub use crate::summary::{
-    Counts, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel, LoadShape,
-    Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Tick, WindowBytes,
+    Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,
+    LoadShape, Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Tick, WindowBytes,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

@@ -1,4 +1,4 @@
-//! What the harness found: many workers that check again and again.
+//! Results of the `loadtest` harness: many workers that check repeatedly.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct LoadtestSummary {
     pub shape: LoadtestShape,
     /// From the first start to the last end.
     pub elapsed: Duration,
-    /// What came of the checks.
+    /// Outcomes of the checks.
     pub found: LoadtestFound,
     /// One entry a second.
     pub ticks: Vec<LoadtestTick>,
@@ -38,7 +38,7 @@ impl LoadtestSummary {
 pub struct LoadtestShape {
     /// The protocol of the checks.
     pub protocol: Protocol,
-    /// What becomes of connections.
+    /// How connections are used.
     pub connections: LoadtestConnections,
     /// Workers: each makes one check after the other.
     pub workers: usize,
@@ -60,7 +60,7 @@ pub struct LoadtestShape {
     pub own_network: bool,
 }
 
-/// What becomes of the connections of the harness.
+/// How the harness uses connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadtestConnections {
     /// Each worker keeps one.
@@ -82,7 +82,7 @@ impl LoadtestConnections {
     }
 }
 
-/// What came of a number of checks, in memory that does not grow with it.
+/// Outcomes of a number of checks, in memory that does not grow with it.
 #[derive(Debug, Clone, Default)]
 pub struct LoadtestFound {
     /// How many checks came to what; `started` is `ok + failed + aborted`.

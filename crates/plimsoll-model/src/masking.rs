@@ -221,7 +221,7 @@ fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usi
     let length = if let Some(quote) = value.chars().next().filter(|it| matches!(it, '"' | '\'')) {
         return Some((start + 1, start + 1 + to_quote(value.get(1..)?, quote)));
     } else if is_quoted || text.as_bytes().get(separator) == Some(&b'=') {
-        // What follows a closing bracket directly belongs to the value: `password=[a]b`.
+        // Text directly behind a closing bracket belongs to the value: `password=[a]b`.
         let bracketed = if value.starts_with(['{', '[']) {
             to_bracket(value)
         } else {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::Histogram;
 
-/// What came of one of several requests, or of all that have its name.
+/// Figures of one of several requests, or of all that have its name.
 #[derive(Debug, Clone, Default)]
 pub struct RequestFigures {
     /// Its name, or its method and URL with the places of its template; secrets masked.

@@ -1,4 +1,4 @@
-//! What a load run found.
+//! The result of a load run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,15 +19,15 @@ pub struct RunSummary {
     pub counts: Counts,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What gRPC says of them, if that was spoken.
+    /// gRPC figures, if the run was of gRPC.
     pub grpc: Option<GrpcFigures>,
     /// Failures by kind and phase, most frequent first.
     pub failures: Vec<FailureCount>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
-    /// What came of each request, the worst first; empty where there is only one.
+    /// Figures by request, the worst first; empty if there is only one.
     pub requests: Vec<RequestFigures>,
-    /// What the thresholds came to, in the order in which they were given.
+    /// Outcomes of the thresholds, in the order in which they were given.
     pub thresholds: Vec<JudgedThreshold>,
     /// Bytes handed to the transport, those of the grace period included.
     pub bytes_sent: u64,
@@ -39,7 +39,9 @@ pub struct RunSummary {
     pub connections_opened: u64,
     /// Messages of WebSockets in the measured window; absent where requests were made.
     pub messages: Option<Messages>,
-    /// What came on streams of events; absent without them.
+    /// Content that was decoded in the measured window; absent unless decoding was requested.
+    pub decoded: Option<DecodedBytes>,
+    /// Figures of event streams; absent without them.
     pub events: Option<EventFigures>,
     /// How long exchanges took.
     pub latency: Latency,
@@ -49,7 +51,7 @@ pub struct RunSummary {
     pub ticks: Vec<Tick>,
     /// The state of the run at each sample of the target, warm-up included.
     pub moments: Vec<Moment>,
-    /// What it cost the target, if its processes could be observed.
+    /// Cost of the target, if its processes could be observed.
     pub target: Option<ServerCost>,
     /// The generator's own state.
     pub generator: Generator,
@@ -73,6 +75,23 @@ impl Messages {
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.received += other.received;
+    }
+}
+
+/// Content of complete responses, before and after its content codings were undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DecodedBytes {
+    /// Bytes of content as it was sent.
+    pub encoded: u64,
+    /// Bytes of content after decoding; the same where it was not encoded.
+    pub decoded: u64,
+}
+
+impl DecodedBytes {
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.encoded += other.encoded;
+        self.decoded += other.decoded;
     }
 }
 
@@ -105,7 +124,7 @@ impl WindowBytes {
     }
 }
 
-/// What came on streams of server-sent events in the measured window, after they had been opened.
+/// Server-sent events of the measured window, after their streams had been opened.
 ///
 /// `opened` is always `ended + broken + left`.
 #[derive(Debug, Clone, Default)]
@@ -203,7 +222,7 @@ pub struct LoadShape {
     pub urls: usize,
     /// The request method.
     pub method: String,
-    /// What every response has to meet, as it was written.
+    /// The conditions on every response, as written.
     pub expectations: Vec<String>,
     /// The statuses that `--fail-status` names, as it was written; absent if it was not given.
     pub fail_status: Option<String>,
@@ -213,7 +232,7 @@ pub struct LoadShape {
     pub protocol: Protocol,
     /// Connections at most.
     pub connections: usize,
-    /// What an exchange is.
+    /// The kind of exchange.
     pub exchanges: ExchangeKind,
     /// Exchanges at a time on each connection.
     pub streams: usize,
@@ -229,7 +248,7 @@ pub struct LoadShape {
     pub warm_up: Duration,
 }
 
-/// What an exchange of a run is, and what it is called.
+/// The kinds of exchanges, with their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExchangeKind {
     /// A request and its response.
@@ -242,7 +261,7 @@ pub enum ExchangeKind {
 }
 
 impl ExchangeKind {
-    /// What several are called: `requests`.
+    /// The plural: `requests`.
     pub const fn plural(self) -> &'static str {
         match self {
             Self::Request => "requests",
@@ -251,7 +270,7 @@ impl ExchangeKind {
         }
     }
 
-    /// What their number a second is called: `requests/s`.
+    /// The unit of a rate: `requests/s`.
     pub const fn rate(self) -> &'static str {
         match self {
             Self::Request => "requests/s",
@@ -306,6 +325,9 @@ pub struct Counts {
     /// Safe requests that were sent again on a fresh connection, because the server had closed the
     /// reused one without announcing it. Each is counted once in `started` and its outcome.
     pub reconnects: u64,
+    /// Redirects that were followed. An exchange includes all requests of its redirects and is counted
+    /// once.
+    pub redirects: u64,
     /// Exchanges begun during the warm-up. Those that completed within the window are also in
     /// `completed_in_window`; otherwise they are in none of the other counts.
     pub warm_up: u64,
@@ -333,6 +355,7 @@ impl Counts {
         self.missed += other.missed;
         self.broken += other.broken;
         self.reconnects += other.reconnects;
+        self.redirects += other.redirects;
         self.warm_up += other.warm_up;
         self.completed_in_window += other.completed_in_window;
     }
@@ -343,7 +366,7 @@ impl Counts {
 pub struct FailureCount {
     /// The phase that was under way.
     pub phase: Phase,
-    /// What happened.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// How often.
     pub count: u64,
@@ -456,7 +479,7 @@ pub struct Moment {
     pub target: Option<ResourceSample>,
 }
 
-/// What the run cost the target.
+/// Cost of the run to the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerCost {
     /// How the target was found: `pid 4711`, `spawned nginx`, `embedded origin`.

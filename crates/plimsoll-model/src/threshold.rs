@@ -87,7 +87,7 @@ impl Threshold {
         })
     }
 
-    /// What was written.
+    /// The threshold as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -102,7 +102,7 @@ impl Threshold {
         self.metric.unit(self.aggregation)
     }
 
-    /// What the value is compared with, in [`Threshold::unit`].
+    /// The limit, in [`Threshold::unit`].
     pub fn limit(&self) -> f64 {
         self.limit
     }
@@ -230,10 +230,10 @@ impl FromStr for Comparison {
     }
 }
 
-/// What a threshold came to.
+/// A threshold with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedThreshold {
-    /// What had to be met.
+    /// The threshold.
     pub threshold: Threshold,
     /// The value of the run, or of the stretch that was worst; `None` if there was nothing to compute
     /// it from.

@@ -12,7 +12,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// What is wrong with a quantity that somebody wrote.
+/// Errors in a written quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Nothing was written.
@@ -24,7 +24,7 @@ pub enum UnitError {
     /// There is no number where one is needed.
     #[error("`{text}` does not start with a number; write for example `{example}`")]
     Number {
-        /// What was written there.
+        /// The text as written.
         text: String,
         /// A valid quantity of the kind wanted.
         example: &'static str,
@@ -32,7 +32,7 @@ pub enum UnitError {
     /// The unit is not known.
     #[error("unknown unit `{unit}`; known are {known}")]
     Unit {
-        /// What was written there.
+        /// The unit as written.
         unit: String,
         /// The units that would do.
         known: &'static str,
@@ -40,7 +40,7 @@ pub enum UnitError {
     /// The quantity is negative, not finite or too large to hold.
     #[error("`{text}` is out of range")]
     Range {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
 }
@@ -253,7 +253,7 @@ fn in_suited_unit(amount: f64, units: &[Unit]) -> String {
     units
         .iter()
         .map(|&(unit, size, limit)| (amount / size, unit, limit))
-        // What would be rounded up to the limit belongs to the next unit.
+        // A value that would be rounded up to the limit belongs to the next unit.
         .find(|(value, _, limit)| value.round() < *limit)
         .map(|(value, unit, _)| format!("{} {unit}", three_figures(value)))
         .unwrap_or_default()

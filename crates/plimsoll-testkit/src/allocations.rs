@@ -8,6 +8,8 @@ thread_local! {
     /// Bytes held. Signed, since a thread may free what another one has allocated.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// What was held at the last call of [`take_peak_of_this_thread`].
+    static MARK: Cell<i64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counting for each thread; a test binary installs it by
@@ -27,6 +29,15 @@ pub fn peak_bytes_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let result = work();
     let peak = PEAK.get() - before;
     (result, u64::try_from(peak).unwrap_or(0))
+}
+
+/// The most bytes that the calling thread held at once since the last call, beyond what it held then.
+pub fn take_peak_of_this_thread() -> u64 {
+    let peak = PEAK.get() - MARK.get();
+    let held = HELD.get();
+    MARK.set(held);
+    PEAK.set(held);
+    u64::try_from(peak).unwrap_or(0)
 }
 
 fn count(bytes: i64) {

@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -30,6 +30,8 @@ mod origin;
 
 mod proxy;
 
+pub mod services;
+
 mod token_bucket;
 
 mod unreachable;
@@ -37,7 +39,9 @@ mod unreachable;
 mod waiting;
 mod websocket_origin;
 
-pub use crate::allocations::{CountingAllocator, allocations_of_this_thread, peak_bytes_of};
+pub use crate::allocations::{
+    CountingAllocator, allocations_of_this_thread, peak_bytes_of, take_peak_of_this_thread,
+};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};

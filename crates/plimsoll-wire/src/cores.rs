@@ -31,7 +31,7 @@ pub enum PinError {
     /// The system refused.
     #[error("bind {what} to cores {}", listed(cores))]
     Refused {
-        /// What was to be bound.
+        /// The thread or process that was to be bound.
         what: String,
         /// The requested cores.
         cores: Vec<usize>,

@@ -20,7 +20,7 @@ pub struct DatagramSocket {
     local: SocketAddr,
 }
 
-/// Datagrams that one system call takes.
+/// Datagrams that one system call takes: a sixteenth of its cost per datagram is small beside handling one.
 const BATCH: usize = 16;
 
 /// Bytes of the longest, or of several that the system has joined.
@@ -104,7 +104,7 @@ impl DatagramSocket {
         })
     }
 
-    /// What it is bound to.
+    /// The local address.
     pub fn local(&self) -> SocketAddr {
         self.local
     }

@@ -13,9 +13,9 @@ const FIRST_INHERITED: i32 = 3;
 /// `RLIMIT_NOFILE` of this process; an absent limit is `u64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What holds now.
+    /// The limit in force.
     pub soft: u64,
-    /// What a process without privileges may raise it to.
+    /// The highest limit that an unprivileged process may set.
     pub hard: u64,
 }
 

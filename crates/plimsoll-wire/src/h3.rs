@@ -1,7 +1,15 @@
 //! The frames of a stream of HTTP/3, however its bytes are cut (RFC 9114, section 7.1).
 //!
 //! The `h3` crate lays up every frame but DATA as a whole, whatever its length, and takes content that ends within a
-//! frame for whole; so both are looked at before it sees them.
+//! frame for whole; so both are looked at before it sees them. [`with_protocol`] adds the protocol that it does not know,
+//! WebSockets.
+
+mod connect;
+
+mod settings;
+
+pub use self::connect::{Rewritten, with_protocol};
+pub use self::settings::{PeerSettings, SettingsReader};
 
 const DATA: u64 = 0x0;
 const HEADERS: u64 = 0x1;
@@ -130,7 +138,7 @@ fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// What comes of `pieces` of a request, or of a stream in one direction: how many frames bring nothing, and whether the
+/// Parses `pieces` of a request, or of a stream in one direction: counts the frames that carry nothing, and finds whether the
 /// stream may end there.
 pub fn found_in(pieces: &[&[u8]], is_request: bool) -> Result<(u32, bool), TooLong> {
     let mut frames = if is_request {

@@ -52,11 +52,14 @@ pub mod timer_slack;
 
 mod watched_files;
 
+mod folder_watch;
+
 pub mod network;
 
 pub use crate::alarm::Alarm;
 pub use crate::clock::SystemClock;
 pub use crate::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
+pub use crate::folder_watch::{FolderNews, FolderWatch};
 pub use crate::handover::{receive_with_descriptors, send_with_descriptors};
 pub use crate::pacing::keep_from_pacing;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};

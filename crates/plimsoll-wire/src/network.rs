@@ -26,7 +26,7 @@ pub enum NetworkError {
     /// Something on the way to it failed.
     #[error("cannot {step}")]
     Failed {
-        /// What was being done.
+        /// The step that failed.
         step: String,
         /// The error of the system.
         source: io::Error,

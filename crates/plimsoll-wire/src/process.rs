@@ -21,7 +21,7 @@ use crate::SystemClock;
 use crate::cores::{PinError, Rebound};
 use output::Tail;
 
-/// What to start, and how.
+/// A program to start, with its arguments and surroundings.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessSpec {
     /// The program and its arguments.
@@ -108,7 +108,7 @@ pub struct Process {
     /// Gone once it has been reaped.
     child: Option<Child>,
     finished: Option<Finished>,
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
 }
 
 impl Process {
@@ -137,7 +137,7 @@ impl Process {
             },
         })?;
         drop(bound);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WatchState::default());
         if let Some(stdout) = child.stdout.take() {
             shared.lock().stdout = Tail::open(spec.stdout.kept());
             output::read(stdout, Arc::clone(&shared), |state| &mut state.stdout);
@@ -161,12 +161,12 @@ impl Process {
         self.id
     }
 
-    /// What the program has written to its standard output, as far as that is captured and kept.
+    /// The end of the program's standard output, as far as it is captured and kept.
     pub fn stdout_tail(&self) -> String {
         self.shared.lock().stdout.text()
     }
 
-    /// What the program has written to its standard error, as far as that is captured and kept.
+    /// The end of the program's standard error, as far as it is captured and kept.
     pub fn stderr_tail(&self) -> String {
         self.shared.lock().stderr.text()
     }
@@ -304,9 +304,9 @@ impl Output {
     }
 }
 
-/// What the threads that watch a program have seen.
+/// State that the threads watching a program share.
 #[derive(Debug, Default)]
-struct Shared {
+struct WatchState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -319,7 +319,7 @@ struct State {
     stderr: Tail,
 }
 
-impl Shared {
+impl WatchState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -359,7 +359,7 @@ impl Shared {
 
 /// Notes the end of the program without reaping it: its id must stay its own until the owner has
 /// signalled its group for the last time.
-fn watch(id: u32, shared: Arc<Shared>) {
+fn watch(id: u32, shared: Arc<WatchState>) {
     thread::spawn(move || {
         if let Some(pid) = pid(id) {
             loop {

@@ -26,7 +26,7 @@ pub struct ProxiedEnds {
     pub destination: SocketAddr,
 }
 
-/// What every header of version 2 begins with.
+/// The first bytes of every header of version 2.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
 const VERSION_2: u8 = 0x20;

@@ -1,4 +1,4 @@
-//! What is in the clear of a QUIC packet: the properties that all versions have, and the types of those that are known.
+//! The unencrypted part of a QUIC packet: the properties that all versions have, and the types of the known versions.
 //!
 //! Pure. Source: RFC 8999; for the types RFC 9000, section 17.2, and RFC 9369, section 3.2.
 
@@ -10,7 +10,7 @@ pub enum QuicHeader<'a> {
     Long(LongHeader<'a>),
     /// A packet of an established connection.
     Short {
-        /// What follows the first byte. It begins with the connection ID of its destination, whose length only its issuer
+        /// The bytes behind the first. They begin with the connection ID of the destination, whose length only its issuer
         /// knows.
         rest: &'a [u8],
     },
@@ -19,7 +19,7 @@ pub enum QuicHeader<'a> {
 /// A header that names both connection IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongHeader<'a> {
-    /// What the packet is.
+    /// The type of the packet.
     pub kind: LongKind,
     /// 0 for version negotiation.
     pub version: u32,

@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::pacing::keep_from_pacing;
 
-/// What a TCP connection is opened with; `TCP_NODELAY` is always on, and nothing is paced on a loopback.
+/// Options of a TCP connection; `TCP_NODELAY` is always on, and nothing is paced on a loopback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketOptions {
     /// The local address to connect from; the kernel picks the port.

@@ -74,7 +74,7 @@ mod system {
 
     use crate::raw_io::poll_io;
 
-    /// What an unprivileged process may have (`/proc/sys/fs/pipe-max-size`).
+    /// The most an unprivileged process may have (`/proc/sys/fs/pipe-max-size`).
     const ROOM: usize = 1 << 20;
 
     #[derive(Debug)]

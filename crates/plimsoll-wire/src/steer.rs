@@ -44,7 +44,7 @@ mod system {
     /// section 17.2).
     const LONG_HEADER: u32 = 0x80;
 
-    /// What returns the register that values are loaded to.
+    /// Returns the register that values are loaded to.
     const BPF_A: u32 = 0x10;
 
     const fn instruction(code: u32, if_so: u8, if_not: u8, operand: u32) -> sock_filter {

@@ -1,4 +1,4 @@
-//! What a client trusts, who it says it is, what a server shows, and what a failed handshake means.
+//! TLS material: trust and certificates of clients, certificates of servers, and the meaning of failed handshakes.
 //!
 //! rustls with ring, handed over explicitly: nothing here installs or reads a process default.
 
@@ -7,6 +7,8 @@ mod settings;
 mod versions;
 
 mod ciphers;
+
+mod identities;
 
 mod key_log;
 
@@ -44,5 +46,5 @@ pub use crate::tls::server::{
     AwaitedCertificate, CertificateFiles, ClientCertificates, ServerCertificate, ServerTlsError,
     server_config,
 };
-pub use crate::tls::settings::{IdentityFiles, TlsError, TlsSettings, Trust};
+pub use crate::tls::settings::{IdentityFiles, IdentityText, TlsError, TlsSettings, Trust};
 pub use crate::tls::versions::{TlsVersion, TlsVersionError, TlsVersions, TlsVersionsError};

@@ -86,7 +86,7 @@ mod system {
     #[derive(Debug)]
     pub(super) struct Sockets {
         epoll: AsyncFd<OwnedFd>,
-        /// What the system can do is the same for every socket.
+        /// Capabilities of the system, which are the same for every socket.
         state: UdpSocketState,
     }
 

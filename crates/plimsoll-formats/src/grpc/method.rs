@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
 use serde_json::Value;
 
 /// The name of a method: `package.Service/Method`.
@@ -134,6 +134,22 @@ impl Method {
         let decoded = DynamicMessage::decode(self.output.clone(), message)
             .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
         serde_json::to_string(&decoded).map_err(|error| AnswerError::Json(of(), error.to_string()))
+    }
+
+    /// A message of a response as JSON, with the defaults of fields that are not set, as Go's `EmitUnpopulated` and k6.
+    ///
+    /// Source: "ProtoJSON Format", protobuf.dev.
+    pub fn answer_to_whole_json(&self, message: &[u8]) -> Result<String, AnswerError> {
+        let of = || self.output.full_name().to_owned();
+        let decoded = DynamicMessage::decode(self.output.clone(), message)
+            .map_err(|error| AnswerError::Message(of(), error.to_string()))?;
+        let options = SerializeOptions::new().skip_default_fields(false);
+        let mut json = Vec::new();
+        let mut writer = serde_json::Serializer::new(&mut json);
+        decoded
+            .serialize_with_options(&mut writer, &options)
+            .map_err(|error| AnswerError::Json(of(), error.to_string()))?;
+        String::from_utf8(json).map_err(|error| AnswerError::Json(of(), error.to_string()))
     }
 
     /// A request message of the method, as JSON, without fields that have their defaults; nothing if it is none,

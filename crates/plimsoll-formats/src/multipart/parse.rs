@@ -8,10 +8,10 @@ use memchr::memmem;
 
 use crate::request::is_token;
 
-/// A body has at most this many parts.
+/// Parts of a body: as many as PHP and Go accept form values by default (1,000).
 pub const MOST_PARTS: usize = 1_000;
 
-/// The header of a part has at most this many bytes.
+/// Bytes of the header of a part: real ones have some hundred bytes.
 pub const LONGEST_PART_HEADER: usize = 16 << 10;
 
 /// A boundary has at most this many characters (RFC 2046, section 5.1.1).

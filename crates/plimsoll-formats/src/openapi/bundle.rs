@@ -16,13 +16,14 @@ use crate::{ReadFile, Remark};
 /// Where the joined document has its other files.
 pub(super) const FILES: &str = "x-plimsoll-files";
 
-/// A document consists of at most this many files.
+/// Files of a document: public ones that are split by operation have up to a few thousand.
 const MOST_FILES: usize = 5000;
 
-/// The other files of a document have at most this many bytes together.
+/// Bytes of the other files of a document: the largest public document (Microsoft Graph) has 40 MB.
 const MOST_BYTES: usize = 64 << 20;
 
-/// How many references in a row lead to `paths` or a part of `components`.
+/// References in a row that lead to `paths` or a part of `components`: real ones have two or three, and circles must
+/// end.
 const MOST_HOPS: usize = 24;
 
 /// A document with all files that it refers to.

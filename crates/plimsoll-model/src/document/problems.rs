@@ -1,4 +1,4 @@
-//! What is wrong with a file, for people.
+//! Problems of a configuration file, as messages for people.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,9 +12,9 @@ pub struct ConfigProblem {
     pub column: usize,
     /// The path of the key, such as `route[2].redirect.to`; empty for mistakes of syntax.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead, if that is known.
+    /// A fix, if one is known.
     pub hint: Option<String>,
 }
 

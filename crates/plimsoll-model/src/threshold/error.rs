@@ -1,9 +1,9 @@
-//! What is wrong with a threshold that somebody wrote.
+//! Errors in written thresholds.
 
 use crate::UnitError;
 use crate::threshold::metric::Metric;
 
-/// What is wrong with a threshold, and what would be right.
+/// An error in a threshold, with the valid alternatives.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {
     /// There is no metric with an aggregation.
@@ -12,7 +12,7 @@ pub enum ThresholdError {
     /// There is no such metric.
     #[error("unknown metric `{name}`; {}known are {}", meant(name), Metric::names().collect::<Vec<_>>().join(", "))]
     Metric {
-        /// What was written.
+        /// The name as written.
         name: String,
     },
     /// The metric has no such aggregation.
@@ -20,9 +20,9 @@ pub enum ThresholdError {
     Aggregation {
         /// The metric.
         metric: &'static str,
-        /// What was written.
+        /// The aggregation as written.
         aggregation: String,
-        /// What it has.
+        /// The aggregations of the metric.
         known: &'static str,
     },
     /// A percentile is not between 0 and 100.
@@ -40,7 +40,7 @@ pub enum ThresholdError {
     /// The limit is not a number of its kind.
     #[error("`{text}` is no limit for this; write for example `{example}`")]
     Number {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// A limit of the right kind.
         example: &'static str,

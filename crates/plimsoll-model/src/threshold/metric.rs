@@ -101,11 +101,11 @@ pub trait Measured {
     fn bytes_in_window(&self) -> WindowBytes;
     /// How long something took; `None` if that was not recorded.
     fn times(&self, trend: Trend) -> Option<&Histogram>;
-    /// What it cost the target, if that was observed.
+    /// Cost of the target, if it was observed.
     fn server(&self) -> Option<ServerFigures>;
 }
 
-/// What the target cost and held.
+/// Cost and resources of the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerFigures {
     /// Processor time.

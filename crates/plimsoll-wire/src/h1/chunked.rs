@@ -74,7 +74,7 @@ enum State {
     Done,
 }
 
-/// What [`ChunkedDecoder::decode`] found at the front of its input.
+/// The next piece of the input of [`ChunkedDecoder::decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// So many bytes of framing to skip; the input is used up.
@@ -290,15 +290,35 @@ fn hex_digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// What may stand in an extension or a field value: no control but the tab.
+/// Whether a byte may stand in an extension or a field value: no control character but the tab.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// What may stand in a field name (RFC 9110, section 5.6.2).
+/// Whether a byte may stand in a field name (RFC 9110, section 5.6.2).
 #[inline]
 pub(crate) fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
+}
+
+/// Whether it may be the name of a field (RFC 9110, section 5.1).
+///
+/// Looks at every byte, without a branch for each: names are short, and almost all are valid.
+#[inline]
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    let is_valid = name
+        .iter()
+        .fold(true, |is_valid, byte| is_valid & TOKEN[*byte as usize]);
+    is_valid && !name.is_empty()
+}
+
+/// Whether the value of a field has a control character that it may not have (RFC 9110, section 5.5).
+///
+/// Counted rather than searched, so that the compiler looks at many bytes at a time.
+#[inline]
+pub(crate) fn has_control(value: &[u8]) -> bool {
+    let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    value.iter().filter(|byte| is_control(byte)).count() > 0
 }
 
 const TOKEN: [bool; 256] = {

@@ -1,4 +1,4 @@
-//! What can be wrong with a message on the wire.
+//! Errors in received messages.
 
 use plimsoll_model::{Failure, FailureKind, Phase};
 

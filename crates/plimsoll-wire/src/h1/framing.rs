@@ -5,7 +5,7 @@ use httparse::Header;
 use crate::decimal::decimal;
 use crate::h1::DecodeError;
 
-/// What the framing header fields of one head say.
+/// The framing fields of one head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Framing {
     pub(crate) content_length: Option<u64>,

@@ -17,7 +17,7 @@ pub struct KnownHead {
     facts: Option<HeadFacts>,
 }
 
-/// What a head says of the message that it begins.
+/// Properties of the message that a head begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadFacts {
     /// Bytes of the head.
@@ -35,7 +35,7 @@ impl KnownHead {
         Self::default()
     }
 
-    /// What the head at the start of `bytes` says, if it is the known one and within `limits`.
+    /// The properties of the head at the start of `bytes`, if it is the known one and within `limits`.
     #[inline]
     pub(crate) fn recognise(&self, bytes: &[u8], limits: &Limits) -> Option<HeadFacts> {
         let facts = self.facts?;

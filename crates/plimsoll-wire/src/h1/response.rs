@@ -25,7 +25,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The highest limit on header fields that can be set.
+    /// The highest limit on header fields that can be set: their positions are in an array on the stack.
     pub const MOST_HEADERS: usize = 256;
 
     /// The length of a head, `None` if it is not all there yet.
@@ -109,7 +109,7 @@ pub trait ResponseSink {
     fn trailers(&mut self, _lines: &[u8]) {}
 }
 
-/// What the response to a request depends on (RFC 9112, section 6.3).
+/// Properties of a request that its response depends on (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct RequestFacts {
@@ -308,7 +308,7 @@ impl ResponseDecoder {
             }
             State::Head if self.partial_head.is_empty() => Err(DecodeError::ClosedBeforeHead),
             State::Head => {
-                // What came may be garbage rather than half a head.
+                // The bytes may be garbage rather than half a head.
                 let partial = std::mem::take(&mut self.partial_head);
                 self.parse_head(&partial, &mut (), &mut KnownHead::new())?;
                 Err(DecodeError::ClosedInHead)

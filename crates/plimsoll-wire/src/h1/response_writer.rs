@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::h1::chunked::is_token;
+use crate::h1::chunked::{has_control, is_name};
 
 /// Writes the head of one final response (RFC 9112, section 4).
 ///
@@ -56,15 +56,17 @@ impl<'a> ResponseWriter<'a> {
     }
 
     /// Adds one field after checking that it is one; nothing is written if it is not.
-    pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(FieldError::Name(name.to_owned()));
+    pub fn field(&mut self, name: impl AsRef<[u8]>, value: &[u8]) -> Result<(), FieldError> {
+        let name = name.as_ref();
+        let text = || String::from_utf8_lossy(name).into_owned();
+        if !is_name(name) {
+            return Err(FieldError::Name(text()));
         }
-        let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
-        if value.iter().any(is_control) {
-            return Err(FieldError::Value(name.to_owned()));
+        if has_control(value) {
+            return Err(FieldError::Value(text()));
         }
-        self.out.extend_from_slice(name.as_bytes());
+        self.out.reserve(name.len() + value.len() + 4);
+        self.out.extend_from_slice(name);
         self.out.extend_from_slice(b": ");
         self.out.extend_from_slice(value);
         self.out.extend_from_slice(b"\r\n");

@@ -41,7 +41,8 @@ pub struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// The highest limit on header fields that can be set.
+    /// The highest limit on header fields that can be set: their positions are in an array on the stack, once per
+    /// worker.
     pub const MOST_HEADERS: usize = 128;
 }
 
@@ -70,7 +71,7 @@ pub struct ReceivedHead<'a> {
     pub authority: &'a str,
     /// The header fields in the order they came.
     pub headers: &'a [Header<'a>],
-    /// What follows the head.
+    /// The length of the body.
     pub body: BodyLength,
     /// The client may send another request on this connection.
     pub is_persistent: bool,
@@ -125,7 +126,7 @@ impl Default for HeadStorage<'_> {
     }
 }
 
-/// What [`RequestDecoder::decode_body`] found at the front of its input.
+/// The next piece of the input of [`RequestDecoder::decode_body`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyStep {
     /// All of the input was framing, or there was none; more must come.
@@ -142,7 +143,7 @@ pub enum BodyStep {
 /// [`decode_body`](Self::decode_body) all that follows until it says that the body has ended; only
 /// then may the next head be looked for. After an error nothing on the connection can be trusted.
 ///
-/// What two readers could understand differently is refused, each mistake by a name of its own:
+/// Decodes requests, and rejects each one that two readers could understand differently, with an error of its own:
 /// [`RequestError`] lists them.
 #[derive(Debug)]
 pub struct RequestDecoder {
@@ -349,7 +350,7 @@ pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     })
 }
 
-/// What the fields that concern the connection say.
+/// Values of the fields that concern the connection.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an option or a field that is there or not"

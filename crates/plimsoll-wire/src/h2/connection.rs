@@ -55,6 +55,8 @@ pub struct Connection {
     pub(crate) sending: VecDeque<u32>,
     /// PING and SETTINGS frames answered since the output was last empty.
     pub(crate) answers: usize,
+    /// A PING of ours is not answered yet.
+    pub(crate) is_probing: bool,
     pub(crate) goaway: Option<GoAway>,
     pub(crate) is_closing: bool,
     pub(crate) error: Option<ConnectionError>,
@@ -90,6 +92,7 @@ impl Connection {
             send_window: SendWindow::new(flow::INITIAL),
             sending: VecDeque::new(),
             answers: 0,
+            is_probing: false,
             goaway: None,
             is_closing: false,
             error: None,
@@ -118,7 +121,7 @@ impl Connection {
         self.goaway.is_some() || self.is_closing || self.error.is_some()
     }
 
-    /// What ended the connection.
+    /// The error that ended the connection.
     pub fn error(&self) -> Option<ConnectionError> {
         self.error
     }
@@ -179,7 +182,7 @@ impl Connection {
         })
     }
 
-    /// What the frames of an exchange under way took so far.
+    /// Bytes of the frames of an exchange in flight so far.
     pub fn traffic(&mut self, id: StreamId) -> Option<Traffic> {
         self.streams.find_open(id.0).map(|stream| stream.traffic)
     }

@@ -2,7 +2,7 @@
 
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::receive::{closed, misplaced};
-use crate::h2::stream::Found;
+use crate::h2::stream::StreamLookup;
 use crate::h2::{Connection, ConnectionError, Events, MessageError};
 
 /// A DATA frame whose payload is coming.
@@ -29,9 +29,9 @@ impl Connection {
             return Err(ConnectionError::Padding);
         }
         let error = match self.streams.find(stream) {
-            Found::Open(stream) if !stream.has_head => Some(MessageError::ContentBeforeHead),
-            Found::Open(stream) if stream.is_received => return Err(closed(header)),
-            Found::Open(stream) => {
+            StreamLookup::Open(stream) if !stream.has_head => Some(MessageError::ContentBeforeHead),
+            StreamLookup::Open(stream) if stream.is_received => return Err(closed(header)),
+            StreamLookup::Open(stream) => {
                 stream.traffic.received += header.bytes();
                 let is_allowed = if stream.is_streamed {
                     stream.receive.reserve(length)
@@ -40,9 +40,9 @@ impl Connection {
                 };
                 (!is_allowed).then_some(MessageError::WindowExceeded)
             }
-            Found::Gone => None,
-            Found::Ended => return Err(closed(header)),
-            Found::Idle => return Err(misplaced(header)),
+            StreamLookup::Gone => None,
+            StreamLookup::Ended => return Err(closed(header)),
+            StreamLookup::Idle => return Err(misplaced(header)),
         };
         if !self.receive_window.take(length) {
             return Err(ConnectionError::WindowExceeded);

@@ -3,8 +3,11 @@
 use crate::h2::connection::GoAway;
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::receive::{misplaced, wrong_size};
-use crate::h2::stream::Found;
+use crate::h2::stream::StreamLookup;
 use crate::h2::{Connection, ConnectionError, ErrorCode, Events, MessageError, StreamError};
+
+/// The payload of our PING frames.
+const PROBE: [u8; 8] = *b"plimsoll";
 
 impl Connection {
     /// Priorities are deprecated and passed over, except one that is no such frame.
@@ -30,10 +33,10 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let code = ErrorCode(u32::from_be_bytes(exactly(header, payload)?));
         match self.streams.find(header.stream) {
-            Found::Idle => Err(misplaced(header)),
+            StreamLookup::Idle => Err(misplaced(header)),
             // A server may ask for the rest of a request not to be sent.
-            Found::Ended | Found::Gone => Ok(()),
-            Found::Open(stream) => {
+            StreamLookup::Ended | StreamLookup::Gone => Ok(()),
+            StreamLookup::Open(stream) => {
                 let (token, traffic) = (stream.token, stream.traffic);
                 self.streams.reset(header.stream);
                 events.traffic(token, traffic);
@@ -91,6 +94,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Sends a PING, whose answer shows that the peer still reads this connection (RFC 9113, section 6.7).
+    pub fn probe(&mut self) {
+        if !self.is_probing && self.error.is_none() {
+            self.is_probing = true;
+            frame::put_ping(&mut self.output.bytes, PROBE);
+        }
+    }
+
+    /// Whether the peer has not answered the [probe](Self::probe) yet.
+    pub fn is_probing(&self) -> bool {
+        self.is_probing
+    }
+
     pub(crate) fn ping(
         &mut self,
         header: FrameHeader,
@@ -101,6 +117,7 @@ impl Connection {
         }
         let payload = exactly(header, payload)?;
         if header.is_ack() {
+            self.is_probing &= payload != PROBE;
             return Ok(());
         }
         frame::put_ping_ack(&mut self.output.bytes, payload);
@@ -162,9 +179,9 @@ impl Connection {
             return Ok(());
         }
         let stream = match self.streams.find(header.stream) {
-            Found::Open(stream) => stream,
-            Found::Ended | Found::Gone => return Ok(()),
-            Found::Idle => return Err(misplaced(header)),
+            StreamLookup::Open(stream) => stream,
+            StreamLookup::Ended | StreamLookup::Gone => return Ok(()),
+            StreamLookup::Idle => return Err(misplaced(header)),
         };
         if increment == 0 {
             self.fail_stream(header.stream, MessageError::WindowIncrement, events);

@@ -8,7 +8,7 @@ use crate::h2::{ErrorCode, StreamError, Traffic};
 pub struct ResponseHead<'a> {
     /// The status, 200–999.
     pub status: u16,
-    /// What `content-length` says.
+    /// The value of `content-length`.
     pub content_length: Option<u64>,
     /// The header fields in the order they came; empty unless [`Events::wants_fields`].
     pub fields: &'a Fields,

@@ -5,7 +5,7 @@ pub(crate) const MOST: u32 = (1 << 31) - 1;
 /// The window of a new connection, and of a new stream unless SETTINGS say otherwise.
 pub(crate) const INITIAL: u32 = 65_535;
 
-/// What the peer may still send to us.
+/// The window for data of the peer.
 ///
 /// Content that is handed on as it comes counts as consumed at once. Content that the caller keeps counts when the
 /// caller has [consumed](Self::consume) it. The peer gets credit when half of the window has been consumed.
@@ -61,7 +61,7 @@ impl ReceiveWindow {
     }
 }
 
-/// What we may still send to the peer; negative after it made its windows smaller (section 6.9.2).
+/// The window for our data; negative after the peer made its windows smaller (section 6.9.2).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendWindow(i64);
 

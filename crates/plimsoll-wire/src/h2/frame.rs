@@ -4,7 +4,7 @@ use crate::h2::ErrorCode;
 
 /// Octets of a frame header.
 pub(crate) const HEADER_BYTES: usize = 9;
-/// What a client sends before its first frame (section 3.4).
+/// The connection preface of a client (section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const DATA: u8 = 0x0;
@@ -168,6 +168,11 @@ pub(crate) fn put_settings_ack(output: &mut Vec<u8>) {
 
 pub(crate) fn put_ping_ack(output: &mut Vec<u8>, payload: [u8; 8]) {
     put_header(output, 8, PING, FLAG_ACK, 0);
+    output.extend_from_slice(&payload);
+}
+
+pub(crate) fn put_ping(output: &mut Vec<u8>, payload: [u8; 8]) {
+    put_header(output, 8, PING, 0, 0);
     output.extend_from_slice(&payload);
 }
 

@@ -17,9 +17,9 @@ mod dynamic_table;
 
 mod static_table;
 
-mod integer;
+pub(crate) mod integer;
 
-mod huffman;
+pub(crate) mod huffman;
 
 pub use crate::h2::hpack::decoder::{Decoder, FieldLimits, Summary};
 pub use crate::h2::hpack::encoder::Encoder;

@@ -3,7 +3,7 @@
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::hpack::Summary;
 use crate::h2::receive::{closed, misplaced, wrong_size};
-use crate::h2::stream::{Found, Stream};
+use crate::h2::stream::{Stream, StreamLookup};
 use crate::h2::{
     Connection, ConnectionError, ErrorCode, Events, Limits, MessageError, ResponseHead, StreamError,
 };
@@ -16,7 +16,7 @@ pub(crate) struct Block {
     continuations: usize,
 }
 
-/// What a header block turned out to be.
+/// The kinds of header blocks.
 enum Head {
     Interim(u16),
     Final(u16),
@@ -32,11 +32,11 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let stream = header.stream;
         match self.streams.find(stream) {
-            Found::Open(stream) if stream.is_received => return Err(closed(header)),
-            Found::Open(stream) => stream.traffic.received += header.bytes(),
-            Found::Gone => {}
-            Found::Ended => return Err(closed(header)),
-            Found::Idle => return Err(misplaced(header)),
+            StreamLookup::Open(stream) if stream.is_received => return Err(closed(header)),
+            StreamLookup::Open(stream) => stream.traffic.received += header.bytes(),
+            StreamLookup::Gone => {}
+            StreamLookup::Ended => return Err(closed(header)),
+            StreamLookup::Idle => return Err(misplaced(header)),
         }
         let fragment = fragment(header, payload)?;
         if header.ends_headers() {
@@ -184,7 +184,7 @@ impl Connection {
     }
 }
 
-/// What a block means for its stream (section 8.1).
+/// Decides what a block is to its stream (section 8.1).
 fn judge(
     stream: &mut Stream,
     summary: &Summary,

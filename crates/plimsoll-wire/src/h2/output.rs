@@ -11,7 +11,7 @@ pub(crate) struct Output {
 const KEPT_BYTES: usize = 64 * 1024;
 
 impl Output {
-    /// What is not written yet.
+    /// Bytes that are not written yet.
     #[inline]
     pub(crate) fn unwritten(&self) -> &[u8] {
         &self.bytes[self.written..]

@@ -118,7 +118,7 @@ impl Connection {
         rest
     }
 
-    /// What is known of a frame before its payload.
+    /// Checks a frame header before its payload is there.
     #[inline]
     fn check(&self, bytes: [u8; HEADER_BYTES]) -> Result<FrameHeader, ConnectionError> {
         let header = FrameHeader::parse(bytes);

@@ -67,7 +67,7 @@ impl Settings {
         }
     }
 
-    /// What the first frame says.
+    /// The entries of the first SETTINGS frame.
     pub(crate) fn entries(&self) -> [(u16, u32); 5] {
         let list = u32::try_from(self.limits.header_list_bytes).unwrap_or(u32::MAX);
         [

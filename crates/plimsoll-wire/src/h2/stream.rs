@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     pub(crate) interim_seen: usize,
     pub(crate) receive: ReceiveWindow,
     pub(crate) send: SendWindow,
-    /// What `content-length` announced.
+    /// The value of `content-length`.
     pub(crate) announced: Option<u64>,
     pub(crate) received: u64,
     pub(crate) traffic: Traffic,
@@ -63,9 +63,9 @@ enum State {
     Reset,
 }
 
-/// What a stream number of the peer's frame refers to.
+/// The stream that a frame of the peer refers to.
 #[derive(Debug)]
-pub(crate) enum Found<'a> {
+pub(crate) enum StreamLookup<'a> {
     /// An exchange under way.
     Open(&'a mut Stream),
     /// The peer had ended it, so nothing may follow.
@@ -148,19 +148,19 @@ impl Streams {
         (stream.id == id && stream.state == State::Open).then_some(stream)
     }
 
-    /// What `id` refers to.
+    /// Looks `id` up.
     #[inline]
-    pub(crate) fn find(&mut self, id: u32) -> Found<'_> {
+    pub(crate) fn find(&mut self, id: u32) -> StreamLookup<'_> {
         if id.is_multiple_of(2) || id >= self.next_id {
-            return Found::Idle;
+            return StreamLookup::Idle;
         }
         let slot = self.slot(id);
         let stream = &mut self.slots[slot];
         match stream.state {
-            _ if stream.id != id => Found::Gone,
-            State::Open => Found::Open(stream),
-            State::Ended => Found::Ended,
-            State::Reset => Found::Gone,
+            _ if stream.id != id => StreamLookup::Gone,
+            State::Open => StreamLookup::Open(stream),
+            State::Ended => StreamLookup::Ended,
+            State::Reset => StreamLookup::Gone,
         }
     }
 
@@ -240,11 +240,11 @@ mod tests {
         }
         // 9 and 11 have the slots of 1 and 3.
         assert_eq!(open(&mut streams, 3), Some(13));
-        assert!(matches!(streams.find(9), Found::Gone));
-        assert!(matches!(streams.find(7), Found::Ended));
-        assert!(matches!(streams.find(15), Found::Idle));
-        assert!(matches!(streams.find(2), Found::Idle));
-        assert!(matches!(streams.find(0), Found::Idle));
+        assert!(matches!(streams.find(9), StreamLookup::Gone));
+        assert!(matches!(streams.find(7), StreamLookup::Ended));
+        assert!(matches!(streams.find(15), StreamLookup::Idle));
+        assert!(matches!(streams.find(2), StreamLookup::Idle));
+        assert!(matches!(streams.find(0), StreamLookup::Idle));
     }
 
     #[test]

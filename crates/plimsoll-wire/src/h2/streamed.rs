@@ -9,7 +9,7 @@ use crate::h2::flow::{ReceiveWindow, SendWindow};
 use crate::h2::hpack::Encoder;
 use crate::h2::{Connection, OpenError, StreamId, frame};
 
-/// What a streamed request is, besides its fields.
+/// A streamed request without its fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamedRequest {
     /// The method is HEAD.

@@ -876,6 +876,22 @@ fn ping_is_answered() {
     assert_eq!(frames(&output), [(frame::PING, 1, 0, b"12345678".to_vec())]);
 }
 
+#[test]
+fn only_its_own_answer_ends_a_probe() {
+    let mut connection = established(&[]);
+    drain(&mut connection);
+    assert!(!connection.is_probing());
+    connection.probe();
+    connection.probe();
+    let output = drain(&mut connection);
+    assert_eq!(frames(&output), [(frame::PING, 0, 0, b"plimsoll".to_vec())]);
+    for (payload, is_probing) in [(b"12345678", true), (b"plimsoll", false)] {
+        let answer = raw(frame::PING, 1, 0, payload);
+        connection.receive(&answer, &mut Keep::default()).unwrap();
+        assert_eq!(connection.is_probing(), is_probing);
+    }
+}
+
 /// Frames that are mostly right.
 fn traffic() -> impl Strategy<Value = Vec<u8>> {
     let stream = prop_oneof![5 => prop::sample::select(vec![1_u32, 3, 5]), 1 => 0_u32..9];

@@ -34,7 +34,7 @@ pub enum PathRefusal {
     Dots,
 }
 
-/// What happens to parts of a path that are refused.
+/// Treatment of refused parts of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Refuse,

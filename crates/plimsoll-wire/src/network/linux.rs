@@ -142,7 +142,7 @@ mod tests {
                 return Some(error);
             }
             assert_eq!(ephemeral_ports(), 55_536);
-            // What listens outside is not there, and every loopback address is.
+            // Listeners outside cannot be reached, and every loopback address can be bound.
             assert!(TcpStream::connect(outside).is_err());
             let inside = TcpListener::bind((Ipv4Addr::new(127, 3, 2, 1), 0)).unwrap();
             assert!(TcpStream::connect(inside.local_addr().unwrap()).is_ok());

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::thread;
 
-use super::{Shared, State};
+use super::{State, WatchState};
 
 /// Enough for the messages with which a program explains its end, in bytes.
 pub(super) const FEW: usize = 8 * 1024;
@@ -31,7 +31,7 @@ impl Tail {
         }
     }
 
-    /// What is kept, as text, from the start of a line if something is missing before.
+    /// The kept output as text, from the start of a line if its beginning is missing.
     pub(super) fn text(&self) -> String {
         let surplus = self.bytes.len().saturating_sub(self.most);
         let mut kept = self.bytes.get(surplus..).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Tail {
 /// Reads `stream` to its end on a thread of its own.
 pub(super) fn read(
     mut stream: impl Read + Send + 'static,
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
     tail: fn(&mut State) -> &mut Tail,
 ) {
     thread::spawn(move || {

@@ -79,7 +79,7 @@ fn line(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyHeaderError> {
             length: end + 1,
         }))
     };
-    // What follows UNKNOWN is not to be looked at.
+    // Text behind UNKNOWN has to be ignored.
     if text == "UNKNOWN" || text.starts_with("UNKNOWN ") {
         return header(None);
     }

@@ -89,7 +89,7 @@ impl Decoder {
         }
     }
 
-    /// What `Last-Event-ID` of the next request is; empty if it has none.
+    /// The value of `Last-Event-ID` for the next request; empty if it has none.
     pub fn last_event_id(&self) -> &[u8] {
         &self.last_event_id
     }

@@ -1,4 +1,4 @@
-//! What a certificate says, for people and for conditions; nothing here decides on trust.
+//! The contents of certificates, for people and for conditions; nothing here decides on trust.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};

@@ -8,7 +8,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::sign::CertifiedKey;
 
-/// What an authority asks for by ALPN when it validates (RFC 8737, section 6.2).
+/// The ALPN protocol of an authority that validates a name (RFC 8737, section 6.2).
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// The certificates for challenges, by name; shared between the ACME client and the listeners.
@@ -73,12 +73,12 @@ impl Drop for AnsweringChallenge {
     }
 }
 
-type Made = (
+type ChallengeCertificate = (
     Vec<rustls::pki_types::CertificateDer<'static>>,
     PrivatePkcs8KeyDer<'static>,
 );
 
-fn certified(name: &str, digest: &[u8; 32]) -> Result<Made, rcgen::Error> {
+fn certified(name: &str, digest: &[u8; 32]) -> Result<ChallengeCertificate, rcgen::Error> {
     let mut params = CertificateParams::new([name.to_owned()])?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
     let key = KeyPair::generate()?;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// What the first message of a TLS client asks for.
+/// The parts of a `ClientHello` that routing needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
     /// The name of the server (RFC 6066, section 3), in lower case.
@@ -54,7 +54,7 @@ const MOST_PROTOCOLS: usize = 64;
 const MOST_OF_NAME: usize = 253;
 
 impl ClientHello {
-    /// Bytes of the message; those of browsers have two thousand.
+    /// Bytes of the message: those of browsers have 2 KiB, with post-quantum key shares 3 KiB.
     pub const MOST_BYTES: usize = 32 * 1024;
 
     /// Reads what a connection begins with; `None` as long as more has to come.

@@ -1,4 +1,4 @@
-//! What a TLS error means in the vocabulary of failures.
+//! TLS errors in the vocabulary of failures.
 
 use std::io;
 
@@ -39,7 +39,7 @@ pub fn failure_kind(error: &Error) -> FailureKind {
 ///
 /// - `reason`: how rustls puts it.
 pub fn failure_of_alert(phase: Phase, alert: u8, reason: &str) -> Failure {
-    // What our verifier finds of its own, rustls calls `certificate_unknown`.
+    // rustls reports errors of our verifier as `certificate_unknown`.
     let (kind, reason) = match AlertDescription::from(alert) {
         AlertDescription::CertificateUnknown => {
             (FailureKind::CertificateSelfSigned, SelfSigned.to_string())

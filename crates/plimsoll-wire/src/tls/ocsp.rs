@@ -1,4 +1,4 @@
-//! What an authority says of a certificate's revocation (RFC 6960), to be shown in handshakes (RFC 6066, section 8).
+//! The revocation status of a certificate by its authority (RFC 6960), stapled in handshakes (RFC 6066, section 8).
 //!
 //! A response is valid if it is signed by the authority, or by a delegate that it has certified for that, and
 //! if it is about the certificate. Nothing here opens a connection.
@@ -27,7 +27,7 @@ pub const MOST_OCSP_BYTES: u64 = 64 * 1024;
 /// How long a response holds that does not say when there is a newer one.
 const UNSAID: Duration = Duration::from_hours(24);
 
-/// Clocks may differ by so much.
+/// How far clocks may differ: five minutes, as in OpenSSL's `ocsp` and Kerberos.
 const SKEW: Duration = Duration::from_mins(5);
 
 /// id-pkix-ocsp-basic, 1.3.6.1.5.5.7.48.1.1
@@ -208,7 +208,7 @@ impl OcspQuestion {
         }
     }
 
-    /// What the response says of this certificate, behind its identity.
+    /// The status of this certificate in the response.
     fn find<'a>(&self, data: &Element<'a>) -> Result<Reader<'a>, OcspError> {
         let mut data = data.inside();
         data.optional(CONTEXT)?;

@@ -47,8 +47,17 @@ pub enum MaterialError {
 
 /// Every certificate of the file, in order; at least one.
 pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
-    let text = read(file)?;
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
+    certificates_of(file, &read(file)?)
+}
+
+/// Every certificate of a text, in order; at least one.
+///
+/// - `file`: what messages name it.
+pub(crate) fn certificates_of(
+    file: &Path,
+    text: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text)
         .collect::<Result<_, _>>()
         .map_err(|error| syntax(file, &error))?;
     if certificates.is_empty() {
@@ -61,9 +70,18 @@ pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
 
 /// The first private key of the file.
 pub(crate) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, MaterialError> {
-    let text = read(file)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        PemError::NoItemsFound if is_encrypted(&text) => MaterialError::EncryptedKey {
+    private_key_of(file, &read(file)?)
+}
+
+/// The first private key of a text.
+///
+/// - `file`: what messages name it.
+pub(crate) fn private_key_of(
+    file: &Path,
+    text: &[u8],
+) -> Result<PrivateKeyDer<'static>, MaterialError> {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+        PemError::NoItemsFound if is_encrypted(text) => MaterialError::EncryptedKey {
             file: file.to_owned(),
         },
         PemError::NoItemsFound => MaterialError::NoKey {

@@ -1,4 +1,4 @@
-//! What a server shows to its clients: certificates, chosen by the requested name.
+//! Certificates of a server, chosen by the requested name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub enum ServerCertificate {
 /// away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitedCertificate {
-    /// What it is to be for, in lower case.
+    /// The names that it is for, in lower case.
     pub names: Vec<String>,
     /// Where it will lie, in PEM, with its key.
     pub file: PathBuf,
@@ -91,7 +91,7 @@ pub enum ServerTlsError {
     Key {
         /// The files.
         files: CertificateFiles,
-        /// What does not fit.
+        /// Why the key and the certificate do not match.
         reason: String,
     },
     /// There is none.
@@ -102,7 +102,7 @@ pub enum ServerTlsError {
     Authorities {
         /// The file.
         authorities: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// rustls refuses.
@@ -251,7 +251,7 @@ impl Certified {
         }
     }
 
-    /// What is shown now.
+    /// The certificate in use.
     fn shown(&self) -> Option<Arc<CertifiedKey>> {
         match &self.stapled {
             Some((stapled, until)) if *until > SystemClock.wall() => Some(Arc::clone(stapled)),

@@ -1,13 +1,16 @@
 //! Client TLS settings, compiled into what rustls runs on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plimsoll_model::Secret;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::tls::ciphers::CipherSuites;
+use crate::tls::identities::Identities;
 use crate::tls::key_log::KeyLogFile;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::roots;
@@ -21,6 +24,8 @@ pub struct TlsSettings {
     pub trust: Trust,
     /// The certificate to show to servers that ask for one (`--cert`, `--key`).
     pub identity: Option<IdentityFiles>,
+    /// Certificates in place of `identity`, of which a server gets the first one that it accepts.
+    pub identities: Vec<IdentityText>,
     /// Protocols to offer by ALPN (RFC 7301), best first, e.g. `http/1.1`; none offers nothing.
     pub alpn: Vec<Vec<u8>>,
     /// Versions to offer (`--tls-min`, `--tls-max`).
@@ -39,6 +44,13 @@ pub enum Trust {
     PublicRoots,
     /// Those whose chain ends in a certificate of this PEM file, and no others (`--cacert`).
     Only(PathBuf),
+    /// Those whose chain ends in a certificate of this text in PEM.
+    OnlyText {
+        /// What messages name it.
+        name: String,
+        /// One certificate or several.
+        text: String,
+    },
     /// All. Only that the peer holds the key of the certificate it shows is checked (`--insecure`).
     Anyone,
 }
@@ -53,6 +65,17 @@ pub struct IdentityFiles {
     pub key: Option<PathBuf>,
 }
 
+/// A client certificate as texts in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityText {
+    /// What messages name it.
+    pub name: String,
+    /// The certificate, then its intermediates.
+    pub certificate: String,
+    /// Its private key (PKCS #8, PKCS #1 or SEC1, unencrypted).
+    pub key: Secret,
+}
+
 impl TlsSettings {
     /// Reads the files and builds the configuration, which connections share.
     ///
@@ -65,12 +88,16 @@ impl TlsSettings {
         }
         let provider = Arc::new(provider);
         let verifier = self.trust.verifier(&provider)?;
+        let identities = Identities::compile(&self.identities, &provider)?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&self.versions.supported())
             .map_err(|_| TlsError::NoSuite)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
+            _ if !self.identities.is_empty() => {
+                builder.with_client_cert_resolver(Arc::new(identities))
+            }
             None => builder.with_no_client_auth(),
             Some(files) => {
                 let chain = pem::certificates(&files.certificate)?;
@@ -106,22 +133,29 @@ impl Trust {
         let (roots, given) = match self {
             Self::Anyone => return Ok(Arc::new(AcceptAny::new(provider))),
             Self::PublicRoots => (roots::public(), Vec::new()),
-            Self::Only(file) => {
-                let given = pem::certificates(file)?;
-                let mut roots = RootCertStore::empty();
-                for certificate in &given {
-                    roots
-                        .add(certificate.clone())
-                        .map_err(|source| TlsError::Root {
-                            file: file.clone(),
-                            source: Box::new(source),
-                        })?;
-                }
-                (Arc::new(roots), given)
+            Self::Only(file) => roots_of(file, pem::certificates(file)?)?,
+            Self::OnlyText { name, text } => {
+                let name = Path::new(name);
+                roots_of(name, pem::certificates_of(name, text.as_bytes())?)?
             }
         };
         Ok(Arc::new(Explaining::new(roots, given, provider)))
     }
+}
+
+type Roots = (Arc<RootCertStore>, Vec<CertificateDer<'static>>);
+
+fn roots_of(file: &Path, given: Vec<CertificateDer<'static>>) -> Result<Roots, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in &given {
+        roots
+            .add(certificate.clone())
+            .map_err(|source| TlsError::Root {
+                file: file.to_owned(),
+                source: Box::new(source),
+            })?;
+    }
+    Ok((Arc::new(roots), given))
 }
 
 /// Why the TLS settings cannot be used; each message names the file.
@@ -146,7 +180,7 @@ pub enum TlsError {
     Root {
         /// The file of the certificate.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The error of rustls.
         source: Box<rustls::Error>,
     },
     /// Certificate and key do not make an identity.
@@ -156,14 +190,14 @@ pub enum TlsError {
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// What is wrong, and what to do.
+        /// The error and its fix.
         reason: String,
         /// The error of rustls.
         source: Box<rustls::Error>,
     },
 }
 
-fn identity_problem(error: &rustls::Error) -> String {
+pub(super) fn identity_problem(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => {
             "the key is not the certificate's; give the key that the certificate was issued for"

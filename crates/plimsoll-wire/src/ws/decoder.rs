@@ -31,12 +31,12 @@ impl Default for Limits {
     }
 }
 
-/// What a peer did.
+/// Events of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A message is complete.
     Message {
-        /// What it is.
+        /// Text or binary.
         kind: MessageKind,
         /// Its length in bytes.
         length: u64,
@@ -65,7 +65,7 @@ pub trait FrameSink {
         let _ = piece;
     }
 
-    /// What happened.
+    /// An event of the peer.
     fn event(&mut self, event: Event<'_>);
 }
 
@@ -338,7 +338,7 @@ impl Decoder {
     }
 }
 
-/// What a close frame says (sections 5.5.1 and 7.4).
+/// The code and reason of a close frame (sections 5.5.1 and 7.4).
 fn close(payload: &[u8]) -> Result<Option<Close<'_>>, FrameError> {
     let (code, reason) = match payload {
         [] => return Ok(None),

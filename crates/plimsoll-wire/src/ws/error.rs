@@ -1,4 +1,4 @@
-//! What can be wrong with what a WebSocket peer sends.
+//! Errors in the frames of a WebSocket peer.
 
 /// Why the bytes of a connection are not frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 /// Payload of a control frame at most (section 5.5).
 pub const MOST_CONTROL_BYTES: usize = 125;
 
-/// What a frame is.
+/// The types of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// More of a message.
@@ -20,7 +20,7 @@ pub enum Opcode {
     Pong,
 }
 
-/// What a message is.
+/// The types of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     /// UTF-8.

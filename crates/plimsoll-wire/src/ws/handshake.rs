@@ -10,7 +10,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use super::error::HandshakeError;
 use crate::h1::Limits;
 
-/// What every server appends to a key (section 1.3).
+/// The text that every server appends to a key (section 1.3).
 const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The value of `Sec-WebSocket-Key`: another one for each connection.
@@ -36,7 +36,7 @@ impl Key {
         &self.0
     }
 
-    /// What a server has to answer in `Sec-WebSocket-Accept`.
+    /// The expected value of `Sec-WebSocket-Accept`.
     pub fn accept(&self) -> String {
         let text = format!("{}{SUFFIX}", self.0);
         STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
@@ -48,7 +48,7 @@ impl Key {
 pub struct Handshake {
     accept: String,
     limits: Limits,
-    /// What came of the head, as long as it is not complete.
+    /// The head so far, as long as it is not complete.
     partial: Vec<u8>,
     interim_seen: usize,
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What was decoded, with the pieces of a message put together.
+/// Decoded events, with the pieces of a message put together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Message(MessageKind, Vec<u8>),

@@ -1,6 +1,6 @@
 //! Text that comes in pieces, cut anywhere.
 
-/// What came of a character whose rest is still to come.
+/// The state within a character that is not complete.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Utf8 {
     begun: [u8; 4],

@@ -13,7 +13,7 @@ use plimsoll_wire::h2::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::LocalSet;
 
-/// What came of one exchange.
+/// The outcome of one exchange.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     status: u16,

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What came of feeding bytes to a decoder and closing the connection.
+/// The outcome of feeding bytes to a decoder and closing the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outcome {
     status: u16,
@@ -487,7 +487,7 @@ impl ResponseSink for Parts {
     }
 }
 
-/// What came of bytes that arrive one by one, and what belongs to no response.
+/// The outcome of bytes that arrive one by one, and the bytes that belong to no response.
 fn parts(request: RequestFacts, bytes: &[u8]) -> (Vec<String>, usize, ResponseDecoder) {
     let mut decoder = ResponseDecoder::new(small());
     decoder.begin_for(request);

@@ -1,6 +1,6 @@
 //! Why a server refuses a request: one name for each way in which two readers could disagree.
 
-/// What is wrong with a request.
+/// Errors in requests.
 ///
 /// After any of these the rest of the connection means nothing: answer with [`status`](Self::status)
 /// and close.

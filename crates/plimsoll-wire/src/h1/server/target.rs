@@ -2,7 +2,7 @@
 
 use crate::h1::server::RequestError;
 
-/// What a request asks for, in pieces borrowed from its head.
+/// The target of a request, in pieces borrowed from its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
     /// In which of the four forms it was written.
@@ -12,7 +12,7 @@ pub struct Target<'a> {
     /// From the first slash to the question mark, percent-escapes untouched; `*` in asterisk-form,
     /// empty in authority-form.
     pub path: &'a str,
-    /// What follows the question mark.
+    /// The query, without the question mark.
     pub query: Option<&'a str>,
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a connection sent, as a server sees it.
+/// Events of a connection, as a server sees it.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
     Head(String),

@@ -16,7 +16,7 @@ pub struct FieldLimits {
     pub bytes: usize,
 }
 
-/// What a response block says about its message, without its fields.
+/// Properties of a message by its response block, without its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// The value of `:status`.

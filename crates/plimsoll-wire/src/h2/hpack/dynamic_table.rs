@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::h2::hpack::fields::{FieldKind, NameKind};
 
-/// What an entry costs beyond its text (RFC 7541, section 4.1).
+/// The size of an entry beyond its text (RFC 7541, section 4.1).
 pub(crate) const ENTRY_OVERHEAD: usize = 32;
 
 #[derive(Debug)]

@@ -32,7 +32,7 @@ enum Representation {
     },
 }
 
-/// What a table makes of a literal (RFC 7541, section 6.2).
+/// How a table treats a literal (RFC 7541, section 6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indexing {
     /// Inserted where there is room.
@@ -183,7 +183,7 @@ pub struct Encoder {
     name: Vec<u8>,
 }
 
-/// What the peer's table holds, too.
+/// An entry that the peer's table holds, too.
 #[derive(Debug)]
 struct Entry {
     name: Box<[u8]>,
@@ -428,7 +428,7 @@ fn put_plain(output: &mut Vec<u8>, text: &[u8]) {
     output.extend_from_slice(text);
 }
 
-/// What becomes of a field of a request that is sent once: values that differ from request to request would only fill
+/// How a field of a request that is sent once is indexed: values that differ from request to request would only fill
 /// the table.
 fn indexing(name: &[u8], value: &[u8]) -> Indexing {
     match name {

@@ -53,7 +53,7 @@ impl Fields {
     }
 }
 
-/// What a field is for, by its name.
+/// The purpose of a field, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Status,
@@ -62,7 +62,7 @@ pub(crate) enum NameKind {
     Malformed(MessageError),
 }
 
-/// What a field says, as far as the codec cares.
+/// The content of a field, as far as the codec needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     Status(u16),

@@ -14,12 +14,12 @@ const MOST_BYTES: usize = 1024;
 pub(crate) struct Repeat {
     block: Vec<u8>,
     summary: Summary,
-    /// What it inserted since another block came, as the table counts it.
+    /// Entries inserted since another block came, as the table counts them.
     inserted: usize,
     is_settled: bool,
 }
 
-/// What a block did to the table, and took from it.
+/// The effects of a block on the table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Effect {
     /// Names, values and overhead.
@@ -30,7 +30,7 @@ pub(crate) struct Effect {
 }
 
 impl Repeat {
-    /// What `block` says, if it is known and changes nothing.
+    /// The summary of `block`, if it is known and changes nothing.
     #[inline]
     pub(crate) fn recognise(&self, block: &[u8]) -> Option<Summary> {
         (self.is_settled && self.block == block).then_some(self.summary)
@@ -50,7 +50,7 @@ impl Repeat {
         }
         self.inserted += effect.inserted;
         self.summary = summary;
-        // What it inserts depends on the table if it refers to it.
+        // Its entries depend on the table if it refers to it.
         self.is_settled = effect.inserted == 0 || (!effect.refers && self.inserted >= limit);
     }
 

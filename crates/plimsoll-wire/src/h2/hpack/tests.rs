@@ -225,7 +225,7 @@ fn what_a_response_may_not_have() {
     }
 }
 
-/// What is wrong with one message must not spoil another on the same connection.
+/// An error in one message must not spoil another on the same connection.
 #[test]
 fn a_malformed_entry_lends_its_name() {
     let mut decoder = Decoder::new(4096, LIMITS);

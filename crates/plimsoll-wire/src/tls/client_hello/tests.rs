@@ -6,7 +6,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::*;
 
-/// What rustls sends first.
+/// The first message of rustls.
 fn sent_by_rustls(name: &str, alpn: &[&[u8]]) -> Vec<u8> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)

@@ -2,7 +2,7 @@
 
 use x509_parser::asn1_rs::{Any, FromDer};
 
-/// What is read is no DER.
+/// The input is not DER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -17,7 +17,7 @@ pub(super) struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// What it holds, as elements.
+    /// The contents, as elements.
     pub(super) fn inside(&self) -> Reader<'a> {
         Reader(self.content)
     }

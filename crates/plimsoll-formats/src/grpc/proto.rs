@@ -1,0 +1,101 @@
+//! Descriptors from `.proto` files, compiled without `protoc`.
+
+use std::path::Path;
+
+use protox::Compiler;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+
+use super::descriptors::{Descriptors, DescriptorsError};
+
+/// Why `.proto` files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtoError {
+    /// A file cannot be read, or is invalid: the message names file, line and column.
+    #[error("{0}")]
+    Source(String),
+    /// The compiled files cannot be used.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorsError),
+}
+
+impl From<protox::Error> for ProtoError {
+    fn from(error: protox::Error) -> Self {
+        // The message alone lacks the position, which the debug form has before it.
+        Self::Source(format!("{error:?}").trim_end().to_owned())
+    }
+}
+
+impl Descriptors {
+    /// Compiles `.proto` files and all that they import.
+    ///
+    /// - `includes`: folders that imports and `files` are relative to, as `--proto_path` of `protoc`.
+    pub fn compile<P: AsRef<Path>>(includes: &[P], files: &[P]) -> Result<Self, ProtoError> {
+        let mut compiler = Compiler::new(includes)?;
+        compiler.include_imports(true).open_files(files)?;
+        Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
+    }
+
+    /// Compiles the text of one `.proto` file, which may import Google's well-known types alone.
+    ///
+    /// - `name`: of the file, for messages.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProtoError> {
+        let mut resolver = ChainFileResolver::new();
+        resolver.add(GivenFile(File::from_source(name, text)?));
+        resolver.add(GoogleFileResolver::new());
+        let mut compiler = Compiler::with_file_resolver(resolver);
+        compiler.include_imports(true).open_file(name)?;
+        Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
+    }
+}
+
+/// Resolves one file, which is in memory.
+struct GivenFile(File);
+
+impl FileResolver for GivenFile {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        if name == self.0.name() {
+            return Ok(self.0.clone());
+        }
+        Err(protox::Error::file_not_found(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_compiled_with_their_imports() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write(
+            "part.proto",
+            "syntax = 'proto3'; package p; message Part { int64 size = 1; }",
+        );
+        write(
+            "whole.proto",
+            "syntax = 'proto3'; package p; import 'part.proto'; import 'google/protobuf/empty.proto';
+             service S { rpc Get(Part) returns (google.protobuf.Empty); }",
+        );
+        let compiled = Descriptors::compile(&[folder.path()], &[Path::new("whole.proto")]);
+        let method = compiled
+            .unwrap()
+            .method(&"p.S/Get".parse().unwrap())
+            .unwrap();
+        assert_eq!(method.messages(br#"{"size": "3"}"#).unwrap(), [[8, 3]]);
+    }
+
+    #[test]
+    fn errors_name_the_position() {
+        let error = Descriptors::parse(
+            "a.proto",
+            "syntax = 'proto3';\nmessage A { Missing m = 1; }",
+        );
+        let message = error.unwrap_err().to_string();
+        assert!(message.starts_with("a.proto:2:13: "), "{message}");
+        let missing = Descriptors::compile(&[Path::new(".")], &[Path::new("no_such.proto")]);
+        let message = missing.unwrap_err().to_string();
+        assert!(message.contains("no_such.proto"), "{message}");
+    }
+}

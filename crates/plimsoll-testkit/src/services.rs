@@ -1,0 +1,374 @@
+//! PostgreSQL, and a server that speaks ClickHouse's HTTP interface, for tests and `cargo xtask services`.
+//!
+//! PostgreSQL is Debian's. ClickHouse is the engine of the Python package `chdb-core`, which `cargo xtask services install`
+//! puts into a virtual environment under the target directory. Each server runs below a shell that ends it as soon as the
+//! shell's standard input closes, so none outlives the process that started it, however that ends.
+//!
+//! Only the standard library is used here: `xtask` compiles this file too.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The unprivileged user of Debian: PostgreSQL refuses to run as root.
+const NOBODY: u32 = 65_534;
+
+/// The role that owns the databases of tests. It is no superuser, so row-level security holds it too.
+const ROLE: &str = "plimsoll";
+
+/// The server of ClickHouse's HTTP interface.
+const CLICKHOUSE: &str = include_str!("services/clickhouse.py");
+
+/// Runs a command until the standard input closes, and ends it. A line on the standard input before it closes keeps the
+/// folder; without one the process was killed, or ended without dropping the server, and the folder is deleted.
+const KEEPER: &str = r#"
+folder=$1; shift
+"$@" </dev/null & child=$!
+trap '' INT TERM
+keeps=$(cat)
+kill -INT $child 2>/dev/null
+wait $child
+[ -n "$keeps" ] || rm -rf "$folder"
+"#;
+
+/// A server below its keeper.
+#[derive(Debug)]
+struct Kept(Child);
+
+impl Kept {
+    /// - `folder`: deleted at the end, if the process that started the server is gone by then.
+    /// - `user`: that it runs as.
+    fn start(command: &Command, folder: &Path, user: Option<u32>) -> Self {
+        let mut keeper = Command::new("sh");
+        keeper
+            .args(["-c", KEEPER, "keeper"])
+            .arg(folder)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        // A signal of the terminal is for the process that started it.
+        keeper.process_group(0);
+        if let Some(user) = user {
+            keeper.uid(user).gid(user);
+        }
+        Self(keeper.spawn().expect("a shell can be started"))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(mut input) = self.0.stdin.take() {
+            input.write_all(b"keep\n").ok();
+        }
+        self.0.wait().ok();
+    }
+}
+
+/// The user that servers run as, if this process is root.
+fn unprivileged() -> Option<u32> {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    is_root.then_some(NOBODY)
+}
+
+/// A new folder of the user that servers run as.
+fn new_folder(name: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("plimsoll-{name}-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            outcome => outcome.expect("a folder can be made"),
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("it is ours");
+        if let Some(user) = unprivileged() {
+            chown(&folder, Some(user), Some(user)).expect("root may give it away");
+        }
+        return folder;
+    }
+}
+
+/// A PostgreSQL of its own, which is deleted at the end.
+#[derive(Debug)]
+pub struct PostgresServer {
+    programs: PathBuf,
+    folder: PathBuf,
+    port: Option<u16>,
+    running: Option<Kept>,
+}
+
+impl PostgresServer {
+    /// The one of this process, which is shared by its tests.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<PostgresServer> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(None))
+    }
+
+    /// Starts a new one on a socket in its folder, and on a port of the loopback if one is given.
+    pub fn start(port: Option<u16>) -> Self {
+        let programs = postgres_programs();
+        let folder = new_folder("postgres");
+        let mut initdb = Command::new(programs.join("initdb"));
+        initdb
+            .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
+            .args(["--locale=C.UTF-8", "--no-sync", "-D"])
+            .arg(folder.join("data"))
+            .current_dir("/");
+        run_as_unprivileged(&mut initdb);
+        let mut server = Self {
+            programs,
+            folder,
+            port,
+            running: None,
+        };
+        server.resume();
+        server.sql("postgres", &format!("CREATE ROLE {ROLE} LOGIN CREATEDB"));
+        server
+    }
+
+    /// Ends the server; its data stays.
+    pub fn stop(&mut self) {
+        self.running = None;
+    }
+
+    /// Starts the server again, and waits until it takes connections.
+    pub fn resume(&mut self) {
+        let mut command = Command::new(self.programs.join("postgres"));
+        command.arg("-D").arg(self.folder.join("data"));
+        let listen = self.port.map_or("", |_| "127.0.0.1");
+        for setting in [
+            format!("listen_addresses={listen}"),
+            format!("port={}", self.port.unwrap_or(5432)),
+            format!("unix_socket_directories={}", self.folder.display()),
+            "fsync=off".to_owned(),
+            "max_connections=200".to_owned(),
+            "log_min_messages=panic".to_owned(),
+            "log_min_error_statement=panic".to_owned(),
+        ] {
+            command.arg("-c").arg(setting);
+        }
+        self.running = Some(Kept::start(&command, &self.folder, unprivileged()));
+        let socket = self
+            .folder
+            .join(format!(".s.PGSQL.{}", self.port.unwrap_or(5432)));
+        wait_until(|| socket.exists() && self.psql("postgres", "SELECT 1").status.success());
+    }
+
+    /// Makes a new database and returns its URL.
+    pub fn database(&self) -> String {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+
+        let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name} OWNER {ROLE}"));
+        self.url(&name)
+    }
+
+    /// The URL of a database.
+    pub fn url(&self, database: &str) -> String {
+        if let Some(port) = self.port {
+            return format!("postgres://{ROLE}@127.0.0.1:{port}/{database}?sslmode=disable");
+        }
+        let folder = self.folder.display().to_string().replace('/', "%2F");
+        format!("postgres://{ROLE}@{folder}/{database}")
+    }
+
+    /// Runs a statement as the superuser of a database, and returns its rows as lines.
+    pub fn sql(&self, database: &str, statement: &str) -> String {
+        let output = self.psql(database, statement);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{statement}: {errors}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    fn psql(&self, database: &str, statement: &str) -> std::process::Output {
+        Command::new(self.programs.join("psql"))
+            .args(["-X", "-q", "-A", "-t", "-U", "postgres", "-d", database])
+            .args(["-p", &self.port.unwrap_or(5432).to_string(), "-h"])
+            .arg(&self.folder)
+            .args(["-c", statement])
+            .output()
+            .expect("psql can be started")
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.stop();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// Where Debian has the programs of the newest PostgreSQL.
+fn postgres_programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let newest = versions
+        .flatten()
+        .filter_map(|entry| {
+            let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let programs = entry.path().join("bin");
+            programs
+                .join("initdb")
+                .is_file()
+                .then_some((version, programs))
+        })
+        .max();
+    newest
+        .expect("there is no PostgreSQL; `cargo xtask services install` installs it")
+        .1
+}
+
+fn run_as_unprivileged(command: &mut Command) {
+    if let Some(user) = unprivileged() {
+        command.uid(user).gid(user);
+    }
+    let output = command.output().expect("the program can be started");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A server with the engine of ClickHouse behind its HTTP interface, which is deleted at the end.
+#[derive(Debug)]
+pub struct ClickHouseServer {
+    python: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    running: Option<Kept>,
+}
+
+impl ClickHouseServer {
+    /// The one of this process, which is shared by its tests.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<ClickHouseServer> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&environment_of_tests(), 0))
+    }
+
+    /// Starts one of its own, for a test that stops it.
+    pub fn own() -> Self {
+        Self::start(&environment_of_tests(), 0)
+    }
+
+    /// Starts a new one.
+    ///
+    /// - `environment`: the virtual environment with `chdb-core`.
+    /// - `port`: of the loopback; 0 lets the system choose.
+    pub fn start(environment: &Path, port: u16) -> Self {
+        let python = environment.join("bin/python3");
+        assert!(
+            python.exists(),
+            "there is no {}; `cargo xtask services install` makes it",
+            environment.display()
+        );
+        let folder = new_folder("clickhouse");
+        let mut server = Self {
+            python,
+            folder,
+            port,
+            running: None,
+        };
+        server.resume();
+        server
+    }
+
+    /// Ends the server; its data stays.
+    pub fn stop(&mut self) {
+        self.running = None;
+    }
+
+    /// Starts the server again on its port, and waits until it takes connections.
+    pub fn resume(&mut self) {
+        let mut command = Command::new(&self.python);
+        command
+            .args(["-c", CLICKHOUSE])
+            .arg(self.folder.join("data"))
+            .arg(self.port.to_string());
+        // The environment may lie where the unprivileged user cannot look, so root stays root.
+        let mut kept = Kept::start(&command, &self.folder, None);
+        let output = kept.0.stdout.take().expect("it is piped");
+        let mut first = String::new();
+        BufReader::new(output)
+            .read_line(&mut first)
+            .expect("the server prints its port");
+        self.port = first
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("the server prints its port, not `{}`", first.trim()));
+        self.running = Some(kept);
+    }
+
+    /// The URL of a database that no other test has.
+    pub fn database(&self) -> String {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        self.url(&format!("test_{count}"))
+    }
+
+    /// The URL of a database.
+    pub fn url(&self, database: &str) -> String {
+        format!("http://127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for ClickHouseServer {
+    fn drop(&mut self) {
+        self.stop();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// The URL of a new database: on the server that `PLIMSOLL_TEST_CLICKHOUSE_URL` names, or on the shared one.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
+pub fn clickhouse_database() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+
+    let Ok(url) = std::env::var("PLIMSOLL_TEST_CLICKHOUSE_URL") else {
+        return ClickHouseServer::shared().database();
+    };
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    format!(
+        "{}/plimsoll_test_{process}_{count}",
+        url.trim_end_matches('/')
+    )
+}
+
+/// Beside the programs of tests: `target/services/venv` for `target/debug/deps/it`.
+fn environment_of_tests() -> PathBuf {
+    let program = std::env::current_exe().expect("a process has a program");
+    let target = program.ancestors().nth(3).expect("it lies in target");
+    target.join("services/venv")
+}
+
+/// Waits for a server that was started.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "bounded, and only while a server starts"
+)]
+fn wait_until(is_ready: impl Fn() -> bool) {
+    for _ in 0..1_200 {
+        if is_ready() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the server does not take connections within a minute");
+}
+
+/// A free port of the loopback, which another process may take before it is used.
+pub fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
